@@ -1,0 +1,46 @@
+"""Array types and the one place where arrays are checked and locked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.errors import UsageError
+
+Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Float:
+    """Returns a read-only C-ordered float64 copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.float64, order="C", copy=True), shape, name)
+
+
+def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
+    """Returns a read-only int64 copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.int64, order="C", copy=True), shape, name)
+
+
+def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
+    """Returns a read-only bool copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.bool_, order="C", copy=True), shape, name)
+
+
+def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
+    """Returns a read-only view of a float64 array without copying it: for large arrays that the caller gives away."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    return _locked(view, shape, name)
+
+
+def _locked(array: Any, shape: tuple[int | None, ...], name: str) -> Any:
+    agrees = len(shape) == array.ndim and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not agrees:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        raise UsageError("array-shape", found=f"{name} of shape {array.shape}", expected=f"shape {wanted}")
+    array.setflags(write=False)
+    return array

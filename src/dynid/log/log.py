@@ -1,0 +1,107 @@
+"""A measured log: named channels in files that are read chunk by chunk, mapped to joints by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from dynid.arrays import Float
+
+
+class Table(Protocol):
+    """An open file of equally long columns, read in batches; what a log reader hands out.
+
+    To add a file format write one class with these members and register its reader in dynid.log.read.
+    """
+
+    path: Path
+    column_names: tuple[str, ...]
+    row_count: int | None
+
+    def batches(self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None) -> Iterator[
+        Mapping[str, Float | list[str]]
+    ]:
+        """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), text as lists."""
+        ...
+
+
+class LogReader(Protocol):
+    """Opens one file format."""
+
+    name: str
+
+    def can_read(self, path: Path) -> bool:
+        """Whether this reader takes the file, judged by its first bytes and its ending."""
+        ...
+
+    def open(self, path: Path) -> Table:
+        """Opens the file; raises InputError if it is not what it claims to be."""
+        ...
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One column of a log: what it measures, for which joint, and its factor to SI."""
+
+    column: str
+    unit: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class ChannelMap:
+    """Which column measures what; joints by name, units declared, never guessed.
+
+    Each per-joint mapping holds one Channel for every joint it covers. `extra` holds further channels by name
+    (a counterbalance torque, a temperature, a vendor's own model), SI factor 1 unless declared.
+    effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
+    """
+
+    time: Channel
+    position: Mapping[str, Channel]
+    velocity: Mapping[str, Channel] = field(default_factory=dict)
+    effort: Mapping[str, Channel] = field(default_factory=dict)
+    motor_position: Mapping[str, Channel] = field(default_factory=dict)
+    motor_velocity: Mapping[str, Channel] = field(default_factory=dict)
+    temperature: Mapping[str, Channel] = field(default_factory=dict)
+    extra: Mapping[str, Channel] = field(default_factory=dict)
+    trajectory: str | None = None
+    effort_quantity: str = "torque"
+    effort_side: str = "link"
+    position_offset: Mapping[str, float] = field(default_factory=dict)
+    effort_sign: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A contiguous run of rows of one file: what one motion of the robot left in the log."""
+
+    name: str
+    file: Path
+    first_row: int
+    row_count: int
+    start_time: float
+    end_time: float
+
+
+@dataclass(frozen=True)
+class RawChunk:
+    """Consecutive rows of one trajectory in SI units, still on the log's own time stamps.
+
+    t (T,), every other array (T, n) in the order of the robot's joints, None where not logged; nan = missing.
+    first_row: row number within the file, counted from 0 at the first data row.
+    effort is joint-side torque or force (drive gain, gear ratio and sign applied).
+    """
+
+    trajectory: Trajectory
+    first_row: int
+    t: Float
+    q: Float
+    dq: Float | None
+    tau: Float | None
+    theta: Float | None
+    dtheta: Float | None
+    temperature: Float | None
+    extra: Mapping[str, Float]

@@ -1,0 +1,146 @@
+"""The robot as dynid sees it: a kinematic tree of moving bodies, its priors, limits and drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Float, Int, locked, locked_int
+from dynid.errors import UsageError
+from dynid.kernel.tree import Tree
+from dynid.robot.drive import Drive
+
+
+class JointType(StrEnum):
+    """The joints a tree may have; fixed joints are merged away by the readers."""
+
+    REVOLUTE = "revolute"
+    CONTINUOUS = "continuous"
+    PRISMATIC = "prismatic"
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Joint limits, each (n,); infinite where the description gives none."""
+
+    lower: Float
+    upper: Float
+    velocity: Float
+    effort: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.lower)
+        for name in ("lower", "upper", "velocity", "effort"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+
+    @staticmethod
+    def none(n: int) -> Limits:
+        """No limit on any joint."""
+        return Limits(np.full(n, -np.inf), np.full(n, np.inf), np.full(n, np.inf), np.full(n, np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class RobotModel:
+    """A fixed-base tree of nb moving bodies driven by n independent joint coordinates.
+
+    body i hangs on joint i, whose frame is placed at T_parent_joint[i] in the frame of its parent's joint and
+    moves about or along axis[i]. Mimic joints stay bodies of the tree; their motion is projected:
+    q_tree = projection q + projection_offset, with projection the identity when there are none.
+
+    name: the robot's name.                 source: file it was read from, or "".
+    body_names, tree_joint_names: (nb,)     joint_names: (n,) the independent joints, in tree order.
+    parent: (nb,), -1 = base                joint_types: (nb,)
+    T_parent_joint: (nb, 4, 4)              axis: (nb, 3)
+    inertia_prior: (nb, 10), order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame; nan = unknown.
+    gravity: (3,), m/s^2, in the base frame.
+    merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
+    friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
+    """
+
+    name: str
+    body_names: tuple[str, ...]
+    tree_joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    parent: Int
+    joint_types: tuple[JointType, ...]
+    T_parent_joint: Float
+    axis: Float
+    inertia_prior: Float
+    gravity: Float
+    limits: Limits
+    drive: Drive
+    projection: Float
+    projection_offset: Float
+    friction_prior: Float
+    merged: tuple[tuple[str, ...], ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        nb, n = len(self.body_names), len(self.joint_names)
+        if not (len(self.tree_joint_names) == len(self.joint_types) == nb >= n >= 1):
+            raise UsageError(
+                "robot-counts",
+                found=f"{nb} bodies, {len(self.tree_joint_names)} joints, {n} independent joints",
+                expected="one joint a body and at least one independent joint",
+            )
+        object.__setattr__(self, "parent", locked_int(self.parent, (nb,), "parent"))
+        for name, shape in (
+            ("T_parent_joint", (nb, 4, 4)),
+            ("axis", (nb, 3)),
+            ("inertia_prior", (nb, 10)),
+            ("gravity", (3,)),
+            ("projection", (nb, n)),
+            ("projection_offset", (nb,)),
+            ("friction_prior", (n, 2)),
+        ):
+            object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+        if not self.merged:
+            object.__setattr__(self, "merged", tuple((name,) for name in self.body_names))
+
+    @property
+    def n(self) -> int:
+        """Number of independent joint coordinates."""
+        return len(self.joint_names)
+
+    @property
+    def n_bodies(self) -> int:
+        """Number of moving bodies."""
+        return len(self.body_names)
+
+    @property
+    def has_mimic(self) -> bool:
+        """Whether some joint follows another one."""
+        return self.n_bodies != self.n
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree in the form that the kernel reads."""
+        return Tree(
+            parent=self.parent,
+            prismatic=np.array([kind is JointType.PRISMATIC for kind in self.joint_types]),
+            axis=self.axis,
+            rotation=self.T_parent_joint[:, :3, :3],
+            translation=self.T_parent_joint[:, :3, 3],
+            gravity=self.gravity,
+        )
+
+    @cached_property
+    def independent_bodies(self) -> Int:
+        """Index of the tree joint behind each independent joint, (n,)."""
+        index = [self.tree_joint_names.index(name) for name in self.joint_names]
+        return locked_int(index, (self.n,), "independent_bodies")
+
+    @property
+    def prismatic(self) -> tuple[bool, ...]:
+        """Whether each independent joint is prismatic, (n,)."""
+        return tuple(self.joint_types[i] is JointType.PRISMATIC for i in self.independent_bodies)
+
+    def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
+        """Maps independent motion (T, n) to the motion of every tree joint (T, nb)."""
+        if not self.has_mimic:
+            return q, dq, ddq
+        J = self.projection.T
+        return q @ J + self.projection_offset, dq @ J, ddq @ J

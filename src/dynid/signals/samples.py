@@ -1,0 +1,80 @@
+"""Samples: uniformly sampled, filtered motion and torque of one segment, ready for the regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, locked_bool, shared
+from dynid.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """T consecutive samples of one uniform segment, SI units.
+
+    t: (T,) s.    q, dq, ddq, tau: (T, n).    theta, dtheta, ddtheta: (T, n) reflected motor motion, None = one encoder.
+    temperature: (T, n) or None.    extra: further channels by name, each (T,) or (T, n).
+    keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
+        they are there so that a further filter along time has something to run over.
+    rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
+    first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
+    """
+
+    t: Float
+    q: Float
+    dq: Float
+    ddq: Float
+    tau: Float
+    keep: Bool
+    rate: float
+    segment: int
+    trajectory: str
+    first: int = 0
+    theta: Float | None = None
+    dtheta: Float | None = None
+    ddtheta: Float | None = None
+    temperature: Float | None = None
+    extra: Mapping[str, Float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        T, n = np.shape(self.q)
+        object.__setattr__(self, "t", shared(self.t, (T,), "t"))
+        object.__setattr__(self, "keep", locked_bool(self.keep, (T,), "keep"))
+        for name in ("q", "dq", "ddq", "tau"):
+            object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
+        for name in ("theta", "dtheta", "ddtheta", "temperature"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
+        for name, values in self.extra.items():
+            if len(values) != T:
+                raise UsageError(
+                    "samples-extra", found=f"channel '{name}' of {len(values)} samples", expected=f"{T} samples"
+                )
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return int(self.q.shape[1])
+
+    @staticmethod
+    def from_motion(q: Float, dq: Float, ddq: Float, tau: Float | None = None, rate: float = 1000.0) -> Samples:
+        """Samples from given motion, every one kept: for simulated data, random states and tests."""
+        T = len(q)
+        zero = np.zeros_like(q) if tau is None else tau
+        return Samples(
+            t=np.arange(T) / rate,
+            q=q,
+            dq=dq,
+            ddq=ddq,
+            tau=zero,
+            keep=np.ones(T, dtype=np.bool_),
+            rate=rate,
+            segment=0,
+            trajectory="",
+        )

@@ -1,0 +1,18 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with real robots' logs beside the checkout; tests that need it are skipped when it is absent."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("DYNID_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"real logs not found at {folder}; set DYNID_DATA to the folder that holds them")
+    return folder
