@@ -1,0 +1,153 @@
+"""The seam for estimators: from the factors of a log to values with covariance and status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dynid.arrays import Float, locked
+from dynid.errors import UnfitDataError
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Factors
+from dynid.terms.term import Column
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """What an estimator works on.
+
+    columns: all p parameters.    base: map to the b base parameters that the data can tell apart.
+    factors: of the log; their columns are a subset of `base.independent`.
+    spread: (p,) > 0, by how much a parameter may plausibly differ from its prior.
+    """
+
+    columns: tuple[Column, ...]
+    base: BaseMap
+    factors: Factors
+    spread: Float
+
+    @property
+    def prior(self) -> Float:
+        """(p,) prior values, 0 where unknown."""
+        prior = np.array([column.prior for column in self.columns])
+        return np.where(np.isnan(prior), 0.0, prior)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether a fit can be used as it is, and if not, what to try."""
+
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Base parameters with their uncertainty, and the full parameters closest to the prior.
+
+    value: (b,).    covariance: (b, b), valid under autocorrelated residuals (block jackknife).
+    textbook_covariance: (b, b), as if residuals were independent: too small on filtered data, for comparison only.
+    degrees_of_freedom: of the intervals (number of blocks - 1).
+    sigma: (g,) residual standard deviation by group.    weights: (g,) used.
+    parameters: (p,) one choice of full parameters with these base parameters.
+    block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
+    """
+
+    method: str
+    columns: tuple[Column, ...]
+    base: BaseMap
+    group_names: tuple[str, ...]
+    value: Float
+    covariance: Float
+    textbook_covariance: Float
+    degrees_of_freedom: float
+    sigma: Float
+    weights: Float
+    parameters: Float
+    block_leverage: Float
+    count: int
+    status: Status
+
+    def __post_init__(self) -> None:
+        b, p, g = self.base.rank, len(self.columns), len(self.group_names)
+        for name, shape in (
+            ("value", (b,)),
+            ("covariance", (b, b)),
+            ("textbook_covariance", (b, b)),
+            ("sigma", (g,)),
+            ("weights", (g,)),
+            ("parameters", (p,)),
+            ("block_leverage", (None,)),
+        ):
+            object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Base parameters written as formulas, (b,)."""
+        return self.base.formulas()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the base parameters, (b,)."""
+        return tuple(self.columns[i].unit for i in self.base.independent)
+
+    @cached_property
+    def std(self) -> Float:
+        """(b,) standard deviations from `covariance`."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @cached_property
+    def textbook_std(self) -> Float:
+        """(b,) standard deviations from `textbook_covariance`."""
+        return np.sqrt(np.diag(self.textbook_covariance))
+
+    @property
+    def relative_std(self) -> Float:
+        """(b,) std / |value|; infinite for a value of exactly zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.value != 0, self.std / np.abs(self.value), np.inf)
+
+    def half_width(self, level: float = 0.95) -> Float:
+        """(b,) half width of the two-sided interval value +- t std, by Student's t."""
+        t = float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2))
+        return t * self.std
+
+    @property
+    def full_vector(self) -> Float:
+        """(p,) base values on the independent columns, zero elsewhere: Y theta is the same as with `parameters`."""
+        theta = np.zeros(len(self.columns))
+        theta[self.base.independent] = self.value
+        return theta
+
+
+class Estimator(Protocol):
+    """The seam: one method."""
+
+    name: str
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Estimates the base parameters; raises UnfitDataError when there are too few equations."""
+        ...
+
+
+def require_enough(regression: Regression) -> None:
+    """Raises UnfitDataError unless there are more equations than base parameters and at least three blocks."""
+    factors, b = regression.factors, regression.base.rank
+    if factors.count < 2 * b:
+        raise UnfitDataError(
+            "too-few-samples",
+            found=f"{factors.count} equations for {b} base parameters",
+            expected=f"at least {2 * b}",
+            do="record a longer motion or decimate less",
+        )
+    if len(factors.blocks) < 3:
+        raise UnfitDataError(
+            "too-few-blocks",
+            found=f"{len(factors.blocks)} block(s) of data",
+            expected="at least 3, or intervals mean nothing",
+            do="record a longer motion or shorten the blocks",
+        )

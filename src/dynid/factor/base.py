@@ -1,0 +1,221 @@
+"""Base parameters: the combinations of parameters that equations can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, Int, locked, locked_int
+from dynid.errors import UnfitDataError
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import Rows
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+STRUCTURAL_TOLERANCE = 1e-9
+DATA_TOLERANCE = 1e-6
+
+
+class Category(StrEnum):
+    """What the equations can say about one parameter."""
+
+    IDENTIFIABLE = "identifiable"
+    COMBINATION = "only in combination"
+    NOT_IDENTIFIABLE = "not identifiable"
+
+
+@dataclass(frozen=True, eq=False)
+class BaseMap:
+    """Linear map from parameters to base parameters, beta = B theta, W theta = W[:, independent] beta.
+
+    names: (p,) of the parameters.    independent: (b,) indices of the parameters whose columns stay.
+    B: (b, p), identity on the independent columns.
+    singular_values: (c,) of the column-normalised matrix that the map was found from, descending.
+    gap: least accepted over greatest rejected distance of a column from the span of those before it.
+    scale: (p,) root mean square of the columns.
+    Source: Gautier and Khalil 1990; numerical form Gautier 1991.
+    """
+
+    names: tuple[str, ...]
+    independent: Int
+    B: Float
+    singular_values: Float
+    gap: float
+    scale: Float
+
+    def __post_init__(self) -> None:
+        b, p = len(self.independent), len(self.names)
+        object.__setattr__(self, "independent", locked_int(self.independent, (b,), "independent"))
+        object.__setattr__(self, "B", locked(self.B, (b, p), "B"))
+        object.__setattr__(self, "singular_values", locked(self.singular_values, (None,), "singular_values"))
+        object.__setattr__(self, "scale", locked(self.scale, (p,), "scale"))
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters b."""
+        return len(self.independent)
+
+    @property
+    def mask(self) -> Bool:
+        """(p,) whether a parameter's column is one of the independent ones."""
+        mask = np.zeros(len(self.names), dtype=np.bool_)
+        mask[self.independent] = True
+        return mask
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the column-normalised independent columns."""
+        return float(self.singular_values[0] / self.singular_values[-1])
+
+    def reduce(self, theta: Float) -> Float:
+        """Base parameters beta = B theta, (b,)."""
+        return np.asarray(self.B @ theta)
+
+    def lift(self, beta: Float, prior: Float | None = None, spread: Float | None = None) -> Float:
+        """Parameters with the given base parameters that are closest to a prior: min ||(theta - prior)/spread||.
+
+        beta: (b,).    prior: (p,), nan or None = 0.    spread: (p,) > 0, None = 1.
+        Parameters without any effect keep the prior.    Returns theta (p,) with B theta = beta.
+        """
+        centre = np.zeros(len(self.names)) if prior is None else np.where(np.isnan(prior), 0.0, prior)
+        width = np.ones(len(self.names)) if spread is None else spread
+        BS = self.B * width
+        step = np.linalg.lstsq(BS @ BS.T, beta - self.B @ centre, rcond=None)[0]
+        return np.asarray(centre + width * (BS.T @ step))
+
+    def null_space(self) -> Float:
+        """(p, p - b) basis of the directions that change no equation; one column a dependent parameter."""
+        dependent = np.flatnonzero(~self.mask)
+        N = np.zeros((len(self.names), len(dependent)))
+        N[self.independent] = -self.B[:, dependent]
+        N[dependent, np.arange(len(dependent))] = 1.0
+        return N
+
+    def categories(self) -> tuple[Category, ...]:
+        """Category of every parameter, (p,)."""
+        invisible = ~self.B.any(axis=0)
+        alone = self.mask & ~self.null_space().any(axis=1)
+        return tuple(
+            Category.NOT_IDENTIFIABLE
+            if invisible[j]
+            else Category.IDENTIFIABLE
+            if alone[j]
+            else Category.COMBINATION
+            for j in range(len(self.names))
+        )
+
+    def formulas(self, digits: int = 4) -> tuple[str, ...]:
+        """Each base parameter written as a formula, e.g. "Izz1 + Iyy2 + 0.1067 m4"."""
+        return tuple(_formula(row, int(lead), self.names, digits) for row, lead in zip(self.B, self.independent, strict=True))
+
+    def compose(self, inner: BaseMap) -> BaseMap:
+        """The map of `self`, found among the independent columns of `inner`, seen from the parameters of `inner`."""
+        return BaseMap(
+            names=inner.names,
+            independent=inner.independent[self.independent],
+            B=self.B @ inner.B,
+            singular_values=self.singular_values,
+            gap=self.gap,
+            scale=inner.scale,
+        )
+
+
+def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, floor: Float | None = None) -> BaseMap:
+    """Finds the base parameters of equations with matrix W, taking columns in order as long as they are independent.
+
+    W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the span of
+    the columns before it is below this.    floor: (p,) least norm that a column is scaled by (what counts as nothing).
+    Raises UnfitDataError if no column differs from zero.
+    """
+    norm = np.linalg.norm(W, axis=0)
+    scale = norm if floor is None else np.maximum(norm, floor)
+    X = W / np.where(scale > 0, scale, 1.0)
+    basis = np.zeros((W.shape[0], 0))
+    independent: list[int] = []
+    accepted, rejected = 1.0, 0.0
+    for j in range(W.shape[1]):
+        x = X[:, j]
+        for _ in range(2):
+            x = x - basis @ (basis.T @ x)
+        distance = float(np.linalg.norm(x))
+        if distance > tolerance:
+            independent.append(j)
+            basis = np.column_stack([basis, x / distance])
+            accepted = min(accepted, distance)
+        else:
+            rejected = max(rejected, distance)
+    if not independent:
+        raise UnfitDataError(
+            "no-excitation",
+            found="no parameter has any effect on the equations",
+            expected="motion or gravity that loads at least one joint",
+            do="record a motion of all joints",
+        )
+    chosen = X[:, independent]
+    U, s, Vt = np.linalg.svd(chosen, full_matrices=False)
+    C = (Vt.T / s) @ (U.T @ X)
+    C = C * np.where(scale > 0, scale, 1.0) / scale[independent][:, None]
+    B = np.where(np.abs(C) * scale[independent][:, None] < 1e-9 * np.where(scale > 0, scale, 1.0), 0.0, C)
+    B[:, independent] = np.eye(len(independent))
+    return BaseMap(
+        names=tuple(names),
+        independent=np.array(independent),
+        B=_without_dust(B),
+        singular_values=s,
+        gap=accepted / rejected if rejected > 0 else np.inf,
+        scale=norm / np.sqrt(len(W)),
+    )
+
+
+def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) -> BaseMap:
+    """Base parameters that any motion could tell apart, found from random states of the robot.
+
+    Deterministic for a seed.    Returns the map over all parameters of the terms.
+    """
+    names = [column.name for column in terms.columns(robot)]
+    samples = random_states(robot, max(64, -(-4 * len(names) // robot.n)), seed, terms.channels())
+    equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
+    W = np.concatenate(
+        [_scatter(panel[:-1], columns, len(names)) for panel, columns in zip(equations.panels, equations.columns, strict=True)]
+    )
+    return base_of_matrix(W, names, STRUCTURAL_TOLERANCE)
+
+
+def random_states(robot: RobotModel, count: int, seed: int, channels: Sequence[str] = ()) -> Samples:
+    """Random motion states: positions in +-pi rad (or +-1 m), velocities and accelerations of order one."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(-np.pi, np.pi, (count, robot.n))
+    q[:, np.array(robot.prismatic)] /= np.pi
+    samples = Samples.from_motion(
+        q, rng.normal(0, 2, (count, robot.n)), rng.normal(0, 4, (count, robot.n)), rng.normal(0, 1, (count, robot.n))
+    )
+    extra = {name: rng.normal(0, 1, count) for name in channels}
+    return Samples(
+        t=samples.t, q=q, dq=samples.dq, ddq=samples.ddq, tau=samples.tau, keep=samples.keep,
+        rate=samples.rate, segment=0, trajectory="", extra=extra,
+    )  # fmt: skip
+
+
+def _scatter(lines: Float, columns: Int, width: int) -> Float:
+    W = np.zeros((lines.shape[1], width))
+    W[:, columns] = lines.T
+    return W
+
+
+def _without_dust(B: Float) -> Float:
+    rounded = np.round(B)
+    return np.where(np.abs(B - rounded) < 1e-10, rounded, B)
+
+
+def _formula(row: Float, lead: int, names: Sequence[str], digits: int) -> str:
+    text = names[lead]
+    for j in np.flatnonzero(row):
+        if j == lead:
+            continue
+        size = abs(row[j])
+        factor = "" if np.isclose(size, 1.0, rtol=1e-9) else f"{size:.{digits}g} "
+        text += f" {'+' if row[j] > 0 else '-'} {factor}{names[j]}"
+    return text

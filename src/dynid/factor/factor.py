@@ -1,0 +1,171 @@
+"""Factors: what is left of a log of any length, one small triangle a group of equations and block of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, Int, locked, locked_int
+from dynid.errors import UsageError
+from dynid.kernel import qr_merge, qr_panel
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Sufficient statistics of one group of equations, [X y] = Q R.
+
+    columns: (w,) indices of the parameters, ascending.    R: (w + 1, w + 1) upper triangular, target last, so that
+    ||y - X b||^2 = ||R[:, :w] b - R[:, w]||^2 for every b.    count: number of equations.
+    sums: (w + 1,) sum of every column of [X y].    target_abs: sum of |y|.
+    """
+
+    columns: Int
+    R: Float
+    count: int
+    sums: Float
+    target_abs: float
+
+    def __post_init__(self) -> None:
+        w = len(self.columns)
+        object.__setattr__(self, "columns", locked_int(self.columns, (w,), "columns"))
+        object.__setattr__(self, "R", locked(self.R, (w + 1, w + 1), "R"))
+        object.__setattr__(self, "sums", locked(self.sums, (w + 1,), "sums"))
+
+    @staticmethod
+    def from_panel(columns: Int, panel: Float) -> Factor:
+        """Factor of a panel (w + 1, T): a line a column, the target last."""
+        return Factor(
+            columns=columns,
+            R=qr_panel(panel),
+            count=int(panel.shape[1]),
+            sums=panel.sum(axis=1),
+            target_abs=float(np.abs(panel[-1]).sum()),
+        )
+
+    @staticmethod
+    def empty(columns: Int) -> Factor:
+        """Factor of no equation."""
+        return Factor(columns, np.zeros((len(columns) + 1,) * 2), 0, np.zeros(len(columns) + 1), 0.0)
+
+    def merge(self, other: Factor) -> Factor:
+        """Factor of both sets of equations; raises UsageError if their columns differ."""
+        if not np.array_equal(self.columns, other.columns):
+            raise UsageError("factor-columns", found="two factors of different columns", expected="the same columns")
+        return Factor(
+            columns=self.columns,
+            R=qr_merge(self.R, other.R),
+            count=self.count + other.count,
+            sums=self.sums + other.sums,
+            target_abs=self.target_abs + other.target_abs,
+        )
+
+    def select(self, keep: Bool) -> Factor:
+        """Factor with only the parameters of a mask over all parameters: the others are taken as zero."""
+        inside = keep[self.columns]
+        if inside.all():
+            return self
+        wanted = np.append(inside, True)
+        R = qr_panel(np.ascontiguousarray(self.R[:, wanted].T))
+        return replace(self, columns=self.columns[inside], R=R, sums=self.sums[wanted])
+
+    def residual_square(self, value: Float) -> float:
+        """||y - X b||^2 for values over all parameters."""
+        w = len(self.columns)
+        residual = self.R[:, :w] @ value[self.columns] - self.R[:, w]
+        return float(residual @ residual)
+
+    def residual_sum(self, value: Float) -> float:
+        """Sum of y - X b."""
+        return float(self.sums[-1] - self.sums[:-1] @ value[self.columns])
+
+    def gradient(self, value: Float) -> Float:
+        """X'(y - X b) over this factor's columns, (w,)."""
+        w = len(self.columns)
+        return np.asarray(self.R[:, :w].T @ (self.R[:, w] - self.R[:, :w] @ value[self.columns]))
+
+    @property
+    def target_square(self) -> float:
+        """||y||^2."""
+        return float(self.R[:, -1] @ self.R[:, -1])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Factors of consecutive samples of one segment: the unit of cross-validation, bootstrap and jackknife."""
+
+    trajectory: str
+    segment: int
+    start: float
+    end: float
+    groups: tuple[Factor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """All blocks of a log and their sum.
+
+    group_names: names of the groups of equations.    parameter_count: number of parameters that indices count over.
+    blocks: in the order of the log; the sum is formed over a fixed binary tree, so its bytes depend on nothing else.
+    """
+
+    group_names: tuple[str, ...]
+    parameter_count: int
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def total(self) -> tuple[Factor, ...]:
+        """Factor of every group over all blocks."""
+        return tuple(
+            merge_tree([block.groups[g] for block in self.blocks]) for g in range(len(self.group_names))
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of equations."""
+        return sum(factor.count for factor in self.total)
+
+    def subset(self, indices: Iterable[int]) -> Factors:
+        """Only some blocks: a fold, a bootstrap sample, a trajectory."""
+        return Factors(self.group_names, self.parameter_count, tuple(self.blocks[i] for i in indices))
+
+    def select(self, keep: Bool) -> Factors:
+        """Only some parameters: the others are taken as zero."""
+        blocks = tuple(replace(b, groups=tuple(f.select(keep) for f in b.groups)) for b in self.blocks)
+        return Factors(self.group_names, self.parameter_count, blocks)
+
+    def join(self, other: Factors) -> Factors:
+        """Blocks of two logs of the same model."""
+        if (self.group_names, self.parameter_count) != (other.group_names, other.parameter_count):
+            raise UsageError("factor-model", found="factors of two different models", expected="the same groups")
+        return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
+
+
+def merge_tree(factors: Sequence[Factor]) -> Factor:
+    """Merges neighbours pairwise until one is left; raises UsageError when there is none."""
+    if not factors:
+        raise UsageError("no-factors", found="no block of data", expected="at least one")
+    level = list(factors)
+    while len(level) > 1:
+        pairs = [level[i].merge(level[i + 1]) for i in range(0, len(level) - 1, 2)]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0]
+
+
+def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:
+    """One triangle [R z; 0 rho] of all groups over the given columns, group g scaled by sqrt(weights[g]).
+
+    columns: (b,) indices of the parameters; every column of every factor must be among them.
+    Returns (b + 1, b + 1).
+    """
+    b = len(columns)
+    position = {int(c): i for i, c in enumerate(columns)}
+    lines = []
+    for factor, weight in zip(factors, weights, strict=True):
+        place = np.array([position[int(c)] for c in factor.columns] + [b], dtype=np.int64)
+        rows = np.zeros((b + 1, len(place)))
+        rows[place] = np.sqrt(weight) * factor.R.T
+        lines.append(rows)
+    return qr_panel(np.ascontiguousarray(np.concatenate(lines, axis=1)))

@@ -1,0 +1,47 @@
+"""A row scheme: which scalar equations are written down from samples, all of them linear in the same parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dynid.arrays import Bool, Float, Int
+from dynid.errors import UsageError
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Equations of one batch of samples, in groups that share their columns (for torque rows: one group a joint).
+
+    columns: per group the indices (w_g,) of the parameters that occur, ascending.
+    panels: per group (w_g + 1, T): a line a column, the target (left-hand side) last.
+    """
+
+    columns: tuple[Int, ...]
+    panels: tuple[Float, ...]
+
+    def __post_init__(self) -> None:
+        for columns, panel in zip(self.columns, self.panels, strict=True):
+            if panel.shape[0] != len(columns) + 1:
+                raise UsageError(
+                    "equation-shape",
+                    found=f"a panel of {panel.shape[0]} lines for {len(columns)} columns",
+                    expected="one line a column and the target",
+                )
+
+
+class Rows(Protocol):
+    """The seam for row schemes: one small file with these members."""
+
+    name: str
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """Names of the groups of equations."""
+        ...
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """Writes the equations of the samples with the wanted columns (mask over all parameters)."""
+        ...

@@ -1,0 +1,34 @@
+"""Torque rows: the inverse dynamic model itself, one equation a joint and sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import Equations
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class TorqueRows:
+    """tau - tau_known = Y(q, dq, ddq) theta, grouped by joint."""
+
+    name: str = "torque"
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The joints."""
+        return robot.joint_names
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """One panel a joint: its structurally non-zero columns and the measured torque."""
+        regressor = terms.torque_regressor(robot, samples, wanted)
+        target = samples.tau - terms.known_torque(robot, samples)
+        panels = tuple(
+            np.concatenate([values, np.ascontiguousarray(target[:, j])[None, :]])
+            for j, values in enumerate(regressor.values)
+        )
+        return Equations(columns=regressor.columns, panels=panels)

@@ -1,0 +1,76 @@
+"""Names of the terms in recipes and run folders; a new term is registered here with one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.terms.channel import ChannelTorque
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.gain import DriveGain
+from dynid.terms.payload import KnownPayload
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Term, Terms
+
+CATALOGUE: dict[str, type[Term]] = {
+    "rigid_body": RigidBody,
+    "rotor_inertia": RotorInertia,
+    "viscous": Viscous,
+    "coulomb": Coulomb,
+    "offset": Offset,
+    "drive_gain": DriveGain,
+    "known_payload": KnownPayload,
+    "channel": ChannelTorque,
+}
+
+
+def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:
+    """Writes terms as plain data: {"term": name, option: value, ...} for each."""
+    return [
+        {"term": term.name} | {key: _plain(getattr(term, key)) for key in _options(type(term))} for term in terms
+    ]
+
+
+def terms_from_spec(spec: Sequence[str | Mapping[str, Any]]) -> Terms:
+    """Reads terms from names or tables of options.
+
+    Raises InputError for an unknown term, an unknown option or a missing one.
+    """
+    return Terms(tuple(_term(entry) for entry in spec))
+
+
+def _term(entry: str | Mapping[str, Any]) -> Term:
+    options = {} if isinstance(entry, str) else {key: value for key, value in entry.items() if key != "term"}
+    name = entry if isinstance(entry, str) else str(entry.get("term", ""))
+    if name not in CATALOGUE:
+        near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.4)
+        raise InputError(
+            "unknown-term",
+            found=f"term '{name}'",
+            expected="one of " + ", ".join(CATALOGUE),
+            do=f"did you mean '{near[0]}'?" if near else "",
+        )
+    kind = CATALOGUE[name]
+    allowed = _options(kind)
+    for key in options:
+        if key not in allowed:
+            raise InputError(
+                "unknown-option", found=f"option '{key}' of term '{name}'", expected="one of " + ", ".join(allowed)
+            )
+    missing = [key for key, required in allowed.items() if required and key not in options]
+    if missing:
+        raise InputError("missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
+
+
+def _options(kind: type[Term]) -> dict[str, bool]:
+    described = fields(kind)  # type: ignore[arg-type]
+    return {f.name: f.default is MISSING for f in described if f.name != "name"}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

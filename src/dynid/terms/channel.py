@@ -1,0 +1,62 @@
+"""Torque that the log itself brings along: a counterbalance, a vendor's compensation, any measured disturbance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Term, channel
+
+
+@dataclass(frozen=True)
+class ChannelTorque(Term):
+    """Torque proportional to an extra log channel on one joint: tau_j = s u(t).
+
+    channel_name: the extra channel u.    joint: its joint.    free: whether the scale s is sought (prior 1) or is 1.
+    """
+
+    channel_name: str
+    joint: str
+    free: bool = True
+    name: str = "channel"
+
+    def channels(self) -> tuple[str, ...]:
+        """The one channel."""
+        return (self.channel_name,)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """One column if the scale is sought."""
+        owner = self._joint(robot)
+        return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The channel on its joint."""
+        owner, T = self._joint(robot), len(samples)
+        u = channel(samples, self.channel_name)
+        return Panels(
+            columns=tuple(np.array([0] if j == owner else [], dtype=np.int64) for j in range(robot.n)),
+            values=tuple(np.array(u[None, :]) if j == owner else np.zeros((0, T)) for j in range(robot.n)),
+        )
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """The channel itself when its scale is fixed."""
+        if self.free:
+            return None
+        torque = np.zeros((len(samples), robot.n))
+        torque[:, self._joint(robot)] = channel(samples, self.channel_name)
+        return torque
+
+    def _joint(self, robot: RobotModel) -> int:
+        if self.joint not in robot.joint_names:
+            raise UsageError(
+                "unknown-joint",
+                found=f"joint '{self.joint}' for channel '{self.channel_name}'",
+                expected="one of " + ", ".join(robot.joint_names),
+            )
+        return robot.joint_names.index(self.joint)

@@ -1,0 +1,64 @@
+"""Rigid bodies: ten inertial parameters a body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool
+from dynid.kernel import Panels, torque_regressor
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Term
+
+INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+_NON_NEGATIVE = {"m", "Ixx", "Iyy", "Izz"}
+
+
+@dataclass(frozen=True)
+class RigidBody(Term):
+    """Torque of the rigid bodies, gravity included: tau = Y(q, dq, ddq) pi, ten parameters a body.
+
+    Order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of the body. For a robot with mimic
+    joints the tree's torque is projected on the independent joints, tau = J' tau_tree.
+    Source: Newton-Euler recursion, linear in pi (Atkeson, An, Hollerbach 1986).
+    """
+
+    name: str = "rigid_body"
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Ten columns a body."""
+        return tuple(
+            Column(
+                name=f"{symbol}{body + 1}",
+                unit=unit,
+                term=self.name,
+                owner=body,
+                prior=float(robot.inertia_prior[body, k]),
+                lower=0.0 if symbol in _NON_NEGATIVE else -np.inf,
+            )
+            for body in range(robot.n_bodies)
+            for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The kernel's panels, projected when there are mimic joints."""
+        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
+        return _project(robot, panels) if robot.has_mimic else panels
+
+
+def _project(robot: RobotModel, tree_panels: Panels) -> Panels:
+    columns, values = [], []
+    T = tree_panels.values[0].shape[1]
+    for joint in range(robot.n):
+        bodies = np.flatnonzero(robot.projection[:, joint])
+        union = np.unique(np.concatenate([tree_panels.columns[i] for i in bodies]))
+        total = np.zeros((len(union), T))
+        for i in bodies:
+            total[np.searchsorted(union, tree_panels.columns[i])] += robot.projection[i, joint] * tree_panels.values[i]
+        columns.append(union)
+        values.append(total)
+    return Panels(columns=tuple(columns), values=tuple(values))

@@ -1,0 +1,178 @@
+"""A term: one physical effect, the parameters it adds and the torque they cause. Terms add: RigidBody() + Viscous()."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UnfitDataError, UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+
+
+@dataclass(frozen=True)
+class Column:
+    """One parameter of a term: one column of the regressor.
+
+    name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
+    unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
+    prior: value from the description, nan = unknown.    lower, upper: physical bounds.
+    """
+
+    name: str
+    unit: str
+    term: str
+    owner: int
+    prior: float = np.nan
+    lower: float = -np.inf
+    upper: float = np.inf
+
+
+class Term(ABC):
+    """One physical effect, linear in its parameters; the seam for new physics.
+
+    A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
+    (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from a recipe.
+    """
+
+    name: str
+
+    @abstractmethod
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The parameters that this term adds for this robot."""
+
+    @abstractmethod
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Returns, per joint, the wanted columns of Y in tau = Y theta; column indices count within the term."""
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
+        return None
+
+    def channels(self) -> tuple[str, ...]:
+        """Names of the extra log channels that this term reads."""
+        return ()
+
+    def __add__(self, other: Term | Terms) -> Terms:
+        return Terms((self,)) + other
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A sum of terms: the model whose parameters are sought, their columns in order."""
+
+    terms: tuple[Term, ...]
+
+    def __add__(self, other: Term | Terms) -> Terms:
+        return Terms(self.terms + (other.terms if isinstance(other, Terms) else (other,)))
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self.terms)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """All parameters in order; raises UsageError if two share a name."""
+        columns = tuple(column for term in self.terms for column in term.columns(robot))
+        names = [column.name for column in columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UsageError(
+                "duplicate-parameter", found=f"parameters {', '.join(twice)} in two terms", expected="each term once"
+            )
+        return columns
+
+    def channels(self) -> tuple[str, ...]:
+        """Extra log channels that the terms read, each once."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool | None = None) -> Panels:
+        """Returns Y of all terms side by side, per joint, structurally zero columns left out."""
+        columns: list[list[Float]] = [[] for _ in range(robot.n)]
+        values: list[list[Float]] = [[] for _ in range(robot.n)]
+        first = 0
+        for term in self.terms:
+            count = len(term.columns(robot))
+            part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
+            if part_wanted.any():
+                part = term.torque_regressor(robot, samples, part_wanted)
+                for joint in range(robot.n):
+                    columns[joint].append(part.columns[joint] + first)
+                    values[joint].append(part.values[joint])
+            first += count
+        T = len(samples)
+        return Panels(
+            columns=tuple(np.concatenate(c) if c else np.zeros(0, dtype=np.int64) for c in columns),
+            values=tuple(np.concatenate(v) if v else np.zeros((0, T)) for v in values),
+        )
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float:
+        """Sum of the torque that needs no unknown, (T, n)."""
+        total = np.zeros((len(samples), robot.n))
+        for term in self.terms:
+            known = term.known_torque(robot, samples)
+            if known is not None:
+                total += known
+        return total
+
+
+class JointTerm(Term):
+    """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
+
+    Subclasses give `symbol`, `unit_revolute`, `unit_prismatic` and `basis`.
+    """
+
+    symbol: str
+    unit_revolute: str
+    unit_prismatic: str
+    lower: float = -np.inf
+
+    @abstractmethod
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
+        """Torque per unit of the parameter, (T, n)."""
+
+    def prior(self, robot: RobotModel) -> Float:
+        """Prior values, (n,); nan = unknown."""
+        return np.full(robot.n, np.nan)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """One column a joint."""
+        prior = self.prior(robot)
+        return tuple(
+            Column(
+                name=f"{self.symbol}{joint + 1}",
+                unit=self.unit_prismatic if robot.prismatic[joint] else self.unit_revolute,
+                term=self.name,
+                owner=joint,
+                prior=float(prior[joint]),
+                lower=self.lower,
+            )
+            for joint in range(robot.n)
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """One line a wanted joint."""
+        basis = self.basis(robot, samples)
+        return Panels(
+            columns=tuple(np.array([j] if wanted[j] else [], dtype=np.int64) for j in range(robot.n)),
+            values=tuple(
+                np.ascontiguousarray(basis[:, j])[None, :] if wanted[j] else np.zeros((0, len(samples)))
+                for j in range(robot.n)
+            ),
+        )
+
+
+def channel(samples: Samples, name: str) -> Float:
+    """Returns an extra channel of the samples; raises UnfitDataError if the log does not hold it."""
+    if name not in samples.extra:
+        have = ", ".join(sorted(samples.extra)) or "none"
+        raise UnfitDataError(
+            "missing-channel",
+            found=f"no extra channel '{name}' (extra channels: {have})",
+            expected="the channel that a term of the model reads",
+            do=f"map it under [log.extra] as {name} = {{ column = ..., unit = ... }}",
+        )
+    return samples.extra[name]
