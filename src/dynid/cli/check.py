@@ -1,0 +1,34 @@
+"""dynid check: what is in a log, and is it fit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ConfigOption, LogsArgument, print_diagnostics
+
+
+def command(
+    logs: LogsArgument,
+    robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
+    config: ConfigOption = None,
+) -> None:
+    """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
+    from dynid.log.checks import check_log  # noqa: PLC0415
+    from dynid.recipe import Experiment, open_log  # noqa: PLC0415
+    from dynid.robot import load_robot  # noqa: PLC0415
+
+    diagnostics = Diagnostics()
+    model = load_robot(Path(robot), diagnostics=diagnostics)
+    experiment = Experiment.read(config)
+    try:
+        summary = check_log(open_log(experiment, logs, model, experiment.data.train, diagnostics), diagnostics)
+        for line in summary.lines():
+            typer.echo(line)
+        typer.echo("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
+    finally:
+        print_diagnostics(diagnostics)

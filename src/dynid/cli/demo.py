@@ -1,0 +1,24 @@
+"""dynid demo: the main job on a simulated arm, with nothing but the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ForceOption, progress_bar
+
+
+def command(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("dynid-demo"),
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated noise.")] = 1,
+    fast: Annotated[bool, typer.Option("--fast", help="A shorter motion.")] = False,
+    force: ForceOption = False,
+) -> None:
+    """Simulate an arm, log it, identify it, validate it on a second motion, compare with the truth, report."""
+    from dynid.demo import run_demo  # noqa: PLC0415
+
+    with progress_bar(total=float("nan")) as progress:
+        result = run_demo(out, seed=seed, fast=fast, force=force, progress=progress)
+    typer.echo(result.text())

@@ -1,0 +1,25 @@
+"""dynid inspect: what a robot description holds and what could be identified of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import RobotArgument, print_diagnostics
+
+
+def command(
+    robot: RobotArgument,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
+) -> None:
+    """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
+    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
+    from dynid.inspection import describe_base  # noqa: PLC0415
+    from dynid.robot import describe, load_robot  # noqa: PLC0415
+
+    diagnostics = Diagnostics()
+    model = load_robot(robot, diagnostics=diagnostics)
+    for line in (*describe(model), "", *describe_base(model, seed)):
+        typer.echo(line)
+    print_diagnostics(diagnostics)

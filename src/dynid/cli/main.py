@@ -1,0 +1,74 @@
+"""The command line: one file a command; errors become one message and the right exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from dynid.cli import check, compare, demo, identify, inspect, report, validate
+from dynid.errors import DynidError
+
+app = typer.Typer(
+    name="dynid",
+    help="The dynamics of a real robot, from its log: identified, verified, reported.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.command)
+app.command("inspect")(inspect.command)
+app.command("check")(check.command)
+app.command("identify")(identify.command)
+app.command("validate")(validate.command)
+app.command("report")(report.command)
+app.command("compare")(compare.command)
+
+
+@app.callback(invoke_without_command=True)
+def options(version: bool = typer.Option(False, "--version", help="Print the version and the kernel in use.")) -> None:
+    """The dynamics of a real robot, from its log: identified, verified, reported."""
+    if version:
+        from dynid import __version__  # noqa: PLC0415
+        from dynid.kernel import backend  # noqa: PLC0415
+
+        typer.echo(f"dynid {__version__} (kernel: {backend()})")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs the command line and leaves with 0, or 2 to 7, 130 or 1 as the table of exit codes says."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    signal.signal(signal.SIGINT, _interrupted)
+    signal.signal(signal.SIGTERM, _interrupted)
+    sys.exit(_run())
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+    typer.echo("interrupted: nothing was written; run the same command again to start over", err=True)
+    raise SystemExit(128 + number)
+
+
+def _run() -> int:
+    try:
+        app(standalone_mode=True)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
+    except DynidError as error:
+        typer.echo(str(error), err=True)
+        return error.exit_code
+    except MemoryError:
+        typer.echo("error[memory] found no memory left; expected more; close programs or use shorter logs", err=True)
+        return 6
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE):
+            raise
+        typer.echo(f"error[io] {error.filename or ''}: found {error.strerror}; expected a writable disk", err=True)
+        return 6
+    return 0

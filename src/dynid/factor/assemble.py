@@ -1,0 +1,120 @@
+"""From samples to factors: one pass, chunk by chunk, nothing of the log's length kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UnfitDataError
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.parallel import ordered_map
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import Equations, Rows
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Everything that turns samples into factors.
+
+    wanted: (p,) mask of the columns to write down.    parallel: the filter run over both sides of the equations.
+    block_seconds: length of a block.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    rows: Rows
+    wanted: Bool
+    parallel: ParallelFilter
+    block_seconds: float
+
+    def factors(
+        self, batches: Iterable[Samples], threads: int = 1, progress: Callable[[float], None] | None = None
+    ) -> Factors:
+        """Factors of all batches; `progress` is told the seconds of data done.
+
+        Raises UnfitDataError if no sample is left to use.
+        """
+        pieces: list[Block] = []
+        for done in ordered_map(self._blocks, batches, threads):
+            for block in done:
+                last = pieces[-1] if pieces else None
+                if last is not None and (last.segment, last.start) == (block.segment, block.start):
+                    pieces[-1] = _joined(last, block)
+                else:
+                    pieces.append(block)
+            if progress is not None and done:
+                progress(sum(piece.end - piece.start for piece in done))
+        if not pieces:
+            raise UnfitDataError(
+                "no-samples",
+                found="no usable sample after masking, trimming and gating",
+                expected="motion longer than the filters' edges",
+                do="record longer, raise the cut-off or reduce prepare.trim",
+            )
+        return Factors(
+            group_names=self.rows.groups(self.robot),
+            parameter_count=len(self.wanted),
+            blocks=tuple(_without_stubs(pieces, self.block_seconds)),
+        )
+
+    def _blocks(self, samples: Samples) -> list[Block]:
+        equations = self.rows.equations(self.robot, self.terms, samples, self.wanted)
+        filtered, times = self.filtered(equations, samples)
+        if len(times) == 0:
+            return []
+        origin = samples.t[0] - samples.first / samples.rate
+        number = np.floor((times - origin) / self.block_seconds).astype(np.int64)
+        edges = np.flatnonzero(np.diff(number)) + 1
+        blocks = []
+        for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
+            groups = tuple(
+                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b]))
+                for columns, panel in zip(filtered.columns, filtered.panels, strict=True)
+            )
+            start = float(origin + number[a] * self.block_seconds)
+            blocks.append(Block(samples.trajectory, samples.segment, start, float(times[b - 1]), groups))
+        return blocks
+
+    def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
+        """The equations after the parallel filter and decimation, and the times that are left."""
+        panels = []
+        times = np.zeros(0)
+        for panel in equations.panels:
+            kept, times = self.parallel.apply(panel, samples)
+            panels.append(kept)
+        return Equations(equations.columns, tuple(panels)), times
+
+
+def predict(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
+    """Joint torque of the model at the samples, (T, n), known torque included; theta: (p,)."""
+    panels = terms.torque_regressor(robot, samples, theta != 0)
+    torque = terms.known_torque(robot, samples)
+    for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+        torque[:, joint] += theta[columns] @ values
+    return torque
+
+
+def _joined(a: Block, b: Block) -> Block:
+    groups = tuple(x.merge(y) for x, y in zip(a.groups, b.groups, strict=True))
+    return Block(a.trajectory, a.segment, a.start, b.end, groups)
+
+
+def _without_stubs(blocks: list[Block], seconds: float) -> list[Block]:
+    whole: list[Block] = []
+    for block in blocks:
+        same = bool(whole) and whole[-1].segment == block.segment
+        if same and (_span(block) < 0.5 * seconds or _span(whole[-1]) < 0.5 * seconds):
+            whole[-1] = _joined(whole[-1], block)
+        else:
+            whole.append(block)
+    return whole
+
+
+def _span(block: Block) -> float:
+    return block.end - block.start

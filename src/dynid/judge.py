@@ -1,0 +1,156 @@
+"""The verdict in plain words: is this model good, what is weak, what to do next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import Place, UnfitDataError
+from dynid.estimate.estimator import Estimate
+from dynid.factor.base import BaseMap
+from dynid.identification import Finding, Residuals, Validation, Verdict
+from dynid.validate import Origin
+
+GOOD_R2, USABLE_R2 = 0.95, 0.80
+OVERFIT_RATIO = 1.5
+CONDITION_HIGH = 300.0
+FRICTION_SIGNIFICANCE = 4.0
+
+
+def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
+    """Raises UnfitDataError if friction of a joint feeds power into the motion beyond doubt.
+
+    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the joint's
+    mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
+    """
+    names = [column.name for column in estimate.columns]
+    position = {int(c): i for i, c in enumerate(estimate.base.independent)}
+    for joint, joint_name in enumerate(residuals.joint_names):
+        speed = residuals.dq[:, joint]
+        gradient = np.zeros(estimate.base.rank)
+        for name, power in ((f"fv{joint + 1}", np.mean(speed**2)), (f"fc{joint + 1}", np.mean(np.abs(speed)))):
+            if name in names and names.index(name) in position:
+                gradient[position[names.index(name)]] = power
+        if not gradient.any():
+            continue
+        mean = float(gradient @ estimate.value)
+        std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
+        throughput = float(np.mean(np.abs(residuals.measured[:, joint] * speed)))
+        if mean < -FRICTION_SIGNIFICANCE * std and mean < -0.05 * throughput:
+            raise UnfitDataError(
+                "negative-friction",
+                found=f"friction that drives the motion ({mean:.3g} W on average, standard deviation {std:.2g} W)",
+                expected="friction that takes power out of the motion",
+                do="check the sign of this joint's effort and position ([log] effort.sign)",
+                place=Place(joint=joint_name),
+            )
+
+
+def judge(
+    estimate: Estimate,
+    structural: BaseMap,
+    training: Validation,
+    validations: tuple[Validation, ...],
+    diagnostics: Diagnostics,
+) -> Verdict:
+    """Verdict from held-out scores, identifiability and what the log checks found."""
+    findings: list[Finding] = []
+    unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
+    level = "good"
+    headline_scores = min((_worst(v.scores.r2) for v in unseen), default=float("nan"))
+    for validation in unseen:
+        level = _worse(level, _score_findings(validation, training, findings))
+    if not unseen:
+        level = "usable"
+        findings.append(
+            Finding("warning", "Not validated", "No data was held out.", "Pass a second log to dynid validate.")
+        )
+    _identifiability(estimate, structural, findings)
+    if not estimate.status.ok:
+        level = _worse(level, "usable")
+        findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
+    for warning in diagnostics.warnings:
+        findings.append(Finding("warning", f"Log: {warning.identifier}", str(warning.text)))
+    return Verdict(level, _headline(level, unseen, headline_scores), tuple(findings))
+
+
+def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
+    if not unseen:
+        return "The model fits its training data; nothing is known about other motions."
+    total = max(v.scores.total_relative for v in unseen)
+    text = f"On data it has not seen the model misses {100 * total:.2g} % of the torque"
+    text += f" (worst joint R2 = {worst_r2:.3f})."
+    return {
+        "good": f"This model can be trusted on motions like the ones recorded. {text}",
+        "usable": f"This model is usable, with weak spots named below. {text}",
+        "poor": f"Do not use this model yet. {text}",
+    }[level]
+
+
+def _score_findings(validation: Validation, training: Validation, findings: list[Finding]) -> str:
+    scores = validation.scores
+    level = "good"
+    for j, name in enumerate(scores.joint_names):
+        r2 = scores.r2[j]
+        if not np.isfinite(r2):
+            findings.append(Finding("warning", f"{name}: no torque variation", "Its score has no meaning."))
+            continue
+        text = f"relative error {100 * scores.relative[j]:.3g} %, R2 = {r2:.3f} on {scores.origin}"
+        if r2 < USABLE_R2:
+            level = "poor"
+            advice = "Look at its residuals against velocity and position; try another friction model."
+            findings.append(Finding("problem", f"{name}: poorly predicted", text, advice))
+        elif r2 < GOOD_R2:
+            level = _worse(level, "usable")
+            advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
+            findings.append(Finding("warning", f"{name}: weakly predicted", text, advice))
+    if scores.total_relative > OVERFIT_RATIO * training.scores.total_relative and scores.total_relative > 0.03:
+        level = _worse(level, "usable")
+        findings.append(
+            Finding(
+                "warning",
+                f"Worse on {scores.origin} than in training",
+                f"{100 * scores.total_relative:.3g} % against {100 * training.scores.total_relative:.3g} %.",
+                "Record a longer or richer motion, or draw the fit towards the prior (method = 'ridge').",
+            )
+        )
+    return level
+
+
+def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Finding]) -> None:
+    base = estimate.base
+    if base.rank < structural.rank:
+        lost = sorted(set(structural.independent.tolist()) - set(base.independent.tolist()))
+        names = ", ".join(estimate.columns[j].name for j in lost)
+        findings.append(
+            Finding(
+                "warning",
+                f"{len(lost)} of {structural.rank} base parameters were not excited",
+                f"The motion cannot tell {names} apart from the others.",
+                "Move every joint through its range, several at a time, with changing acceleration.",
+            )
+        )
+    else:
+        findings.append(
+            Finding("good", f"All {base.rank} base parameters were excited", "The motion informs every direction.")
+        )
+    if base.condition > CONDITION_HIGH:
+        findings.append(
+            Finding(
+                "warning",
+                f"Condition number {base.condition:.3g}",
+                "Some parameters are only weakly told apart; their intervals are wide.",
+                "Design a richer motion.",
+            )
+        )
+
+
+def _worse(a: str, b: str) -> str:
+    order = ["good", "usable", "poor"]
+    return max(a, b, key=order.index)
+
+
+def _worst(values: Float) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.min()) if len(finite) else float("nan")

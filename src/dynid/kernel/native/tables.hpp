@@ -1,0 +1,48 @@
+// What the code compiled once per instruction set offers to the module; plain pointers only, so that no inline
+// function of the standard library is emitted with instructions that the machine at hand may lack.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace dynid {
+
+constexpr int block_samples = 64;   // samples handled at once: a panel of a joint stays in the second-level cache
+
+// A tree and the columns wanted of it. Pairs (body j, ancestor-or-self i) are numbered body by body, root first.
+struct TreeView {
+  int n;
+  const int* parent;
+  const unsigned char* prismatic;
+  const double* axis;         // (n, 3)
+  const double* rotation;     // (n, 3, 3) row-major, parent <- joint
+  const double* translation;  // (n, 3)
+  const double* gravity;      // (3)
+  const int* pair_first;      // (n + 1) number of the first pair of each body
+  const int* pair_joint;      // (pairs) the ancestor i of each pair
+  const std::uint32_t* mask;  // (n) bit k: column k of the body is wanted
+};
+
+enum Quantity { torque = 0, momentum = 1, momentum_rate = 2, kinetic_energy = 3, potential_energy = 4 };
+
+struct KernelTable {
+  const char* name;
+  std::size_t scratch_bytes_per_body;
+  std::size_t scratch_bytes_per_pair;
+  // Regressor of one block. input: (3, n, block_samples) q, dq, ddq. lines: per pair and column k (10 a pair; for the
+  // energies 10 a body) where its block_samples values go, or null. scratch: 64-byte aligned.
+  void (*regressor_block)(const TreeView&, int quantity, const double* input, double* const* lines, void* scratch);
+  // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
+  void (*gram_block)(const double* panel, int m, double* G);
+  // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
+  void (*qr_block)(double* panel, int m, double* R);
+  // One second-order section over `samples` samples of 8 interleaved signals x (samples, 8), in place; direct form II
+  // transposed, state (2, 8), backwards in time if `reverse`.
+  void (*section)(double* x, long samples, const double* sos, double* state, int reverse);
+};
+
+extern const KernelTable table_baseline;
+#if defined(DYNID_HAVE_AVX2)
+extern const KernelTable table_avx2;
+#endif
+
+}  // namespace dynid

@@ -1,0 +1,274 @@
+"""The kernel's algorithms in NumPy, batched over samples: oracle of the native kernel and its substitute.
+
+All vectors are (3, T); body quantities are expressed in the body's joint frame. Letters: w, al angular velocity and
+acceleration, v linear velocity of the frame's origin, d its acceleration minus gravity, a, l motion axis of an
+ancestor joint seen at the body (angular, linear). The inertial parameters enter linearly:
+force = m d + B h, moment = h x d + K(al) J + w x K(w) J with B = [al]x + [w]x[w]x, h = m c.
+Source: Newton-Euler recursion; the linear form is Atkeson, An and Hollerbach 1986, eqs 6 to 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.kernel.panels import Panels, joint_columns
+from dynid.kernel.tree import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent vectors."""
+
+    E: list[Float]
+    p: list[Float]
+    w: list[Float]
+    v: list[Float]
+    al: list[Float]
+    d: list[Float]
+    axes: list[dict[int, tuple[Float, Float]]]
+
+
+def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
+    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies; q.. (T, n)."""
+    T = len(q)
+    state = Motion([], [], [], [], [], [], [])
+    base = np.zeros((3, T))
+    fall = np.repeat(-tree.gravity[:, None], T, axis=1)
+    for j in range(tree.n):
+        parent = int(tree.parent[j])
+        axis = tree.axis[j][:, None]
+        E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
+        p = np.repeat(tree.translation[j][:, None], T, axis=1)
+        if tree.prismatic[j]:
+            p = p + (tree.rotation[j] @ axis) * q[:, j]
+        else:
+            E = np.einsum("ik,kjt->ijt", tree.rotation[j], _rotation(tree.axis[j], q[:, j]))
+        w0, v0, al0, d0 = (
+            (state.w[parent], state.v[parent], state.al[parent], state.d[parent])
+            if parent >= 0
+            else (base, base, base, fall)
+        )
+        w, al = _into(E, w0), _into(E, al0)
+        v = _into(E, v0 + _cross(w0, p))
+        d = _into(E, d0 + _cross(al0, p) + _cross(w0, _cross(w0, p)))
+        axes: dict[int, tuple[Float, Float]] = {}
+        if parent >= 0:
+            for i, (a, l) in state.axes[parent].items():  # noqa: E741
+                axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
+        rate, push = axis * dq[:, j], axis * ddq[:, j]
+        zero = np.zeros((3, T))
+        whole = np.repeat(axis, T, axis=1)
+        if tree.prismatic[j]:
+            d = d + push + 2.0 * _cross(w, rate)
+            v = v + rate
+            axes[j] = (zero, whole)
+        else:
+            al = al + _cross(w, rate) + push
+            w = w + rate
+            axes[j] = (whole, zero)
+        for known, value in zip(
+            (state.E, state.p, state.w, state.v, state.al, state.d), (E, p, w, v, al, d), strict=True
+        ):
+            known.append(value)
+        state.axes.append(axes)
+    return state
+
+
+def torque_regressor(tree: Tree, q: Float, dq: Float, ddq: Float, wanted: Bool) -> Panels:
+    """Y(q, dq, ddq) with tau = Y pi."""
+    state = motion(tree, q, dq, ddq)
+    return _panels(tree, state, wanted, [_force_columns(state, j) for j in range(tree.n)])
+
+
+def momentum_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
+    """P(q, dq) with P pi = M(q) dq."""
+    state = motion(tree, q, dq, np.zeros_like(q))
+    return _panels(tree, state, wanted, [momentum_columns(state.v[j], state.w[j]) for j in range(tree.n)])
+
+
+def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
+    """R(q, dq) with R pi = -C' dq + g, so that Y = dP/dt + R.
+
+    For a joint with axis (a, l) and the momentum (f, m) of a body, both in the body's frame, the joint's share of
+    C' dq is f . (w x l + v x a) + m . (w x a), velocities being those of the joint's own body (Chavez-Olivares et
+    al. 2012, generalised).
+    """
+    state = motion(tree, q, dq, np.zeros_like(q))
+    fall = motion(tree, q, np.zeros_like(q), np.zeros_like(q)).d
+    weight = []
+    momenta = []
+    for j in range(tree.n):
+        zero = np.zeros_like(state.w[j])
+        weight.append(momentum_columns(fall[j], zero))
+        momenta.append(momentum_columns(state.v[j], state.w[j]))
+    carried = _carried_velocities(tree, state)
+    columns = joint_columns(tree, wanted)
+    values = []
+    for i in range(tree.n):
+        lines = []
+        for j in tree.subtrees[i]:
+            a, l = state.axes[j][i]  # noqa: E741
+            w, v = carried[j][i]
+            da, dl = _cross(w, a), _cross(w, l) + _cross(v, a)
+            for k in range(10):
+                if wanted[10 * j + k]:
+                    lines.append(
+                        _dot(l, weight[j][0][k])
+                        + _dot(a, weight[j][1][k])
+                        - _dot(dl, momenta[j][0][k])
+                        - _dot(da, momenta[j][1][k])
+                    )
+        values.append(_stacked(lines, len(q)))
+    return Panels(columns, tuple(values))
+
+
+def kinetic_energy_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Float:
+    """(w, T) lines with sum = 1/2 dq' M dq when weighted with pi: 1/2 V' A(V) for every body."""
+    state = motion(tree, q, dq, np.zeros_like(q))
+    lines = []
+    for j in range(tree.n):
+        linear, angular = momentum_columns(state.v[j], state.w[j])
+        for k in range(10):
+            if wanted[10 * j + k]:
+                lines.append(0.5 * (_dot(state.v[j], linear[k]) + _dot(state.w[j], angular[k])))
+    return _stacked(lines, len(q))
+
+
+def potential_energy_regressor(tree: Tree, q: Float, wanted: Bool) -> Float:
+    """(w, T) lines of the potential energy: -g.p in the mass column, -(R'g) in those of the first moment."""
+    T = len(q)
+    lines: list[Float] = []
+    R: list[Float] = []
+    position: list[Float] = []
+    state = motion(tree, q, np.zeros_like(q), np.zeros_like(q))
+    for j in range(tree.n):
+        parent = int(tree.parent[j])
+        if parent < 0:
+            R.append(state.E[j])
+            position.append(state.p[j])
+        else:
+            R.append(np.einsum("ikt,kjt->ijt", R[parent], state.E[j]))
+            position.append(position[parent] + np.einsum("ijt,jt->it", R[parent], state.p[j]))
+        height = [-(tree.gravity @ position[j]), *(-np.einsum("i,ijt->jt", tree.gravity, R[j]))]
+        for k in range(10):
+            if wanted[10 * j + k]:
+                lines.append(height[k] if k < 4 else np.zeros(T))
+    return _stacked(lines, T)
+
+
+def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
+    """Joint torque (T, n) of bodies with inertia (n, 10) by the recursive Newton-Euler algorithm."""
+    state = motion(tree, q, dq, ddq)
+    force = [np.zeros((3, len(q))) for _ in range(tree.n)]
+    moment = [np.zeros((3, len(q))) for _ in range(tree.n)]
+    tau = np.zeros_like(q)
+    for j in reversed(range(tree.n)):
+        w, al, d = state.w[j], state.al[j], state.d[j]
+        m, h = inertia[j, 0], inertia[j, 1:4][:, None]
+        Jw, Ja = _inertia_times(inertia[j], w), _inertia_times(inertia[j], al)
+        force[j] = force[j] + m * d + _cross(al, h) + _cross(w, _cross(w, h))
+        moment[j] = moment[j] + _cross(h, d) + Ja + _cross(w, Jw)
+        tau[:, j] = tree.axis[j] @ (force[j] if tree.prismatic[j] else moment[j])
+        parent = int(tree.parent[j])
+        if parent >= 0:
+            f = _out_of(state.E[j], force[j])
+            force[parent] = force[parent] + f
+            moment[parent] = moment[parent] + _out_of(state.E[j], moment[j]) + _cross(state.p[j], f)
+    return tau
+
+
+def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
+    """Columns of A(V) in (linear; angular) momentum = A(V) pi, ten (3, T) arrays each."""
+    zero = np.zeros_like(v[0])
+    linear = [v, *_cross_columns(w), *([np.zeros_like(v)] * 6)]
+    x, y, z = w
+    angular = [
+        np.zeros_like(v),
+        *(-column for column in _cross_columns(v)),
+        np.stack([x, zero, zero]),
+        np.stack([y, x, zero]),
+        np.stack([zero, y, zero]),
+        np.stack([z, zero, x]),
+        np.stack([zero, z, y]),
+        np.stack([zero, zero, z]),
+    ]
+    return linear, angular
+
+
+def _force_columns(state: Motion, j: int) -> tuple[list[Float], list[Float]]:
+    w, al, d = state.w[j], state.al[j], state.d[j]
+    wx = _cross_columns(w)
+    B = [a + _cross(w, b) for a, b in zip(_cross_columns(al), wx, strict=True)]
+    K_al, K_w = momentum_columns(d, al)[1][4:], momentum_columns(d, w)[1][4:]
+    linear = [d, *B, *([np.zeros_like(d)] * 6)]
+    angular = [
+        np.zeros_like(d),
+        *(-column for column in _cross_columns(d)),
+        *(a + _cross(w, b) for a, b in zip(K_al, K_w, strict=True)),
+    ]
+    return linear, angular
+
+
+def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Float], list[Float]]]) -> Panels:
+    values = []
+    for i in range(tree.n):
+        lines = []
+        for j in tree.subtrees[i]:
+            a, l = state.axes[j][i]  # noqa: E741
+            linear, angular = bodies[j]
+            lines += [_dot(l, linear[k]) + _dot(a, angular[k]) for k in range(10) if wanted[10 * j + k]]
+        values.append(_stacked(lines, state.w[0].shape[1]))
+    return Panels(joint_columns(tree, wanted), tuple(values))
+
+
+def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float, Float]]]:
+    # Velocity (w, v) of body i, taken as a rigid extension at the origin and in the frame of its descendant j.
+    carried: list[dict[int, tuple[Float, Float]]] = []
+    for j in range(tree.n):
+        parent = int(tree.parent[j])
+        here = {j: (state.w[j], state.v[j])}
+        if parent >= 0:
+            for i, (w, v) in carried[parent].items():
+                here[i] = (_into(state.E[j], w), _into(state.E[j], v + _cross(w, state.p[j])))
+        carried.append(here)
+    return carried
+
+
+def _inertia_times(pi: Float, x: Float) -> Float:
+    xx, xy, yy, xz, yz, zz = pi[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ x
+
+
+def _rotation(axis: Float, angle: Float) -> Float:
+    s, c = np.sin(angle), np.cos(angle)
+    x, y, z = axis
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3)[:, :, None] + K[:, :, None] * s + (K @ K)[:, :, None] * (1.0 - c)
+
+
+def _into(E: Float, x: Float) -> Float:
+    return np.asarray(np.einsum("ijt,it->jt", E, x))
+
+
+def _out_of(E: Float, x: Float) -> Float:
+    return np.asarray(np.einsum("ijt,jt->it", E, x))
+
+
+def _cross(a: Float, b: Float) -> Float:
+    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def _cross_columns(a: Float) -> list[Float]:
+    zero = np.zeros_like(a[0])
+    return [np.stack([zero, a[2], -a[1]]), np.stack([-a[2], zero, a[0]]), np.stack([a[1], -a[0], zero])]
+
+
+def _dot(a: Float, b: Float) -> Float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _stacked(lines: list[Float], T: int) -> Float:
+    return np.stack(lines) if lines else np.zeros((0, T))

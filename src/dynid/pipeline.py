@@ -1,0 +1,308 @@
+"""The main job in one verb: a robot and its log in, a judged model out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+from dynid.estimate.estimator import Estimate, Estimator, Regression
+from dynid.estimate.least_squares import WLS
+from dynid.estimate.prior import parameter_spread
+from dynid.factor.assemble import Assembly, predict
+from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structural_base
+from dynid.factor.factor import Factors, stack
+from dynid.identification import Identification, Residuals, Validation
+from dynid.judge import judge, refuse_negative_friction
+from dynid.log.checks import check_log
+from dynid.log.read import Log
+from dynid.parallel import default_threads, ordered_map
+from dynid.provenance import provenance
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms.catalogue import terms_to_spec
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import JointTerm, Terms
+from dynid.validate import Origin, Scores, Sums, cross_validate
+
+DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
+CACHE_BYTES = 200e6
+BLOCKS_WANTED = 60
+BLOCK_CYCLES = 8.0
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to identify: everything that shapes the numbers, and nothing else.
+
+    terms: the model.    rows: the equations.    estimator: the method.    preparation: the signals.
+    folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
+    block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
+    """
+
+    terms: Terms = DEFAULT_TERMS
+    rows: Rows = field(default_factory=TorqueRows)
+    estimator: Estimator = field(default_factory=WLS)
+    preparation: Preparation = field(default_factory=Preparation)
+    folds: int = 5
+    seed: int = 0
+    block_seconds: float | None = None
+
+
+def identify(
+    robot: RobotModel,
+    log: Log,
+    settings: Settings | None = None,
+    *,
+    validation: Log | None = None,
+    truth: Mapping[str, float] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    diagnostics: Diagnostics | None = None,
+) -> Identification:
+    """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
+
+    validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
+    truth: parameter values by name, for simulated robots.    threads: None = all processors; results do not depend on it.
+    progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
+    diagnostics: sink that may already hold what reading the robot and the log found.
+
+    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read.
+    """
+    chosen = settings or Settings()
+    workers = threads or default_threads()
+    diagnostics = diagnostics if diagnostics is not None else Diagnostics()
+    started = time.perf_counter()
+    summary = check_log(log, diagnostics)
+    prepared = prepare(log, chosen.preparation, diagnostics)
+    structural = structural_base(robot, chosen.terms, chosen.rows, chosen.seed)
+    wanted = structural.mask & _alive(robot, chosen.terms, summary.moved, diagnostics)
+    assembly = Assembly(
+        robot,
+        chosen.terms,
+        chosen.rows,
+        wanted,
+        prepared.parallel_filter(),
+        chosen.block_seconds or block_seconds(prepared),
+    )
+    batches = _cached(prepared)
+    factors = assembly.factors(batches, workers, _stage(progress, "equations"))
+    regression = _regression(robot, chosen.terms, structural, factors)
+    estimate = chosen.estimator.fit(regression)
+    training = _score(assembly, estimate, batches, Origin.TRAINING, workers, _stage(progress, "residuals"))
+    if training.residuals is not None:
+        refuse_negative_friction(estimate, training.residuals)
+    if validation is None:
+        validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
+    else:
+        validations = (
+            validate_log(assembly, estimate, validation, chosen.preparation, diagnostics, workers, log),
+        )
+    return Identification(
+        recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
+        robot=robot,
+        terms=chosen.terms,
+        structural=structural,
+        estimate=estimate,
+        factors=factors,
+        training=training,
+        validations=validations,
+        verdict=judge(estimate, structural, training, validations, diagnostics),
+        diagnostics=diagnostics,
+        preparation=prepared.describe(),
+        log_summary=summary.describe(),
+        provenance=provenance(log, validation, chosen.seed, time.perf_counter() - started),
+        truth=truth,
+    )
+
+
+def validate(
+    identification: Identification, log: Log, diagnostics: Diagnostics | None = None, threads: int | None = None
+) -> Validation:
+    """Scores an identified model on a log, filtered as in the identification.
+
+    A log that the model was fitted on is scored under the name of training data, with a warning.
+    Raises UnfitDataError if the log has no usable sample.
+    """
+    diagnostics = diagnostics if diagnostics is not None else Diagnostics()
+    preparation = preparation_of(identification)
+    trained = identification.provenance.get("training_data", [])
+    known = {tuple(entry) for entry in trained} if isinstance(trained, list) else set()
+    origin = Origin.HELD_OUT_LOG
+    if known & set(log_identity(log)):
+        diagnostics.warn(
+            "training-is-validation", "this log was used for fitting, so its scores are not called validation"
+        )
+        origin = Origin.TRAINING
+    check_log(log, diagnostics)
+    return _score_log(
+        identification.robot, identification.terms, identification.estimate, log, preparation, diagnostics, threads, origin
+    )
+
+
+def block_seconds(prepared: Prepared) -> float:
+    """Length of a block: a sixtieth of the data, but at least eight periods of the highest frequency kept."""
+    return max(prepared.duration / BLOCKS_WANTED, BLOCK_CYCLES / prepared.bandwidth)
+
+
+def settings_to_recipe(settings: Settings) -> dict[str, Any]:
+    """The settings as plain data."""
+    return {
+        "model": {"terms": terms_to_spec(settings.terms)},
+        "rows": settings.rows.name,
+        "estimate": {"method": settings.estimator.name} | _options(settings.estimator),
+        "prepare": asdict(settings.preparation),
+        "folds": settings.folds,
+        "seed": settings.seed,
+        "block_seconds": settings.block_seconds,
+    }
+
+
+def _options(estimator: Estimator) -> dict[str, Any]:
+    return {key: value for key, value in vars(estimator).items() if key != "name"}
+
+
+def _regression(robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors) -> Regression:
+    base = data_base(structural, factors)
+    columns = terms.columns(robot)
+    kept = factors if base.rank == structural.rank else factors.select(base.mask)
+    return Regression(columns, base, kept, parameter_spread(robot, columns))
+
+
+def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
+    """Base parameters that the data at hand can tell apart, as a map from all parameters.
+
+    Each group counts by its own torque, so that a small wrist joint weighs as much as a shoulder.
+    """
+    present = np.unique(np.concatenate([factor.columns for factor in factors.total]))
+    weights = np.array([factor.count / max(factor.target_square, 1e-300) for factor in factors.total])
+    R = stack(factors.total, present, weights)[:-1, :-1]
+    rows = np.sqrt(max(factor.count for factor in factors.total))
+    names = [structural.names[i] for i in present]
+    inner = BaseMap(
+        names=structural.names,
+        independent=present,
+        B=structural.B[np.searchsorted(structural.independent, present)],
+        singular_values=structural.singular_values,
+        gap=structural.gap,
+        scale=structural.scale,
+    )
+    found = base_of_matrix(R, names, DATA_TOLERANCE)
+    scaled = BaseMap(
+        names=tuple(names),
+        independent=found.independent,
+        B=found.B,
+        singular_values=found.singular_values,
+        gap=found.gap,
+        scale=np.linalg.norm(R, axis=0) / rows,
+    )
+    return scaled.compose(inner)
+
+
+def _alive(robot: RobotModel, terms: Terms, moved: Bool, diagnostics: Diagnostics) -> Bool:
+    """Mask of the parameters that this log can excite: friction and rotor of a joint at rest are noise."""
+    mask: list[bool] = []
+    for term in terms:
+        needs_motion = isinstance(term, JointTerm) and not isinstance(term, Offset)
+        mask += [bool(moved[c.owner]) or not needs_motion for c in term.columns(robot)]
+    for joint in np.flatnonzero(~np.asarray(moved)):
+        diagnostics.warn(
+            "joint-at-rest",
+            f"joint '{robot.joint_names[joint]}' never moved: its friction and rotor inertia are not identified",
+        )
+    return np.array(mask)
+
+
+def _cached(prepared: Prepared) -> Iterable[Samples]:
+    expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
+    return list(prepared) if expected < CACHE_BYTES else prepared
+
+
+def _score(
+    assembly: Assembly,
+    estimate: Estimate,
+    batches: Iterable[Samples],
+    origin: Origin,
+    threads: int,
+    progress: Callable[[float], None] | None,
+) -> Validation:
+    robot, theta = assembly.robot, estimate.full_vector
+
+    def one(samples: Samples) -> tuple[Samples, Float, Float]:
+        model = predict(robot, assembly.terms, theta, samples)
+        lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
+        kept, times = assembly.parallel.apply(np.ascontiguousarray(lines), samples)
+        return samples, kept, times
+
+    parts: list[Float] = []
+    times: list[Float] = []
+    trajectory: list[int] = []
+    segment: list[int] = []
+    names: dict[str, int] = {}
+    for samples, kept, t in ordered_map(one, batches, threads):
+        index = names.setdefault(samples.trajectory, len(names))
+        parts.append(kept)
+        times.append(t)
+        trajectory += [index] * len(t)
+        segment += [samples.segment] * len(t)
+        if progress is not None:
+            progress(len(samples) / samples.rate)
+    if not parts or not sum(len(t) for t in times):
+        raise UnfitDataError("no-samples", found="no usable sample", expected="motion longer than the filters' edges")
+    lines = np.concatenate(parts, axis=1)
+    n = robot.n
+    residuals = Residuals(
+        trajectories=tuple(names),
+        joint_names=robot.joint_names,
+        t=np.concatenate(times),
+        trajectory=np.array(trajectory),
+        segment=np.array(segment),
+        measured=lines[:n].T,
+        predicted=lines[n : 2 * n].T,
+        q=lines[2 * n : 3 * n].T,
+        dq=lines[3 * n :].T,
+        rate=assembly.parallel.rate / assembly.parallel.decimation,
+    )
+    sums = Sums.of_arrays(residuals.measured, residuals.predicted)
+    return Validation(sums.scores(origin, robot.joint_names, tuple(names)), residuals)
+
+
+def _held_out_blocks(
+    regression: Regression, settings: Settings, diagnostics: Diagnostics
+) -> tuple[Validation, ...]:
+    if len(regression.factors.blocks) < 2 * settings.folds:
+        diagnostics.warn(
+            "too-short-to-hold-out",
+            f"{len(regression.factors.blocks)} blocks of data are too few to hold any out; validate on another log",
+        )
+        return ()
+    scores: Scores = cross_validate(regression, settings.estimator, settings.folds)
+    return (Validation(scores),)
+
+
+def _overlap(log: Log, other: Log) -> bool:
+    def key(one: Log) -> set[tuple[str, str]]:
+        return {(one.sha256[str(t.file)], t.name) for t in one.trajectories}
+
+    return bool(key(log) & key(other))
+
+
+def _stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:
+    if progress is None:
+        return None
+    return lambda seconds: progress(name, seconds)

@@ -1,0 +1,85 @@
+"""A robot as plain JSON data and back, so that a run folder needs no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.robot.drive import Drive, TorqueSide
+from dynid.robot.model import JointType, Limits, RobotModel
+
+
+def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
+    """Plain data of a robot; unknown numbers become None, infinite limits too."""
+    return {
+        "name": robot.name,
+        "source": robot.source,
+        "bodies": list(robot.body_names),
+        "tree_joints": list(robot.tree_joint_names),
+        "joints": list(robot.joint_names),
+        "parent": robot.parent.tolist(),
+        "joint_types": [str(kind) for kind in robot.joint_types],
+        "T_parent_joint": robot.T_parent_joint.tolist(),
+        "axis": robot.axis.tolist(),
+        "inertia_prior": _plain(robot.inertia_prior),
+        "gravity": robot.gravity.tolist(),
+        "merged": [list(names) for names in robot.merged],
+        "friction_prior": _plain(robot.friction_prior),
+        "projection": robot.projection.tolist(),
+        "projection_offset": robot.projection_offset.tolist(),
+        "limits": {name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")},
+        "drive": {
+            "transmission": robot.drive.transmission.tolist(),
+            "rotor_inertia": _plain(robot.drive.rotor_inertia),
+            "torque_constant": _plain(robot.drive.torque_constant),
+            "drive_gain": _plain(robot.drive.drive_gain),
+            "torque_side": str(robot.drive.torque_side),
+        },
+    }
+
+
+def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
+    """The robot from its plain data; raises KeyError, TypeError or ValueError if something is missing."""
+    limits, drive = data["limits"], data["drive"]
+    return RobotModel(
+        name=data["name"],
+        source=data["source"],
+        body_names=tuple(data["bodies"]),
+        tree_joint_names=tuple(data["tree_joints"]),
+        joint_names=tuple(data["joints"]),
+        parent=np.array(data["parent"], dtype=np.int64),
+        joint_types=tuple(JointType(kind) for kind in data["joint_types"]),
+        T_parent_joint=np.array(data["T_parent_joint"], dtype=np.float64),
+        axis=np.array(data["axis"], dtype=np.float64),
+        inertia_prior=_array(data["inertia_prior"], np.nan),
+        gravity=np.array(data["gravity"], dtype=np.float64),
+        merged=tuple(tuple(names) for names in data["merged"]),
+        friction_prior=_array(data["friction_prior"], np.nan),
+        projection=np.array(data["projection"], dtype=np.float64),
+        projection_offset=np.array(data["projection_offset"], dtype=np.float64),
+        limits=Limits(
+            lower=_array(limits["lower"], -np.inf),
+            upper=_array(limits["upper"], np.inf),
+            velocity=_array(limits["velocity"], np.inf),
+            effort=_array(limits["effort"], np.inf),
+        ),
+        drive=Drive(
+            transmission=np.array(drive["transmission"], dtype=np.float64),
+            rotor_inertia=_array(drive["rotor_inertia"], np.nan),
+            torque_constant=_array(drive["torque_constant"], np.nan),
+            drive_gain=_array(drive["drive_gain"], np.nan),
+            torque_side=TorqueSide(drive["torque_side"]),
+        ),
+    )
+
+
+def _plain(values: Float) -> Any:
+    return np.where(np.isfinite(values), values, None).tolist()
+
+
+def _array(values: Any, missing: float) -> Float:
+    array = np.array(values, dtype=object)
+    return np.where(array == None, missing, array).astype(np.float64)  # noqa: E711

@@ -1,0 +1,408 @@
+"""A run is a folder: run.json, model.json, parameters.parquet, residuals.parquet, factors.parquet, report.html."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostic, Diagnostics, Severity
+from dynid.errors import InputError, Place, RefusedError, ResourceError
+from dynid.estimate.estimator import Estimate, Status
+from dynid.estimate.verdict import base_verdicts
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.identification import Finding, Identification, Residuals, Validation, Verdict
+from dynid.robot.model import RobotModel
+from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.tables import read_table, write_table
+from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.term import Column
+from dynid.validate import Origin, Scores
+
+FORMAT = 1
+_SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
+_RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
+
+
+def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = False) -> None:
+    """Refuses an output folder before anything is computed.
+
+    Raises RefusedError if it exists (unless `force` and it is a run folder) or holds an input;
+    ResourceError if its parent cannot be written.
+    """
+    target = folder.resolve()
+    for path in inputs:
+        source = path.resolve()
+        if source == target or target in source.parents:
+            raise RefusedError(
+                "output-is-input", found=f"output '{folder}' holds the input '{path}'", expected="another folder"
+            )
+    if folder.exists():
+        if not force:
+            raise RefusedError(
+                "output-exists",
+                found=f"output '{folder}' exists already",
+                expected="a folder that does not exist yet",
+                do="choose another --out, or --force to replace that run",
+            )
+        if not (folder / "run.json").is_file():
+            raise RefusedError(
+                "not-a-run", found=f"'{folder}' is not a run folder", expected="a run of dynid to replace", do="delete it"
+            )
+    parent = target.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ResourceError(
+            "cannot-write", found=f"no permission to write in '{parent}'", expected="a writable folder for --out"
+        )
+
+
+def save(identification: Identification, folder: Path, force: bool = False) -> Path:
+    """Writes a run folder as a whole or not at all; returns the path of its report.
+
+    Raises RefusedError if the folder exists, ResourceError if writing fails.
+    """
+    from dynid.report import write_report  # noqa: PLC0415  (the report loads jinja2)
+
+    check_output(folder, force=force)
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        scratch.mkdir(parents=True)
+        _write_json(scratch / "run.json", _run(identification))
+        _write_json(scratch / "model.json", _model(identification))
+        _write_parameters(identification, scratch)
+        _write_residuals(identification, scratch / "residuals.parquet")
+        _write_factors(identification, scratch / "factors.parquet")
+        write_report(identification, scratch / "report.html")
+        if folder.exists():
+            shutil.rmtree(folder)
+        scratch.rename(folder)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write", found=f"writing '{folder}' failed: {error.strerror or error}", expected="space and permission"
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return folder / "report.html"
+
+
+def load(folder: Path) -> Identification:
+    """Reads a run folder back; raises InputError if it is not one or is damaged."""
+    run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
+    try:
+        robot = robot_from_dict(model["robot"])
+        terms = terms_from_spec(model["terms"])
+        columns = terms.columns(robot)
+        scores = [scores_from_dict(entry) for entry in run["scores"]]
+        residuals = _read_residuals(folder / "residuals.parquet", robot, run["residuals"])
+        validations = [Validation(s, residuals.get(i)) for i, s in enumerate(scores)]
+        return Identification(
+            recipe=run["recipe"],
+            robot=robot,
+            terms=terms,
+            structural=_read_base(model["structural"], columns),
+            estimate=_read_estimate(model["estimate"], columns),
+            factors=_read_factors(folder / "factors.parquet", len(columns)),
+            training=validations[0],
+            validations=tuple(validations[1:]),
+            verdict=_read_verdict(run["verdict"]),
+            diagnostics=_read_diagnostics(run["diagnostics"]),
+            preparation=run["preparation"],
+            log_summary=run["log"],
+            provenance=run["provenance"],
+            truth=run["truth"],
+        )
+    except (KeyError, TypeError, ValueError, OSError, IndexError) as error:
+        raise InputError(
+            "damaged-run",
+            found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
+            expected=f"a complete run of format {FORMAT}",
+            do="run dynid identify again",
+            place=Place(file=str(folder)),
+        ) from error
+
+
+def scores_to_dict(scores: Scores) -> dict[str, Any]:
+    """Plain data of scores."""
+    return {
+        "origin": str(scores.origin),
+        "joints": list(scores.joint_names),
+        "trajectories": list(scores.trajectories),
+        "total_relative": scores.total_relative,
+        "total_nmse": scores.total_nmse,
+    } | {name: _clean(getattr(scores, name)) for name in _SCORE_ARRAYS}
+
+
+def scores_from_dict(data: Mapping[str, Any]) -> Scores:
+    """Scores from plain data."""
+    return Scores(
+        origin=Origin(data["origin"]),
+        joint_names=tuple(data["joints"]),
+        trajectories=tuple(data["trajectories"]),
+        total_relative=float(data["total_relative"]),
+        **{name: _array(data[name]) for name in _SCORE_ARRAYS},
+    )
+
+
+def _run(one: Identification) -> dict[str, Any]:
+    every = (one.training, *one.validations)
+    return {
+        "format": FORMAT,
+        "recipe": one.recipe,
+        "provenance": one.provenance,
+        "verdict": {
+            "level": one.verdict.level,
+            "headline": one.verdict.headline,
+            "findings": [vars(finding) for finding in one.verdict.findings],
+        },
+        "scores": [scores_to_dict(v.scores) for v in every],
+        "residuals": {
+            str(i): {"rate": v.residuals.rate, "trajectories": list(v.residuals.trajectories)}
+            for i, v in enumerate(every)
+            if v.residuals is not None
+        },
+        "preparation": one.preparation,
+        "log": one.log_summary,
+        "diagnostics": [
+            {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
+            for d in one.diagnostics
+        ],
+        "truth": one.truth,
+    }
+
+
+def _read_verdict(data: Mapping[str, Any]) -> Verdict:
+    return Verdict(data["level"], data["headline"], tuple(Finding(**entry) for entry in data["findings"]))
+
+
+def _read_diagnostics(data: list[Mapping[str, Any]]) -> Diagnostics:
+    return Diagnostics(
+        [Diagnostic(Severity(d["severity"]), d["id"], d["text"], Place(**d["place"])) for d in data]
+    )
+
+
+def _model(one: Identification) -> dict[str, Any]:
+    estimate = one.estimate
+    return {
+        "format": FORMAT,
+        "robot": robot_to_dict(one.robot),
+        "terms": terms_to_spec(one.terms),
+        "parameters": {
+            column.name: {"value": float(value), "unit": column.unit, "category": str(category)}
+            for column, value, category in zip(
+                estimate.columns, estimate.parameters, estimate.base.categories(), strict=True
+            )
+        },
+        "structural": _base(one.structural),
+        "estimate": {
+            "method": estimate.method,
+            "names": list(estimate.names),
+            "units": list(estimate.units),
+            "value": _clean(estimate.value),
+            "std": _clean(estimate.std),
+            "covariance": _clean(estimate.covariance),
+            "textbook_covariance": _clean(estimate.textbook_covariance),
+            "degrees_of_freedom": estimate.degrees_of_freedom,
+            "sigma": _clean(estimate.sigma),
+            "weights": _clean(estimate.weights),
+            "groups": list(estimate.group_names),
+            "parameters": _clean(estimate.parameters),
+            "block_leverage": _clean(estimate.block_leverage),
+            "count": estimate.count,
+            "status": vars(estimate.status),
+            "base": _base(estimate.base),
+        },
+    }
+
+
+def _base(base: BaseMap) -> dict[str, Any]:
+    return {
+        "rank": base.rank,
+        "condition": base.condition,
+        "independent": base.independent.tolist(),
+        "B": _clean(base.B),
+        "singular_values": _clean(base.singular_values),
+        "gap": base.gap,
+        "scale": _clean(base.scale),
+    }
+
+
+def _read_base(data: Mapping[str, Any], columns: tuple[Column, ...]) -> BaseMap:
+    return BaseMap(
+        names=tuple(column.name for column in columns),
+        independent=np.array(data["independent"], dtype=np.int64),
+        B=_array(data["B"]),
+        singular_values=_array(data["singular_values"]),
+        gap=math.inf if data["gap"] is None else float(data["gap"]),
+        scale=_array(data["scale"]),
+    )
+
+
+def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Estimate:
+    return Estimate(
+        method=data["method"],
+        columns=columns,
+        base=_read_base(data["base"], columns),
+        group_names=tuple(data["groups"]),
+        value=_array(data["value"]),
+        covariance=_array(data["covariance"]),
+        textbook_covariance=_array(data["textbook_covariance"]),
+        degrees_of_freedom=float(data["degrees_of_freedom"]),
+        sigma=_array(data["sigma"]),
+        weights=_array(data["weights"]),
+        parameters=_array(data["parameters"]),
+        block_leverage=_array(data["block_leverage"]),
+        count=int(data["count"]),
+        status=Status(**data["status"]),
+    )
+
+
+def _write_parameters(one: Identification, folder: Path) -> None:
+    estimate = one.estimate
+    half = estimate.half_width()
+    verdicts = base_verdicts(estimate, one.factors)
+    b, p = estimate.base.rank, len(estimate.columns)
+    lead = [estimate.columns[i] for i in estimate.base.independent]
+    nan = [math.nan] * p
+    write_table(
+        folder / "parameters.parquet",
+        {
+            "kind": ["base"] * b + ["full"] * p,
+            "name": [c.name for c in lead] + [c.name for c in estimate.columns],
+            "formula": [*estimate.names, *(c.name for c in estimate.columns)],
+            "unit": [*estimate.units, *(c.unit for c in estimate.columns)],
+            "value": [*estimate.value.tolist(), *estimate.parameters.tolist()],
+            "std": [*estimate.std.tolist(), *nan],
+            "lower95": [*(estimate.value - half).tolist(), *nan],
+            "upper95": [*(estimate.value + half).tolist(), *nan],
+            "textbook_std": [*estimate.textbook_std.tolist(), *nan],
+            "prior": [math.nan] * b + [c.prior for c in estimate.columns],
+            "verdict": [str(v.word) for v in verdicts] + [str(c) for c in estimate.base.categories()],
+        },
+    )
+
+
+def _write_residuals(one: Identification, path: Path) -> None:
+    sets = [(i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None]
+    columns: dict[str, Any] = {
+        "set": np.concatenate([np.full(len(r.t), i) for i, r in sets]),
+        "trajectory": np.concatenate([r.trajectory for _, r in sets]),
+        "segment": np.concatenate([r.segment for _, r in sets]),
+        "t": np.concatenate([r.t for _, r in sets]),
+    }
+    for name in _RESIDUAL_ARRAYS:
+        stacked = np.concatenate([getattr(r, name) for _, r in sets])
+        for j, joint in enumerate(one.robot.joint_names):
+            columns[f"{name}_{joint}"] = np.ascontiguousarray(stacked[:, j])
+    write_table(path, columns)
+
+
+def _read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
+    table = read_table(path)
+    found: dict[int, Residuals] = {}
+    for key, entry in described.items():
+        mask = table["set"] == int(key)
+        motion = {
+            name: np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names])
+            for name in _RESIDUAL_ARRAYS
+        }
+        found[int(key)] = Residuals(
+            trajectories=tuple(entry["trajectories"]),
+            joint_names=robot.joint_names,
+            t=table["t"][mask],
+            trajectory=table["trajectory"][mask],
+            segment=table["segment"][mask],
+            measured=motion["measured"],
+            predicted=motion["predicted"],
+            q=motion["q"],
+            dq=motion["dq"],
+            rate=float(entry["rate"]),
+        )
+    return found
+
+
+def _write_factors(one: Identification, path: Path) -> None:
+    rows: dict[str, list[Any]] = {
+        name: []
+        for name in ("block", "group", "trajectory", "segment", "start", "end", "count", "columns", "R", "sums", "abs")
+    }
+    for index, block in enumerate(one.factors.blocks):
+        for group, factor in zip(one.factors.group_names, block.groups, strict=True):
+            entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
+            arrays = (factor.columns.tolist(), factor.R.ravel().tolist(), factor.sums.tolist(), factor.target_abs)
+            for name, value in zip(rows, entry + arrays, strict=True):
+                rows[name].append(value)
+    write_table(path, rows)
+
+
+def _read_factors(path: Path, parameter_count: int) -> Factors:
+    table = read_table(path)
+    groups: dict[str, None] = dict.fromkeys(table["group"])
+    per_block = len(groups)
+    blocks = []
+    for first in range(0, len(table["group"]), per_block):
+        factors = []
+        for i in range(first, first + per_block):
+            w = len(table["columns"][i])
+            factors.append(
+                Factor(
+                    columns=np.array(table["columns"][i], dtype=np.int64),
+                    R=_array(table["R"][i]).reshape(w + 1, w + 1),
+                    count=int(table["count"][i]),
+                    sums=_array(table["sums"][i]),
+                    target_abs=float(table["abs"][i]),
+                )
+            )
+        start, end = float(table["start"][first]), float(table["end"][first])
+        blocks.append(Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors)))
+    return Factors(tuple(groups), parameter_count, tuple(blocks))
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(_clean(data), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    place = Place(file=str(path))
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError("not-a-run", found="no such file", expected="a run folder of dynid identify", place=place) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError("not-a-run", found=f"damaged JSON ({error})", expected="a run folder", place=place) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError("run-format", found="a run of another format", expected=f"format {FORMAT}", place=place)
+    return data
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _clean(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    if isinstance(value, np.generic):
+        return _clean(value.item())
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _array(values: Any) -> Float:
+    return np.array(values, dtype=np.float64)
