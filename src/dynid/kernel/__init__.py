@@ -1,0 +1,257 @@
+"""The numeric kernel: regressors of trees, triangular factors and filters; native when it was built, NumPy otherwise.
+
+Both backends run the same algorithms and agree to rounding. `backend()` names the one in use; the environment variable
+DYNID_KERNEL=numpy, or `with using("numpy")`, selects the NumPy one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, Int
+from dynid.errors import UsageError
+from dynid.kernel import factoring, reference
+from dynid.kernel.panels import Panels, joint_columns
+from dynid.kernel.tree import Tree
+
+try:
+    from dynid.kernel import _native  # type: ignore[attr-defined,unused-ignore]
+except ImportError:
+    _native = None
+
+__all__ = [
+    "Panels",
+    "Tree",
+    "backend",
+    "factor_torque",
+    "filter_lines",
+    "gravity_torque",
+    "inverse_dynamics",
+    "joint_columns",
+    "kinetic_energy_regressor",
+    "mass_matrix",
+    "momentum_rate_regressor",
+    "momentum_regressor",
+    "nonlinear_effects",
+    "potential_energy_regressor",
+    "qr_merge",
+    "qr_panel",
+    "torque_regressor",
+    "using",
+]
+
+_TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
+_native_wanted = ContextVar("native_wanted", default=os.environ.get("DYNID_KERNEL", "") != "numpy")
+
+
+def backend() -> str:
+    """Name of the kernel in use: "native (avx2)", "native (baseline)" or "numpy"."""
+    native = _chosen()
+    return f"native ({native.instruction_set()})" if native is not None else "numpy"
+
+
+@contextmanager
+def using(name: str) -> Iterator[None]:
+    """Runs a block of code with the "native" or the "numpy" kernel.
+
+    Raises UsageError for another name, or for "native" when it was not built.
+    """
+    if name not in ("native", "numpy") or (name == "native" and _native is None):
+        raise UsageError("kernel", found=f"kernel '{name}'", expected="'numpy'" + (" or 'native'" if _native else ""))
+    token = _native_wanted.set(name == "native")
+    try:
+        yield
+    finally:
+        _native_wanted.reset(token)
+
+
+def torque_regressor(
+    tree: Tree, q: Float, dq: Float, ddq: Float, columns: Bool | None = None, threads: int = 1
+) -> Panels:
+    """Torque regressor Y with tau = Y(q, dq, ddq) pi, structurally zero columns left out.
+
+    q, dq, ddq: (T, n), SI.    columns: (10 n,) mask of the wanted columns, None = all.
+    Source: Atkeson, An and Hollerbach 1986.
+    """
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq, ddq)
+    if (native := _chosen()) is not None:
+        return _joint_panels(native, tree, _TORQUE, q, dq, ddq, wanted, threads)
+    return reference.torque_regressor(tree, q, dq, ddq, wanted)
+
+
+def momentum_regressor(tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1) -> Panels:
+    """Generalised momentum P with P(q, dq) pi = M(q) dq; q, dq: (T, n)."""
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq)
+    if (native := _chosen()) is not None:
+        return _joint_panels(native, tree, _MOMENTUM, q, dq, dq, wanted, threads)
+    return reference.momentum_regressor(tree, q, dq, wanted)
+
+
+def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1) -> Panels:
+    """R with R(q, dq) pi = -C'(q, dq) dq + g(q), so that Y pi = d(P pi)/dt + R pi; q, dq: (T, n)."""
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq)
+    if (native := _chosen()) is not None:
+        return _joint_panels(native, tree, _MOMENTUM_RATE, q, dq, dq, wanted, threads)
+    return reference.momentum_rate_regressor(tree, q, dq, wanted)
+
+
+def kinetic_energy_regressor(
+    tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1
+) -> Float:
+    """Lines K (w, T) with pi' K = dq' M(q) dq / 2 over the wanted columns; q, dq: (T, n)."""
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq)
+    if (native := _chosen()) is not None:
+        return _lines(native, tree, _KINETIC, q, dq, dq, wanted, threads)[0]
+    return reference.kinetic_energy_regressor(tree, q, dq, wanted)
+
+
+def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None, threads: int = 1) -> Float:
+    """Lines U (w, T) with pi' U = potential energy over the wanted columns, zero at the base origin; q: (T, n)."""
+    wanted = _wanted(tree, columns)
+    _check(tree, q)
+    if (native := _chosen()) is not None:
+        return _lines(native, tree, _POTENTIAL, q, q, q, wanted, threads)[0]
+    return reference.potential_energy_regressor(tree, q, wanted)
+
+
+def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
+    """Joint torque (T, n) of bodies with inertial parameters (n, 10) by the recursive Newton-Euler algorithm."""
+    _check(tree, q, dq, ddq)
+    return reference.inverse_dynamics(tree, np.asarray(inertia, dtype=np.float64), q, dq, ddq)
+
+
+def gravity_torque(tree: Tree, inertia: Float, q: Float) -> Float:
+    """g(q), (T, n)."""
+    return inverse_dynamics(tree, inertia, q, np.zeros_like(q), np.zeros_like(q))
+
+
+def nonlinear_effects(tree: Tree, inertia: Float, q: Float, dq: Float) -> Float:
+    """C(q, dq) dq + g(q), (T, n)."""
+    return inverse_dynamics(tree, inertia, q, dq, np.zeros_like(q))
+
+
+def mass_matrix(tree: Tree, inertia: Float, q: Float) -> Float:
+    """M(q), (T, n, n), from one inverse dynamics a column."""
+    T, n = q.shape
+    zero = np.zeros_like(q)
+    weightless = Tree(tree.parent, tree.prismatic, tree.axis, tree.rotation, tree.translation, np.zeros(3))
+    M = np.zeros((T, n, n))
+    for j in range(n):
+        unit = np.zeros_like(q)
+        unit[:, j] = 1.0
+        M[:, :, j] = inverse_dynamics(weightless, inertia, q, zero, unit)
+    return 0.5 * (M + M.transpose(0, 2, 1))
+
+
+def factor_torque(
+    tree: Tree,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    tau: Float,
+    extra: Sequence[Float] | None = None,
+    columns: Bool | None = None,
+    method: str = "qr",
+    threads: int = 1,
+) -> list[Float]:
+    """Per joint, the triangular factor or the Gram matrix of [Y extra tau], without ever storing the regressor.
+
+    q, dq, ddq, tau: (T, n).    extra: per joint (e, T) further lines, e.g. its friction.
+    columns: (10 n,) mask.    method: "qr" -> upper triangular R with non-negative diagonal; "gram" -> X'X.
+    The result does not depend on the number of threads.
+    """
+    if method not in ("qr", "gram"):
+        raise UsageError("method", found=f"method '{method}'", expected="'qr' or 'gram'")
+    wanted = _wanted(tree, columns)
+    _check(tree, q, dq, ddq, tau)
+    more = [np.zeros((0, len(q)))] * tree.n if extra is None else list(extra)
+    if (native := _chosen()) is None:
+        return factoring.factor_torque(tree, q, dq, ddq, tau, more, wanted, method)
+    owner = np.repeat(np.arange(tree.n), [len(lines) for lines in more])
+    lines = np.ascontiguousarray(np.concatenate(more), dtype=np.float64)
+    arguments = (*_data(tree, wanted), *map(_c, (q, dq, ddq)), lines, owner.astype(np.int32), _c(tau))
+    return list(native.fused(*arguments, 0 if method == "qr" else 1, threads))
+
+
+def qr_panel(panel: Float) -> Float:
+    """Upper triangular R (w, w), diagonal >= 0, with R'R = panel panel' for a panel (w, T) of lines."""
+    if (native := _chosen()) is not None:
+        return np.asarray(native.qr_panel(_c(panel)))
+    return factoring.qr_panel(panel)
+
+
+def qr_merge(a: Float, b: Float) -> Float:
+    """Triangular factor of both sets of equations: R'R = a'a + b'b."""
+    return qr_panel(np.concatenate([a, b]).T)
+
+
+def filter_lines(lines: Float, sos: Float, settled: Float, reverse: bool = False) -> Float:
+    """Runs a cascade of second-order sections once over each line (L, T), backwards in time if `reverse`.
+
+    sos: (s, 6).    settled: (s, 2) state of the steady response to a constant 1, scaled by the first sample met.
+    """
+    if (native := _chosen()) is not None:
+        return np.asarray(native.filter_lines(_c(lines), _c(sos), _c(settled), reverse))
+    return factoring.filter_lines(lines, sos, settled, reverse)
+
+
+def _chosen() -> Any:
+    return _native if _native_wanted.get() else None
+
+
+def _c(values: Float) -> Float:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _wanted(tree: Tree, columns: Bool | None) -> Bool:
+    if columns is None:
+        return np.ones(10 * tree.n, dtype=np.bool_)
+    if np.shape(columns) != (10 * tree.n,):
+        raise UsageError("array-shape", found=f"columns of shape {np.shape(columns)}", expected=f"({10 * tree.n},)")
+    return columns
+
+
+def _check(tree: Tree, *arrays: Float) -> None:
+    for array in arrays:
+        if array.ndim != 2 or array.shape != (len(arrays[0]), tree.n):
+            raise UsageError(
+                "array-shape", found=f"motion of shape {array.shape}", expected=f"({len(arrays[0])}, {tree.n})"
+            )
+
+
+def _data(tree: Tree, wanted: Bool) -> tuple[Float | Int, ...]:
+    mask = (wanted.reshape(tree.n, 10) << np.arange(10)).sum(axis=1)
+    return (
+        np.ascontiguousarray(tree.parent, dtype=np.int32),
+        np.ascontiguousarray(tree.prismatic, dtype=np.int32),
+        tree.axis,
+        tree.rotation,
+        tree.translation,
+        tree.gravity,
+        np.ascontiguousarray(mask, dtype=np.int32),
+    )  # type: ignore[return-value]
+
+
+def _lines(
+    native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
+) -> tuple[Float, list[int]]:
+    lines, first = native.regressor(*_data(tree, wanted), quantity, *map(_c, (q, dq, ddq)), threads)
+    return np.asarray(lines), list(first)
+
+
+def _joint_panels(
+    native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
+) -> Panels:
+    lines, first = _lines(native, tree, quantity, q, dq, ddq, wanted, threads)
+    values = tuple(lines[a:b] for a, b in zip(first, first[1:], strict=False))
+    return Panels(joint_columns(tree, wanted), values)

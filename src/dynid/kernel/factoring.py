@@ -1,0 +1,62 @@
+"""Triangular factors and filter cascades in NumPy and SciPy: oracle of the native kernel and its substitute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.signal import sosfilt
+
+from dynid.arrays import Bool, Float
+from dynid.kernel import reference
+from dynid.kernel.tree import Tree
+
+SHARD = 16384
+
+
+def factor_torque(
+    tree: Tree,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    tau: Float,
+    extra: Sequence[Float],
+    wanted: Bool,
+    method: str,
+) -> list[Float]:
+    """Per joint the factor ("qr") or Gram matrix ("gram") of [Y extra tau], shard by shard."""
+    total: list[Float] | None = None
+    for start in range(0, max(len(q), 1), SHARD):
+        part = slice(start, start + SHARD)
+        panels = reference.torque_regressor(tree, q[part], dq[part], ddq[part], wanted).values
+        joints = []
+        for j, values in enumerate(panels):
+            panel = np.concatenate([values, extra[j][:, part], tau[part, j][None, :]])
+            joints.append(qr_panel(panel) if method == "qr" else panel @ panel.T)
+        if total is None:
+            total = joints
+        elif method == "gram":
+            total = [a + b for a, b in zip(total, joints, strict=True)]
+        else:
+            total = [qr_panel(np.concatenate([a, b]).T) for a, b in zip(total, joints, strict=True)]
+    return total or []
+
+
+def qr_panel(panel: Float) -> Float:
+    """Upper triangular R with non-negative diagonal, R'R = panel panel'."""
+    m = panel.shape[0]
+    R = np.zeros((m, m))
+    (found,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
+    found = found[:m]
+    R[: len(found)] = np.triu(found)
+    return R * np.where(np.signbit(np.diag(R)), -1.0, 1.0)[:, None]
+
+
+def filter_lines(lines: Float, sos: Float, settled: Float, reverse: bool) -> Float:
+    """One pass of a cascade of second-order sections over each line."""
+    if lines.shape[1] == 0 or lines.shape[0] == 0:
+        return np.array(lines, dtype=np.float64)
+    x = lines[:, ::-1] if reverse else lines
+    y, _ = sosfilt(sos, x, axis=1, zi=settled[:, None, :] * x[None, :, :1])
+    return np.ascontiguousarray(y[:, ::-1] if reverse else y)
