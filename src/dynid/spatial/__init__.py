@@ -1,1 +1,1 @@
-
+"""Rigid-body algebra: rotations, placements, inertial parameters and their conversions."""

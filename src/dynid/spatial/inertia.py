@@ -1,0 +1,136 @@
+"""Inertial parameters of a body and their other forms.
+
+The ten parameters pi = (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) are about the origin of the body's joint frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.spatial.algebra import skew
+
+_KHALIL = [4, 5, 7, 6, 8, 9, 1, 2, 3, 0]
+
+
+def symmetric(six: Float) -> Float:
+    """(3, 3) matrix of (Ixx, Ixy, Iyy, Ixz, Iyz, Izz)."""
+    xx, xy, yy, xz, yz, zz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def six(matrix: Float) -> Float:
+    """(Ixx, Ixy, Iyy, Ixz, Iyz, Izz) of a symmetric (3, 3) matrix."""
+    m = np.asarray(matrix)
+    return np.array([m[0, 0], m[0, 1], m[1, 1], m[0, 2], m[1, 2], m[2, 2]])
+
+
+def from_com(mass: float, com: Float, inertia_at_com: Float) -> Float:
+    """Ten parameters from mass, centre of mass (3,) and inertia (3, 3) about the centre of mass, in the same axes."""
+    c = np.asarray(com, dtype=np.float64)
+    about_origin = np.asarray(inertia_at_com) - mass * (skew(c) @ skew(c))
+    return np.concatenate([[mass], mass * c, six(about_origin)])
+
+
+def to_com(pi: Float) -> tuple[float, Float, Float]:
+    """Mass, centre of mass (3,) and inertia (3, 3) about it; raises UsageError for a mass that is not positive."""
+    m = float(pi[0])
+    if not m > 0:
+        raise UsageError("massless", found=f"mass {m:.3g} kg", expected="a positive mass to have a centre of mass")
+    c = np.asarray(pi[1:4]) / m
+    return m, c, symmetric(pi[4:]) + m * (skew(c) @ skew(c))
+
+
+def transformed(pi: Float, T: Float) -> Float:
+    """The same body seen from another frame: T (4, 4) is the placement of the old frame in the new one."""
+    m, h, inertia = pi[0], np.asarray(pi[1:4]), symmetric(pi[4:])
+    R, p = T[:3, :3], T[:3, 3]
+    Rh = R @ h
+    cross = skew(p) @ skew(Rh)
+    moved = R @ inertia @ R.T - cross - cross.T - m * (skew(p) @ skew(p))
+    return np.concatenate([[m], Rh + m * p, six(moved)])
+
+
+def pseudo_inertia(pi: Float) -> Float:
+    """(4, 4) pseudo-inertia [[S, h], [h', m]], S = tr(I)/2 - I: positive definite for every real body.
+
+    Source: Wensing, Kim and Slotine 2018, eq. 14.
+    """
+    inertia = symmetric(pi[4:])
+    P = np.zeros((4, 4))
+    P[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    P[:3, 3] = P[3, :3] = pi[1:4]
+    P[3, 3] = pi[0]
+    return P
+
+
+def from_pseudo_inertia(P: Float) -> Float:
+    """Ten parameters of a (4, 4) pseudo-inertia."""
+    S = P[:3, :3]
+    return np.concatenate([[P[3, 3]], P[:3, 3], six(np.trace(S) * np.eye(3) - S)])
+
+
+def log_cholesky(pi: Float) -> Float:
+    """Ten unconstrained numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a positive definite body.
+
+    P = U U', U = exp(alpha) [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]].
+    Raises UsageError if the pseudo-inertia is not positive definite.    Source: Rucker and Wensing 2022, eq. 12.
+    """
+    flip = np.eye(4)[::-1]
+    try:
+        U = flip @ np.linalg.cholesky(flip @ pseudo_inertia(pi) @ flip) @ flip
+    except np.linalg.LinAlgError as error:
+        raise UsageError(
+            "not-physical",
+            found=f"pseudo-inertia eigenvalues {eigenvalues(pi)}",
+            expected="all positive",
+        ) from error
+    alpha = np.log(U[3, 3])
+    V = U / U[3, 3]
+    d = np.log(np.diag(V)[:3])
+    return np.array([alpha, *d, V[0, 1], V[1, 2], V[0, 2], *V[:3, 3]])
+
+
+def from_log_cholesky(x: Float) -> Float:
+    """Ten parameters of any ten real numbers: always a physical body (inverse of `log_cholesky`)."""
+    alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = x
+    U = np.exp(alpha) * np.array(
+        [[np.exp(d1), s12, s13, t1], [0, np.exp(d2), s23, t2], [0, 0, np.exp(d3), t3], [0, 0, 0, 1.0]]
+    )
+    return from_pseudo_inertia(U @ U.T)
+
+
+def eigenvalues(pi: Float) -> Float:
+    """(4,) eigenvalues of the pseudo-inertia, ascending."""
+    return np.linalg.eigvalsh(pseudo_inertia(pi))
+
+
+def is_physical(pi: Float, tolerance: float = 0.0) -> bool:
+    """Whether some distribution of positive mass has these parameters: least eigenvalue >= -tolerance * greatest."""
+    values = eigenvalues(pi)
+    return bool(values[0] >= -tolerance * max(values[-1], 0.0) and pi[0] >= 0)
+
+
+def to_khalil(pi: Float) -> Float:
+    """(XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M) about the joint frame, the order of Khalil and Dombre."""
+    return np.asarray(pi)[_KHALIL]
+
+
+def from_khalil(values: Float) -> Float:
+    """Ten parameters from Khalil and Dombre's order."""
+    pi = np.empty(10)
+    pi[_KHALIL] = values
+    return pi
+
+
+def to_mjcf(pi: Float) -> tuple[float, Float, Float]:
+    """Mass, centre of mass and MJCF's fullinertia (xx, yy, zz, xy, xz, yz) about the centre of mass."""
+    m, c, I = to_com(pi)  # noqa: E741
+    return m, c, np.array([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
+
+
+def from_mjcf(mass: float, com: Float, fullinertia: Float) -> Float:
+    """Ten parameters from MJCF's mass, pos and fullinertia (xx, yy, zz, xy, xz, yz)."""
+    xx, yy, zz, xy, xz, yz = fullinertia
+    return from_com(mass, com, symmetric(np.array([xx, xy, yy, xz, yz, zz])))
