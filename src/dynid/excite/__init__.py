@@ -1,1 +1,1 @@
-
+"""Exciting motions: smooth trajectories inside the limits of a robot."""
