@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import JointTerm, Terms
 from dynid.validate import Origin, Scores, Sums, cross_validate
 
-DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
+DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 CACHE_BYTES = 200e6
 BLOCKS_WANTED = 60
 BLOCK_CYCLES = 8.0
@@ -100,7 +100,7 @@ def identify(
         prepared.parallel_filter(),
         chosen.block_seconds or block_seconds(prepared),
     )
-    batches = _cached(prepared)
+    batches = _cached(prepared, workers)
     factors = assembly.factors(batches, workers, _stage(progress, "equations"))
     regression = _regression(robot, chosen.terms, structural, factors)
     estimate = chosen.estimator.fit(regression)
@@ -110,8 +110,10 @@ def identify(
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
     else:
+        origin = _origin(validation, log.identity(), diagnostics)
+        check_log(validation, diagnostics)
         validations = (
-            validate_log(assembly, estimate, validation, chosen.preparation, diagnostics, workers, log),
+            _score_log(robot, chosen.terms, estimate, validation, prepared.settings, diagnostics, workers, origin, progress),
         )
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
@@ -140,18 +142,20 @@ def validate(
     Raises UnfitDataError if the log has no usable sample.
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
-    preparation = preparation_of(identification)
-    trained = identification.provenance.get("training_data", [])
-    known = {tuple(entry) for entry in trained} if isinstance(trained, list) else set()
-    origin = Origin.HELD_OUT_LOG
-    if known & set(log_identity(log)):
-        diagnostics.warn(
-            "training-is-validation", "this log was used for fitting, so its scores are not called validation"
-        )
-        origin = Origin.TRAINING
+    settings: Any = identification.preparation["settings"]
+    trained: Any = identification.provenance.get("training_data", [])
+    origin = _origin(log, trained, diagnostics)
     check_log(log, diagnostics)
     return _score_log(
-        identification.robot, identification.terms, identification.estimate, log, preparation, diagnostics, threads, origin
+        identification.robot,
+        identification.terms,
+        identification.estimate,
+        log,
+        Preparation(**settings),
+        diagnostics,
+        threads or default_threads(),
+        origin,
+        None,
     )
 
 
@@ -161,15 +165,17 @@ def block_seconds(prepared: Prepared) -> float:
 
 
 def settings_to_recipe(settings: Settings) -> dict[str, Any]:
-    """The settings as plain data."""
+    """The settings as plain data, in the form of an experiment file."""
+    prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
+    estimate: dict[str, Any] = {"method": settings.estimator.name, "folds": settings.folds, "seed": settings.seed}
+    if settings.block_seconds is not None:
+        estimate["block_seconds"] = settings.block_seconds
     return {
-        "model": {"terms": terms_to_spec(settings.terms)},
-        "rows": settings.rows.name,
-        "estimate": {"method": settings.estimator.name} | _options(settings.estimator),
-        "prepare": asdict(settings.preparation),
-        "folds": settings.folds,
-        "seed": settings.seed,
-        "block_seconds": settings.block_seconds,
+        "experiment": {
+            "model": {"terms": terms_to_spec(settings.terms)},
+            "estimate": estimate | _options(settings.estimator),
+            "prepare": prepare_options,
+        }
     }
 
 
@@ -181,7 +187,18 @@ def _regression(robot: RobotModel, terms: Terms, structural: BaseMap, factors: F
     base = data_base(structural, factors)
     columns = terms.columns(robot)
     kept = factors if base.rank == structural.rank else factors.select(base.mask)
-    return Regression(columns, base, kept, parameter_spread(robot, columns))
+    return Regression(columns, base, kept, parameter_spread(robot, columns, influence(factors)))
+
+
+def influence(factors: Factors) -> Float:
+    """(p,) root mean square of each column over that of the torque it acts on, greatest over the groups; nan = none."""
+    found = np.full(factors.parameter_count, np.nan)
+    for factor in factors.total:
+        torque = np.sqrt(factor.target_square)
+        norms = np.linalg.norm(factor.R[:, :-1], axis=0)
+        if torque > 0:
+            found[factor.columns] = np.fmax(found[factor.columns], norms / torque)
+    return np.where(found > 0, found, np.nan)
 
 
 def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
@@ -228,9 +245,12 @@ def _alive(robot: RobotModel, terms: Terms, moved: Bool, diagnostics: Diagnostic
     return np.array(mask)
 
 
-def _cached(prepared: Prepared) -> Iterable[Samples]:
+def _cached(prepared: Prepared, threads: int) -> Iterable[Samples]:
+    # Samples are needed twice, for the equations and for the residuals; they are kept where memory allows.
     expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
-    return list(prepared) if expected < CACHE_BYTES else prepared
+    if expected < CACHE_BYTES:
+        return list(ordered_map(prepared.process, prepared.windows(), threads))
+    return prepared
 
 
 def _score(
@@ -295,11 +315,37 @@ def _held_out_blocks(
     return (Validation(scores),)
 
 
-def _overlap(log: Log, other: Log) -> bool:
-    def key(one: Log) -> set[tuple[str, str]]:
-        return {(one.sha256[str(t.file)], t.name) for t in one.trajectories}
+def _origin(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:
+    shared = [
+        t.name
+        for t, (sha, row, start, end) in zip(log.trajectories, log.identity(), strict=True)
+        if any(sha == s and row == r and start < e and end > b for s, r, b, e in trained)
+    ]
+    if not shared:
+        return Origin.HELD_OUT_LOG
+    diagnostics.warn(
+        "training-is-validation",
+        f"{', '.join(shared[:4])} served for fitting as well, so these scores are not called validation",
+    )
+    return Origin.TRAINING
 
-    return bool(key(log) & key(other))
+
+def _score_log(
+    robot: RobotModel,
+    terms: Terms,
+    estimate: Estimate,
+    log: Log,
+    preparation: Preparation,
+    diagnostics: Diagnostics,
+    threads: int,
+    origin: Origin,
+    progress: Progress | None,
+) -> Validation:
+    # Filtered as in training; the time grid is this log's own.
+    prepared = prepare(log, replace(preparation, rate=None), diagnostics)
+    nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
+    assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared))
+    return _score(assembly, estimate, _cached(prepared, threads), origin, threads, _stage(progress, "validation"))
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

@@ -23,6 +23,7 @@ def provenance(log: Log, validation: Log | None, seed: int, seconds: float) -> d
         "architecture": platform.machine(),
         "seed": seed,
         "logs": dict(log.sha256),
+        "training_data": log.identity(),
         "validation_logs": dict(validation.sha256) if validation is not None else {},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),

@@ -100,7 +100,8 @@ def test_a_pendulum_swings_with_its_known_period() -> None:
     one = random_robot(0, 1)
     changed = {key: getattr(one, key) for key in RobotModel.__dataclass_fields__}
     pendulum = RobotModel(**changed | {
-        "joint_types": (JointType.REVOLUTE,), "T_parent_joint": np.eye(4)[None], "axis": np.array([[0.0, 1.0, 0.0]]),
+        "joint_types": (JointType.REVOLUTE,), "T_parent_joint": np.eye(4)[None],
+        "axis": np.array([[0.0, 1.0, 0.0]]),
         "gravity": np.array([0.0, 0.0, -9.81]),
         "inertia_prior": np.array([[2.0, 0.0, 0.0, -1.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.01]]),
     })  # fmt: skip

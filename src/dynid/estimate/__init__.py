@@ -3,4 +3,6 @@
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, Ridge
 
-__all__ = ["OLS", "WLS", "Estimate", "Estimator", "Regression", "Ridge", "Status"]
+CATALOGUE: dict[str, type[OLS] | type[WLS] | type[Ridge]] = {"ols": OLS, "wls": WLS, "ridge": Ridge}
+
+__all__ = ["CATALOGUE", "OLS", "WLS", "Estimate", "Estimator", "Regression", "Ridge", "Status"]

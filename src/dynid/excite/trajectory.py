@@ -38,8 +38,8 @@ class FourierTrajectory:
     """Finite Fourier series about a centre, blended in from rest and out to rest.
 
     q(t) = centre + w(t) sum_k (sine_k sin(2 pi k f t) + cosine_k cos(2 pi k f t)), k = 1..N, with a window w
-    that rises from 0 to 1 within `ramp` seconds, falls likewise at the end, and has three continuous derivatives.
-    Before 0 and after `duration` the robot rests at the centre.
+    that rises from 0 to 1 within `ramp` seconds, falls likewise at the end, and has three continuous
+    derivatives. Before 0 and after `duration` the robot rests at the centre.
 
     centre: (n,) rad (m when prismatic).    sine, cosine: (n, N).    frequency: f, Hz.    duration, ramp: s.
     Raises UsageError if the two ramps do not fit into the duration or a number is out of range.
@@ -160,7 +160,7 @@ class FourierTrajectory:
             raise InputError(
                 "trajectory-json",
                 found=f"a text that is no trajectory ({type(error).__name__}: {error})",
-                expected='JSON: kind = "fourier", format = 1, centre, sine, cosine, frequency, duration, ramp',
+                expected='kind = "fourier", format = 1, centre, sine, cosine, frequency, duration, ramp',
             ) from error
 
 
@@ -170,9 +170,9 @@ def fit_to_limits(
     """Scales each joint's motion to the tightest of its limits, and centres it between its position limits.
 
     margin: share of every limit that stays unused.    acceleration: (n,) rad/s^2 (m/s^2), None = no bound.
-    A joint without any finite limit keeps its motion; one without position limits keeps its centre. The limits
-    hold on a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a sinusoid exceeds
-    its greatest grid value by at most 0.4 %.
+    A joint without any finite limit keeps its motion; one without position limits keeps its centre. The
+    limits hold on a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a sinusoid
+    exceeds its greatest grid value by at most 0.4 %.
 
     Raises UsageError if the margin is not in (0.004, 1) or the number of joints differs.
     """

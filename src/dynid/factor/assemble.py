@@ -68,14 +68,15 @@ class Assembly:
         filtered, times = self.filtered(equations, samples)
         if len(times) == 0:
             return []
+        gate = samples.gate[self.parallel.kept(samples)] if samples.gate is not None else None
         origin = samples.t[0] - samples.first / samples.rate
         number = np.floor((times - origin) / self.block_seconds).astype(np.int64)
         edges = np.flatnonzero(np.diff(number)) + 1
         blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
-                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b]))
-                for columns, panel in zip(filtered.columns, filtered.panels, strict=True)
+                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, g, a, b)]))
+                for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
             start = float(origin + number[a] * self.block_seconds)
             blocks.append(Block(samples.trajectory, samples.segment, start, float(times[b - 1]), groups))
@@ -98,6 +99,10 @@ def predict(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> 
     for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
         torque[:, joint] += theta[columns] @ values
     return torque
+
+
+def _open(gate: Bool | None, group: int, a: int, b: int) -> Bool | slice:
+    return slice(None) if gate is None else gate[a:b, group]
 
 
 def _joined(a: Block, b: Block) -> Block:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dynid.arrays import Float
+from dynid.arrays import Float, Int
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A column of text: codes (T,) into the distinct names of this batch."""
+
+    codes: Int
+    names: tuple[str, ...]
 
 
 class Table(Protocol):
@@ -21,9 +29,9 @@ class Table(Protocol):
     row_count: int | None
 
     def batches(self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None) -> Iterator[
-        Mapping[str, Float | list[str]]
+        Mapping[str, Float | Text]
     ]:
-        """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), text as lists."""
+        """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), or text."""
         ...
 
 
@@ -70,8 +78,13 @@ class ChannelMap:
     trajectory: str | None = None
     effort_quantity: str = "torque"
     effort_side: str = "link"
+    position_side: str = "link"
     position_offset: Mapping[str, float] = field(default_factory=dict)
+    position_sign: Mapping[str, float] = field(default_factory=dict)
     effort_sign: Mapping[str, float] = field(default_factory=dict)
+    sort: bool = False
+    delimiter: str = ","
+    decimal: str = "."
 
 
 @dataclass(frozen=True)

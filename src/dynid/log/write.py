@@ -48,7 +48,7 @@ def write_log(
     metadata: text by name, kept in the Parquet schema; a CSV file has no place for it.
 
     An existing file is replaced.
-    Raises UsageError for another ending, columns of unequal length, reserved names, or metadata for a CSV file;
+    Raises UsageError for another ending, columns of unequal length, reserved names or metadata for CSV,
     ResourceError if the file cannot be written.
     """
     target = Path(path)

@@ -1,1 +1,1 @@
-
+"""Signals: from rows of a log to uniformly sampled, filtered motion and torque."""

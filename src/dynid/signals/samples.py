@@ -16,6 +16,7 @@ class Samples:
     """T consecutive samples of one uniform segment, SI units.
 
     t: (T,) s.    q, dq, ddq, tau: (T, n).    theta, dtheta, ddtheta: (T, n) reflected motor motion, None = one encoder.
+    gate: (T, n) which joint moves fast enough for its equation to count, None = all.
     temperature: (T, n) or None.    extra: further channels by name, each (T,) or (T, n).
     keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
         they are there so that a further filter along time has something to run over.
@@ -38,6 +39,7 @@ class Samples:
     ddtheta: Float | None = None
     temperature: Float | None = None
     extra: Mapping[str, Float] = field(default_factory=dict)
+    gate: Bool | None = None
 
     def __post_init__(self) -> None:
         T, n = np.shape(self.q)

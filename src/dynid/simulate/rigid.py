@@ -22,7 +22,7 @@ TorqueLaw = Callable[[float, Float, Float], Float]
 
 @dataclass(frozen=True, eq=False)
 class SimulatedMotion:
-    """What a simulated robot did: t (T,) s; q, dq, ddq and the joint torque tau that caused it, each (T, n)."""
+    """What a simulated robot did: t (T,) s; q, dq, ddq and the joint torque behind them, each (T, n)."""
 
     t: Float
     q: Float
@@ -40,8 +40,9 @@ class SimulatedMotion:
 def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, ddq: Float) -> Float:
     """Exact joint torque tau = Y(q, dq, ddq) theta of all terms, (T, n), in chunks so that memory stays flat.
 
-    theta: (p,) over terms.columns(robot).    q, dq, ddq: (T, n).    Terms that read extra channels have none here.
-    Raises UsageError if theta has the wrong length or an unknown (nan) entry.
+    theta: (p,) over terms.columns(robot).    q, dq, ddq: (T, n).
+    Raises UnfitDataError for a term that reads an extra log channel, since motion alone has none,
+    and UsageError if theta has the wrong length or an unknown (nan) entry.
     """
     columns = terms.columns(robot)
     if np.shape(theta) != (len(columns),) or not np.isfinite(theta).all():
@@ -78,7 +79,7 @@ def equations_of_motion(
     """Mass matrix M (T, n, n), rotors included, and bias h = C dq + g (T, n), with tau = M ddq + h.
 
     inertia: (nb, 10).    rotor: (n,) rotor inertia seen at the joints, N^2 I_m, kg m^2 (kg when prismatic).
-    One pass of the kernel over n + 2 motions a state: the state without acceleration, at rest, and at rest with a unit
+    One pass of the kernel over n + 2 motions a state: without acceleration, at rest, and at rest with a unit
     acceleration of each joint.
     """
     T, n = q.shape
@@ -95,8 +96,9 @@ def equations_of_motion(
 
 
 def forward(robot: RobotModel, inertia: Float, rotor: Float, q: Float, dq: Float, tau: Float) -> Float:
-    """Joint acceleration ddq = M^-1 (tau - C dq - g), (T, n), under joint torque tau (T, n), friction already taken off.
+    """Joint acceleration ddq = M^-1 (tau - C dq - g), (T, n).
 
+    tau: (T, n) joint torque, friction already taken off.
     Raises SolverError if the mass matrix is singular: bodies or rotors without inertia.
     """
     M, h = equations_of_motion(robot, inertia, rotor, q, dq)
@@ -129,9 +131,10 @@ def simulate(
     duration: float,
     step: float = 1e-3,
 ) -> SimulatedMotion:
-    """Motion from a state under a torque law, by the classical Runge-Kutta method of fourth order with a fixed step.
+    """Motion from a state under a torque law, by the classical fourth-order Runge-Kutta method, fixed step.
 
-    torque: (t, q (n,), dq (n,)) -> joint torque (n,), friction already taken off.    q0, dq0: (n,).    duration, step: s.
+    torque: (t, q (n,), dq (n,)) -> joint torque (n,), friction already taken off.    q0, dq0: (n,).
+    duration, step: s.
     Raises UsageError for times that are not positive, SolverError if the motion runs off to infinity.
     """
     if not (step > 0 and duration >= step and math.isfinite(duration)):
@@ -152,9 +155,11 @@ def simulate(
         ddq[i] = acceleration(float(t[i]), q[i], dq[i])
         if not np.isfinite(ddq[i]).all():
             raise SolverError(
-                "diverged", found=f"no finite acceleration at t = {t[i]:.6g} s", expected="a motion that stays finite",
+                "diverged",
+                found=f"no finite acceleration at t = {t[i]:.6g} s",
+                expected="a motion that stays finite",
                 do="shorten the step or soften the torque law",
-            )  # fmt: skip
+            )
         if i + 1 < T:
             q[i + 1], dq[i + 1] = _runge_kutta(acceleration, float(t[i]), q[i], dq[i], ddq[i], step)
     return SimulatedMotion(t, q, dq, ddq, tau)

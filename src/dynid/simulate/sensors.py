@@ -39,32 +39,29 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class TorqueSensor:
-    """Torque with a constant offset, white Gaussian noise, then quantised.
+    """Torque with white Gaussian noise, then quantised.
 
-    noise_std, resolution, offset: (n,) or (1,) N m (N when prismatic).
-    Raises UsageError if noise or resolution is negative, or a number is not finite.
+    noise_std, resolution: (n,) or (1,) N m (N when prismatic).
+    Raises UsageError if one is negative or not finite.
     """
 
     noise_std: Float
     resolution: Float
-    offset: Float
 
     def __post_init__(self) -> None:
         for name in ("noise_std", "resolution"):
             object.__setattr__(self, name, _checked(getattr(self, name), name))
-        object.__setattr__(self, "offset", _checked(self.offset, "offset", signed=True))
 
     def measure(self, values: Float, rng: np.random.Generator) -> Float:
         """Measured values (T, n)."""
-        noisy = values + self.offset + self.noise_std * rng.standard_normal(np.shape(values))
+        noisy = values + self.noise_std * rng.standard_normal(np.shape(values))
         return _quantised(noisy, self.resolution)
 
 
-def _checked(values: Float, name: str, signed: bool = False) -> Float:
+def _checked(values: Float, name: str) -> Float:
     array = locked(np.atleast_1d(values), (None,), name)
-    if not np.isfinite(array).all() or (not signed and bool((array < 0).any())):
-        expected = "finite numbers" if signed else "finite numbers >= 0"
-        raise UsageError("sensor", found=f"{name} = {array.tolist()}", expected=expected)
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise UsageError("sensor", found=f"{name} = {array.tolist()}", expected="finite numbers >= 0")
     return array
 
 

@@ -1,0 +1,235 @@
+"""The [log] table of an experiment: which column measures what. Joints by name, units declared."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dynid.config import Key, Strict, line_of
+from dynid.errors import DynidError, InputError, InputErrors, Place
+from dynid.log.log import Channel, ChannelMap
+from dynid.robot.model import RobotModel
+from dynid.units import factor
+
+Columns = str | dict[str, str]
+Lines = dict[tuple[Key, ...], int]
+
+
+class TimeEntry(Strict):
+    """The time column."""
+
+    column: str
+    unit: str
+
+
+class JointEntry(Strict):
+    """One channel a joint: a template with {joint} or {number}, or a table joint -> column."""
+
+    columns: Columns
+    unit: str
+
+
+class PositionEntry(JointEntry):
+    """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
+
+    side: Literal["link", "motor"] = "link"
+    offset: dict[str, float] = {}
+    sign: dict[str, Literal[-1, 1]] = {}
+
+
+class EffortEntry(JointEntry):
+    """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
+
+    side: Literal["link", "motor"] | None = None
+    sign: dict[str, Literal[-1, 1]] = {}
+
+
+class ExtraEntry(Strict):
+    """One further channel."""
+
+    column: str
+    unit: str = "1"
+
+
+class LogSection(Strict):
+    """The [log] table."""
+
+    time: TimeEntry
+    position: PositionEntry
+    velocity: JointEntry | None = None
+    effort: EffortEntry | None = None
+    motor_position: JointEntry | None = None
+    motor_velocity: JointEntry | None = None
+    temperature: JointEntry | None = None
+    extra: dict[str, ExtraEntry] = {}
+    trajectory: str | None = None
+    sort: bool = False
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    decimal: Literal[".", ","] = "."
+
+
+_ANY = ("angle", "angular velocity", "length", "velocity", "torque", "force", "current", "temperature", "raw", "none")
+
+
+def channel_map(section: LogSection, robot: RobotModel, file: str = "", lines: Lines | None = None) -> ChannelMap:
+    """Resolves the [log] table for a robot.
+
+    Raises InputErrors naming unknown joints (with the nearest name), joints without a column, and unknown units.
+    """
+    return _Resolver(section, robot, file, lines or {}).resolve()
+
+
+def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> ChannelMap:
+    """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
+
+    Raises InputError with a [log] table to fill in when the columns are named otherwise.
+    """
+    names = set(columns)
+    needed = {"t"} | {f"q_{j}" for j in robot.joint_names}
+    if not needed <= names:
+        raise InputError(
+            "no-mapping",
+            found=f"columns {', '.join(columns[:30])}{' ...' if len(columns) > 30 else ''}",
+            expected="dynid's own names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
+            do="pass --config with this table, units filled in:\n" + suggestion(columns, robot),
+            place=Place(file=file),
+        )
+    def group(prefix: str, unit: str) -> dict[str, Channel]:
+        have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
+        return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
+
+    known = {"t", "traj"} | {f"{p}_{j}" for p in ("q", "dq", "tau") for j in robot.joint_names}
+    return ChannelMap(
+        time=Channel("t", "s", 1.0),
+        position=group("q", "rad"),
+        velocity=group("dq", "rad/s"),
+        effort=group("tau", "N m"),
+        effort_side=str(robot.drive.torque_side),
+        trajectory="traj" if "traj" in names else None,
+        extra={name: Channel(name, "1", 1.0) for name in columns if name not in known},
+    )
+
+
+def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
+    """A [log] table guessed from column names; units are left as ?, for they are never guessed."""
+    def guess(patterns: tuple[str, ...]) -> str | None:
+        for pattern in patterns:
+            for template in (f"{pattern}{{number}}", f"{pattern}_{{number}}", f"{pattern}_{{joint}}", f"{{joint}}_{pattern}"):
+                wanted = [template.format(number=i + 1, joint=j) for i, j in enumerate(robot.joint_names)]
+                if set(wanted) <= set(columns):
+                    return template
+        return None
+
+    time = next((c for c in columns if c.lower() in ("t", "time", "timestamp", "stamp", "time_s")), "?")
+    lines = ["[log]", f'time = {{ column = "{time}", unit = "?" }}']
+    for key, patterns in (
+        ("position", ("q", "pos", "position", "theta", "qm")),
+        ("velocity", ("dq", "qd", "vel", "velocity", "dqm")),
+        ("effort", ("tau", "effort", "torque", "i", "current", "tau_m")),
+    ):
+        template = guess(patterns)
+        if template or key != "velocity":
+            lines.append(f'{key} = {{ columns = "{template or "?"}", unit = "?" }}')
+    return "\n".join(lines)
+
+
+class _Resolver:
+    def __init__(self, section: LogSection, robot: RobotModel, file: str, lines: Lines) -> None:
+        self.section, self.robot, self.file, self.lines = section, robot, file, lines
+        self.errors: list[DynidError] = []
+
+    def place(self, *key: Key) -> Place:
+        return Place(file=self.file or None, line=line_of(("log", *key), self.lines))
+
+    def resolve(self) -> ChannelMap:
+        s = self.section
+        position = self.joints("position", s.position, ("angle", "length"))
+        offset = {}
+        for joint, value in s.position.offset.items():
+            if self.known(joint, "position", "offset"):
+                offset[joint] = value * (position[joint].factor if joint in position else 1.0)
+        for joint in (*s.position.sign, *(s.effort.sign if s.effort else ())):
+            self.known(joint, "effort", "sign")
+        effort = self.joints("effort", s.effort, ("torque", "force", "current", "raw")) if s.effort else {}
+        quantity = "torque"
+        if s.effort is not None:
+            try:
+                quantity = factor(s.effort.unit, ("torque", "force", "current", "raw"), self.place("effort"))[0]
+            except InputError:
+                pass
+        resolved = ChannelMap(
+            time=Channel(s.time.column, s.time.unit, self.factor(s.time.unit, ("time",), "time")),
+            position=position,
+            velocity=self.joints("velocity", s.velocity, ("angular velocity", "velocity")),
+            effort=effort,
+            motor_position=self.joints("motor_position", s.motor_position, ("angle", "length")),
+            motor_velocity=self.joints("motor_velocity", s.motor_velocity, ("angular velocity", "velocity")),
+            temperature=self.joints("temperature", s.temperature, ("temperature",)),
+            extra={
+                name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
+                for name, entry in s.extra.items()
+            },
+            trajectory=s.trajectory,
+            effort_quantity="torque" if quantity == "force" else quantity,
+            effort_side=(s.effort.side if s.effort and s.effort.side else str(self.robot.drive.torque_side)),
+            position_side=s.position.side,
+            position_offset=offset,
+            position_sign={k: float(v) for k, v in s.position.sign.items()},
+            effort_sign={k: float(v) for k, v in s.effort.sign.items()} if s.effort else {},
+            sort=s.sort,
+            delimiter=s.delimiter,
+            decimal=s.decimal,
+        )
+        if self.errors:
+            raise InputErrors(self.errors)
+        return resolved
+
+    def factor(self, unit: str, quantities: tuple[str, ...], *key: Key) -> float:
+        try:
+            return factor(unit, quantities, self.place(*key))[1]
+        except InputError as error:
+            self.errors.append(error)
+            return 1.0
+
+    def known(self, joint: str, *key: Key) -> bool:
+        if joint in self.robot.joint_names:
+            return True
+        near = get_close_matches(joint, self.robot.joint_names, n=1, cutoff=0.4)
+        self.errors.append(
+            InputError(
+                "unknown-joint",
+                found=f"joint '{joint}'",
+                expected="one of " + ", ".join(self.robot.joint_names),
+                do=f"did you mean '{near[0]}'?" if near else "",
+                place=self.place(*key),
+            )
+        )
+        return False
+
+    def joints(self, key: str, entry: JointEntry | None, quantities: tuple[str, ...]) -> dict[str, Channel]:
+        if entry is None:
+            return {}
+        scale = self.factor(entry.unit, quantities, key)
+        names = self.robot.joint_names
+        if isinstance(entry.columns, str):
+            if not re.search(r"\{(joint|number)\}", entry.columns):
+                self.errors.append(
+                    InputError("template", found=f"columns = \"{entry.columns}\"", expected="a template with {joint} or {number}, "
+                               "or a table joint -> column", place=self.place(key))
+                )  # fmt: skip
+                return {}
+            columns = {
+                j: entry.columns.replace("{joint}", j).replace("{number}", str(i + 1)) for i, j in enumerate(names)
+            }
+        else:
+            columns = {joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")}
+            missing = [joint for joint in names if joint not in columns]
+            if missing and key in ("position", "effort"):
+                self.errors.append(
+                    InputError("missing-joint", found=f"{key} without {', '.join(missing)}", expected="a column for every joint",
+                               place=self.place(key))
+                )  # fmt: skip
+        return {joint: Channel(columns[joint], entry.unit, scale) for joint in names if joint in columns}

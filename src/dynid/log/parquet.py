@@ -1,0 +1,110 @@
+"""Parquet logs, read row group by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import InputError, Place, UnfitDataError
+from dynid.log.log import Text
+
+MAGIC = b"PAR1"
+
+
+class ParquetReader:
+    """Opens Parquet files, known by their first four bytes."""
+
+    name = "parquet"
+    suffixes = (".parquet", ".pq")
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of this format."""
+        return head[:4] == MAGIC
+
+    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> ParquetTable:
+        """Opens a file; raises UnfitDataError if it is truncated, InputError if it is damaged otherwise."""
+        return ParquetTable(path)
+
+
+class ParquetTable:
+    """An open Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        self.path = path
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            size = file.tell()
+            file.seek(max(size - 4, 0))
+            complete = file.read() == MAGIC and size > 12
+        if not complete:
+            raise UnfitDataError(
+                "truncated",
+                found=f"a Parquet file of {size} bytes without its footer: no row can be recovered",
+                expected="the whole file (the table of contents is written last)",
+                do="copy it again, or record in a format that survives interruption",
+                place=Place(file=str(path)),
+            )
+        try:
+            self._file = pq.ParquetFile(path, memory_map=False, pre_buffer=True)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+        self.column_names = tuple(self._file.schema_arrow.names)
+        self.row_count: int | None = self._file.metadata.num_rows
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; row groups outside start..stop are not decoded."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        meta = self._file.metadata
+        end = meta.num_rows if stop is None else min(stop, meta.num_rows)
+        groups, first, at = [], None, 0
+        for g in range(meta.num_row_groups):
+            size = meta.row_group(g).num_rows
+            if at + size > start and at < end:
+                groups.append(g)
+                first = at if first is None else first
+            at += size
+        if not groups or first is None:
+            return
+        position = first
+        try:
+            for batch in self._file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True):
+                a, b = max(start - position, 0), min(end - position, batch.num_rows)
+                position += batch.num_rows
+                if b > a:
+                    yield {name: _column(batch.column(name).slice(a, b - a), name, self.path) for name in columns}
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> InputError:
+        text = " ".join(str(error).split())[:200]
+        return InputError("parquet", found=f"a damaged Parquet file ({text})", expected="a readable one", place=Place(file=str(self.path)))
+
+
+def _column(array: Any, name: str, path: Path) -> Float | Text:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.types as kinds  # noqa: PLC0415
+
+    kind = array.type
+    if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
+        coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
+    if kinds.is_timestamp(kind) or kinds.is_duration(kind):
+        array = array.cast(pa.int64())
+    if not (kinds.is_floating(array.type) or kinds.is_integer(array.type) or kinds.is_boolean(array.type)):
+        raise InputError(
+            "column-type", found=f"column '{name}' of type {kind}", expected="numbers or text", place=Place(file=str(path))
+        )
+    if kinds.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,0 +1,373 @@
+"""Logs opened for reading: files, their trajectories, and chunks of rows in SI units on the joints' side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import InputError, InputErrors, Place, UsageError
+from dynid.log.csv import CsvReader
+from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Text, Trajectory
+from dynid.log.mapping import canonical_map
+from dynid.log.parquet import ParquetReader
+from dynid.robot.model import RobotModel
+
+READERS = (ParquetReader(), CsvReader())
+ROWS = 65536
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which trajectories to use, and which part of each.
+
+    pattern: name or glob.    window: seconds on the log's own clock.    part: fractions of the trajectory's time, 0 to 1.
+    """
+
+    pattern: str = "*"
+    window: tuple[float, float] | None = None
+    part: tuple[float, float] | None = None
+
+
+def read_log(
+    paths: str | Path | Sequence[str | Path],
+    robot: RobotModel,
+    mapping: ChannelMap | None = None,
+    select: Sequence[Selection | str] = (Selection(),),
+) -> Log:
+    """Opens one or several log files of a robot.
+
+    mapping: which column measures what; None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
+    select: trajectories to use, by name or glob, in whole or in part.
+
+    Raises InputError for files, columns or trajectories that do not exist or cannot be read.
+    """
+    files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    if not files:
+        raise UsageError("no-log", found="no log file", expected="at least one")
+    if len({file.resolve() for file in files}) < len(files):
+        raise UsageError("log-twice", found="the same log file twice", expected="each file once")
+    tables = []
+    for file in files:
+        delimiter, decimal = (mapping.delimiter, mapping.decimal) if mapping else (",", ".")
+        tables.append(open_table(file, delimiter, decimal))
+    chosen = mapping or canonical_map(tables[0].column_names, robot, str(files[0]))
+    for table in tables:
+        _require_columns(table, chosen)
+    found = _trajectories(tables, chosen)
+    wanted = [Selection(one) if isinstance(one, str) else one for one in select]
+    return Log(robot, chosen, tuple(tables), tuple(_selected(found, wanted)))
+
+
+def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
+    """Opens a file with the reader that knows its first bytes; raises InputError if there is none."""
+    place = Place(file=str(path))
+    if not path.exists():
+        raise InputError("file-missing", found="no such file", expected="a log file", place=place)
+    if path.is_dir():
+        raise InputError("file-missing", found="a folder", expected="a log file", place=place)
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head.strip():
+        raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+    for reader in READERS:
+        if reader.can_read(head):
+            named = [one for one in READERS if path.suffix.lower() in one.suffixes]
+            if named and named[0] is not reader:
+                raise InputError(
+                    "magic",
+                    found=f"a file that ends in '{path.suffix}' and starts like {reader.name}",
+                    expected=f"{named[0].name}, as its name says",
+                    do="rename it to what it is",
+                    place=place,
+                )
+            return reader.open(path, delimiter, decimal)
+    known = ", ".join(reader.name for reader in READERS)
+    raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """An open log: trajectories of one robot, read chunk by chunk."""
+
+    robot: RobotModel
+    mapping: ChannelMap
+    tables: tuple[Table, ...]
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def duration(self) -> float:
+        """Seconds of all trajectories together."""
+        return sum(t.end_time - t.start_time for t in self.trajectories)
+
+    @property
+    def has_effort(self) -> bool:
+        """Whether joint effort was logged."""
+        return bool(self.mapping.effort)
+
+    @cached_property
+    def sha256(self) -> dict[str, str]:
+        """SHA-256 of every file, by path."""
+        return {str(table.path): file_hash(table.path) for table in self.tables}
+
+    def identity(self) -> list[list[Any]]:
+        """What makes the data of each trajectory itself: [hash of the file, first row, start time, end time]."""
+        return [[self.sha256[str(t.file)], t.first_row, t.start_time, t.end_time] for t in self.trajectories]
+
+    def chunks(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
+        """Yields consecutive chunks of one trajectory; sorted by time if the mapping says so."""
+        if self.mapping.sort:
+            yield _sorted(self, trajectory)
+            return
+        for chunk in self._chunks(trajectory, rows):
+            part = _within(chunk, trajectory)
+            if len(part.t):
+                yield part
+
+    def read(self, trajectory: Trajectory) -> RawChunk:
+        """The whole trajectory at once."""
+        return _joined(list(self.chunks(trajectory)))
+
+    def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
+        table = next(table for table in self.tables if table.path == trajectory.file)
+        columns = tuple(_columns(self.mapping))
+        row = trajectory.first_row
+        for batch in table.batches(columns, rows, row, row + trajectory.row_count):
+            numbers = {name: _numbers(values, name, table.path, row) for name, values in batch.items()}
+            yield self._chunk(trajectory, row, numbers)
+            row += len(numbers[columns[0]])
+
+    def _chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
+        m = self.mapping
+        names = self.robot.joint_names
+        t = data[m.time.column] * m.time.factor
+        q = self._stack(data, m.position)
+        dq = self._stack(data, m.velocity)
+        if q is None:
+            raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
+        if m.position_side == "motor":
+            back = np.linalg.inv(self.robot.drive.transmission).T
+            q = q @ back
+            dq = dq @ back if dq is not None else None
+        sign = np.array([m.position_sign.get(j, 1.0) for j in names])
+        q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
+        if dq is not None:
+            dq = dq * sign
+        effort = self._stack(data, m.effort)
+        tau = effort @ self._effort_matrix if effort is not None else None
+        return RawChunk(
+            trajectory=trajectory,
+            first_row=row,
+            t=t,
+            q=q,
+            dq=dq,
+            tau=tau,
+            theta=self._stack(data, m.motor_position),
+            dtheta=self._stack(data, m.motor_velocity),
+            temperature=self._stack(data, m.temperature),
+            extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
+        )
+
+    def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
+        if not channels:
+            return None
+        T = len(data[self.mapping.time.column])
+        out = np.full((T, self.robot.n), np.nan)
+        for j, name in enumerate(self.robot.joint_names):
+            if name in channels:
+                np.multiply(data[channels[name].column], channels[name].factor, out=out[:, j])
+        return out
+
+    @cached_property
+    def _effort_matrix(self) -> Float:
+        # tau_joint = effort @ matrix
+        m, drive, names = self.mapping, self.robot.drive, self.robot.joint_names
+        sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
+        if m.effort_quantity == "torque":
+            return sign if m.effort_side == "link" else sign @ drive.transmission
+        gain, constant = drive.drive_gain, drive.torque_constant
+        if np.isfinite(gain).all():
+            return sign @ np.diag(gain)
+        if m.effort_quantity == "current" and np.isfinite(constant).all():
+            return sign @ np.diag(constant) @ drive.transmission
+        missing = [name for name, value in zip(names, gain, strict=True) if not np.isfinite(value)]
+        raise InputError(
+            "drive-gain",
+            found=f"effort in {m.effort_quantity} and no drive_gain for {', '.join(missing)}",
+            expected="joint torque per ampere (or per raw unit) of every joint",
+            do="give drive.drive_gain (or drive.gear_ratio and drive.torque_constant) in the robot file",
+        )
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _columns(m: ChannelMap) -> list[str]:
+    groups = (m.position, m.velocity, m.effort, m.motor_position, m.motor_velocity, m.temperature, m.extra)
+    names = [m.time.column, *(channel.column for group in groups for channel in group.values())]
+    return list(dict.fromkeys(names))
+
+
+def _require_columns(table: Table, m: ChannelMap) -> None:
+    wanted = _columns(m) + ([m.trajectory] if m.trajectory else [])
+    errors = []
+    for name in wanted:
+        if name not in table.column_names:
+            near = get_close_matches(name, table.column_names, n=1, cutoff=0.5)
+            errors.append(
+                InputError(
+                    "missing-column",
+                    found=f"no column '{name}'",
+                    expected="one of " + ", ".join(table.column_names[:40]),
+                    do=f"did you mean '{near[0]}'?" if near else "",
+                    place=Place(file=str(table.path)),
+                )
+            )
+    if errors:
+        raise InputErrors(list(errors))
+
+
+def _numbers(values: Float | Text, name: str, path: Path, row: int) -> Float:
+    if not isinstance(values, Text):
+        return values
+    for i, code in enumerate(values.codes):
+        cell = values.names[code] if code >= 0 else ""
+        try:
+            float(cell or "nan")
+        except ValueError as error:
+            comma = "," in cell
+            raise InputError(
+                "text-cell",
+                found=f"column '{name}' = '{cell}'",
+                expected="a number",
+                do='set decimal = "," under [log]' if comma else "",
+                place=Place(file=str(path), line=row + i + 2 if path.suffix.lower() == ".csv" else None, row=row + i),
+            ) from error
+    return np.array([float(values.names[code] or "nan") if code >= 0 else np.nan for code in values.codes])
+
+
+def _trajectories(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
+    found: list[Trajectory] = []
+    for table in tables:
+        runs = _runs(table, m)
+        names = [name for name, *_ in runs]
+        again = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if again is not None:
+            rows = [first for name, first, *_ in runs if name == again]
+            raise InputError(
+                "interleaved",
+                found=f"trajectory '{again}' in several pieces (rows {', '.join(map(str, rows[:4]))})",
+                expected="the rows of a trajectory together",
+                place=Place(file=str(table.path), row=rows[1]),
+            )
+        found += [Trajectory(name, table.path, first, count, start, end) for name, first, count, start, end in runs]
+    names = [one.name for one in found]
+    if len(set(names)) < len(names):
+        found = [replace(one, name=f"{one.file.stem}:{one.name}") if names.count(one.name) > 1 else one for one in found]
+    return found
+
+
+def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float]]:
+    columns = (m.time.column, *((m.trajectory,) if m.trajectory else ()))
+    runs: list[list[Any]] = []
+    row = 0
+    for batch in table.batches(columns, ROWS * 4):
+        t = _numbers(batch[m.time.column], m.time.column, table.path, row) * m.time.factor
+        labels = batch[m.trajectory] if m.trajectory else Text(np.zeros(len(t), dtype=np.int64), (table.path.stem,))
+        if not isinstance(labels, Text):
+            values, codes = np.unique(labels, return_inverse=True)
+            labels = Text(codes.astype(np.int64), tuple(f"{value:g}" for value in values))
+        edges = [0, *(np.flatnonzero(np.diff(labels.codes)) + 1).tolist(), len(t)]
+        for a, b in zip(edges, edges[1:], strict=False):
+            if b == a:
+                continue
+            name = labels.names[labels.codes[a]] if labels.codes[a] >= 0 else ""
+            part = t[a:b][np.isfinite(t[a:b])]
+            low, high = (float(part[0]), float(part[-1])) if len(part) else (np.nan, np.nan)
+            if runs and runs[-1][0] == name:
+                runs[-1][2] += b - a
+                runs[-1][4] = high
+            else:
+                runs.append([name, row + a, b - a, low, high])
+        row += len(t)
+    if not runs:
+        raise InputError("no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path)))
+    return [tuple(run) for run in runs]  # type: ignore[misc]
+
+
+def _selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[Trajectory]:
+    names = [one.name for one in found]
+    for selection in wanted:
+        hits = [one for one in found if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)]
+        if not hits:
+            near = get_close_matches(selection.pattern, names, n=1, cutoff=0.4)
+            raise InputError(
+                "unknown-trajectory",
+                found=f"no trajectory '{selection.pattern}'",
+                expected="one of " + ", ".join(names[:12]) + (" ..." if len(names) > 12 else ""),
+                do=f"did you mean '{near[0]}'?" if near else "",
+            )
+        for one in hits:
+            start, end = one.start_time, one.end_time
+            if selection.part is not None:
+                span = end - start
+                start, end = one.start_time + selection.part[0] * span, one.start_time + selection.part[1] * span
+            if selection.window is not None:
+                start, end = selection.window
+            yield one if (start, end) == (one.start_time, one.end_time) else replace(one, start_time=start, end_time=end)
+
+
+def _sorted(log: Log, trajectory: Trajectory) -> RawChunk:
+    whole = _joined(list(log._chunks(trajectory, ROWS)))
+    return _within(_taken(whole, np.argsort(whole.t, kind="stable")), trajectory)
+
+
+def _within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
+    outside = (chunk.t < trajectory.start_time) | (chunk.t > trajectory.end_time)
+    if not outside.any():
+        return chunk
+    index = np.flatnonzero(~outside)
+    first = chunk.first_row + (int(index[0]) if len(index) else 0)
+    return replace(_taken(chunk, index), first_row=first)
+
+
+def _taken(chunk: RawChunk, index: Any) -> RawChunk:
+    def take(values: Float | None) -> Float | None:
+        return None if values is None else values[index]
+
+    return replace(
+        chunk,
+        t=chunk.t[index],
+        q=chunk.q[index],
+        **{name: take(getattr(chunk, name)) for name in ("dq", "tau", "theta", "dtheta", "temperature")},
+        extra={name: values[index] for name, values in chunk.extra.items()},
+    )
+
+
+def _joined(chunks: list[RawChunk]) -> RawChunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    first = chunks[0]
+
+    def join(name: str) -> Float | None:
+        parts = [getattr(chunk, name) for chunk in chunks]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    return replace(
+        first,
+        t=np.concatenate([chunk.t for chunk in chunks]),
+        q=np.concatenate([chunk.q for chunk in chunks]),
+        **{name: join(name) for name in ("dq", "tau", "theta", "dtheta", "temperature")},
+        extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
+    )

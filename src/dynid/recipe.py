@@ -1,0 +1,197 @@
+"""experiment.toml: everything that an identification needs besides a robot and its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dynid.config import Key, Strict, line_of, read_toml, validate
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, Place, UsageError
+from dynid.estimate import CATALOGUE
+from dynid.log.mapping import LogSection, channel_map
+from dynid.log.read import Log, Selection, read_log
+from dynid.pipeline import DEFAULT_TERMS, Settings
+from dynid.robot.model import RobotModel
+from dynid.signals.settings import Preparation
+from dynid.terms.catalogue import terms_from_spec
+from dynid.terms.term import Terms
+
+Positive = Annotated[float, Field(gt=0)]
+Auto = Positive | Literal["auto"]
+Lines = dict[tuple[Key, ...], int]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SelectionEntry(Strict):
+    """A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1."""
+
+    trajectory: str = "*"
+    window: tuple[float, float] | None = None
+    part: tuple[Share, Share] | None = None
+
+
+class DataSection(Strict):
+    """[data]: which trajectories to fit, and which to hold out."""
+
+    train: list[str | SelectionEntry] = ["*"]
+    validate_on: Annotated[list[str | SelectionEntry], Field(alias="validate")] = []
+
+
+class PrepareSection(Strict):
+    """[prepare]: see dynid.signals.settings.Preparation."""
+
+    cutoff: Auto = "auto"
+    order: Annotated[int, Field(ge=1, le=8)] = 4
+    state_cutoff: Auto = "auto"
+    state_order: Annotated[int, Field(ge=1, le=8)] = 4
+    velocity: Literal["auto", "differentiate", "measured"] = "auto"
+    rate: Positive | None = None
+    decimate: bool = True
+    gap: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    shortest: Annotated[float, Field(ge=0)] = 1.0
+    trim: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    rest: Annotated[float, Field(ge=0)] = 0.02
+    gate: Annotated[float, Field(ge=0)] = 0.0
+
+
+class ModelSection(Strict):
+    """[model]: the terms, by name or as tables with options."""
+
+    terms: list[str | dict[str, Any]] | None = None
+
+
+class EstimateSection(Strict):
+    """[estimate]: the method and its options."""
+
+    method: Literal["ols", "wls", "ridge"] = "wls"
+    strength: Positive | None = None
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    tolerance: Positive | None = None
+    folds: Annotated[int, Field(ge=2)] = 5
+    seed: Annotated[int, Field(ge=0)] = 0
+    block_seconds: Positive | None = None
+
+
+class ExperimentFile(Strict):
+    """The whole file; every table may be left out."""
+
+    log: LogSection | None = None
+    data: DataSection = DataSection()
+    prepare: PrepareSection = PrepareSection()
+    model: ModelSection = ModelSection()
+    estimate: EstimateSection = EstimateSection()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked experiment file, or the defaults when there is none."""
+
+    content: ExperimentFile
+    raw: Mapping[str, Any]
+    file: str
+    lines: Lines
+
+    @staticmethod
+    def read(path: Path | None) -> Experiment:
+        """Reads an experiment file; raises InputErrors with the line of everything that is wrong."""
+        if path is None:
+            return Experiment(ExperimentFile(), {}, "", {})
+        data, lines = read_toml(path)
+        return Experiment(validate(ExperimentFile, data, lines, str(path)), data, str(path), lines)
+
+    @staticmethod
+    def of_recipe(recipe: Mapping[str, Any]) -> Experiment:
+        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged."""
+        data = dict(recipe.get("experiment", {}))
+        return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
+
+    @property
+    def data(self) -> DataSection:
+        """Which trajectories serve for what."""
+        return self.content.data
+
+    def settings(self) -> Settings:
+        """Settings of the identification; raises InputError with the line of a wrong option."""
+        e = self.content.estimate
+        return Settings(
+            terms=self._terms(),
+            estimator=self._estimator(),
+            preparation=Preparation(**self.content.prepare.model_dump()),
+            folds=e.folds,
+            seed=e.seed,
+            block_seconds=e.block_seconds,
+        )
+
+    def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
+        """What is written down so that the run can be repeated."""
+        return {
+            "robot": str(robot),
+            "logs": [str(log) for log in logs],
+            "validate": [str(log) for log in held_out],
+            "config": self.file or None,
+            "experiment": dict(self.raw),
+        }
+
+    def _terms(self) -> Terms:
+        spec = self.content.model.terms
+        if spec is None:
+            return DEFAULT_TERMS
+        try:
+            return terms_from_spec(spec)
+        except DynidError as error:
+            place = Place(file=self.file or None, line=line_of(("model", "terms"), self.lines))
+            raise InputError(error.identifier, found=error.found, expected=error.expected, do=error.do, place=place) from error
+
+    def _estimator(self) -> Any:
+        section = self.content.estimate
+        kind = CATALOGUE[section.method]
+        known = {f.name for f in fields(kind)} - {"name"}
+        options = {key: getattr(section, key) for key in ("strength", "rounds", "tolerance") if getattr(section, key) is not None}
+        for key in options:
+            if key not in known:
+                raise InputError(
+                    "unknown-option",
+                    found=f"estimate.{key} with method '{section.method}'",
+                    expected="one of " + (", ".join(sorted(known)) or "no option"),
+                    place=Place(file=self.file or None, line=line_of(("estimate", key), self.lines)),
+                )
+        return kind(**options)
+
+
+def open_log(
+    experiment: Experiment,
+    paths: Sequence[Path],
+    robot: RobotModel,
+    selection: Sequence[str | SelectionEntry],
+    diagnostics: Diagnostics,
+) -> Log:
+    """Opens logs with the experiment's mapping and the given selection of trajectories.
+
+    Raises InputError for what does not exist, UsageError for extra channels that a term needs and the mapping lacks.
+    """
+    section = experiment.content.log
+    mapping = channel_map(section, robot, experiment.file, experiment.lines) if section is not None else None
+    chosen = [_selection(one) for one in selection] or [Selection()]
+    log = read_log(list(paths), robot, mapping, chosen)
+    if not log.has_effort:
+        raise UsageError(
+            "no-effort", found="a mapping without effort", expected="torque or current of every joint", do="add log.effort"
+        )
+    for name in experiment.settings().terms.channels():
+        if name not in log.mapping.extra:
+            raise InputError(
+                "missing-channel",
+                found=f"no extra channel '{name}', which the model reads",
+                expected=f"[log.extra] {name} = {{ column = ..., unit = ... }}",
+                place=Place(file=experiment.file or None),
+            )
+    return log
+
+
+def _selection(one: str | SelectionEntry) -> Selection:
+    return Selection(one) if isinstance(one, str) else Selection(one.trajectory, one.window, one.part)

@@ -1,0 +1,79 @@
+"""Rows of a log cleaned while they stream: duplicates and missing rows dropped, turns undone, gaps split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.log.log import RawChunk
+
+TURN = 2.0 * np.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Clean rows of one segment: lines (L, T) of all channels over times t (T,)."""
+
+    segment: int
+    t: Float
+    lines: Float
+    last: bool
+
+
+def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: float, first_segment: int) -> Iterator[Piece]:
+    """Yields clean pieces in order; a step longer than `longest_step` seconds starts a new segment.
+
+    The last piece of every segment is marked; it may be empty.
+    """
+    segment = first_segment
+    turning = ~np.array(prismatic)
+    end_time = -np.inf
+    end_position: Float | None = None
+    pending: Piece | None = None
+    for chunk in chunks:
+        t, lines = _finite(chunk)
+        fresh = np.concatenate([[end_time], t])
+        new = np.diff(fresh) > 0
+        t, lines = t[new], lines[:, new]
+        if len(t) == 0:
+            continue
+        n = chunk.q.shape[1]
+        lines[:n] = _unwrapped(lines[:n], end_position if t[0] - end_time <= longest_step else None, turning)
+        starts = np.flatnonzero(np.diff(np.concatenate([[end_time], t])) > longest_step)
+        edges = [0, *[int(k) for k in starts if k > 0], len(t)]
+        for a, b in zip(edges, edges[1:], strict=False):
+            broken = a in starts and np.isfinite(end_time)
+            if pending is not None:
+                yield replace(pending, last=broken)
+            if broken:
+                segment += 1
+            pending = Piece(segment, t[a:b], lines[:, a:b], last=False)
+            end_time = float(t[b - 1])
+        end_position = lines[:n, -1]
+    if pending is not None:
+        yield replace(pending, last=True)
+
+
+def _finite(chunk: RawChunk) -> tuple[Float, Float]:
+    parts = [chunk.q.T, *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None)]
+    parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
+    lines = np.concatenate(parts)
+    good = np.isfinite(chunk.t) & np.isfinite(lines).all(axis=0)
+    return (chunk.t, lines) if good.all() else (chunk.t[good], lines[:, good])
+
+
+def _unwrapped(q: Float, before: Float | None, turning: np.ndarray) -> Float:
+    joined = q if before is None else np.concatenate([before[:, None], q], axis=1)
+    # Only jumps of a whole turn, to within what a joint can move in one step, are undone.
+    step = np.diff(joined, axis=1)
+    turns = np.where(np.abs(np.abs(step) - TURN) < 0.25 * TURN, np.round(step / TURN), 0.0)
+    shift = np.cumsum(turns, axis=1) * TURN * turning[:, None]
+    if before is not None:
+        carried = np.zeros((len(q), 1))
+        return q - (shift + carried)
+    out = np.array(q)
+    out[:, 1:] -= shift
+    return out

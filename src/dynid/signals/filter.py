@@ -1,0 +1,68 @@
+"""Zero-phase Butterworth filters: run forward and backward, so that nothing is delayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.signal import butter, sosfilt_zi, sosfreqz
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.kernel import filter_lines
+
+
+@dataclass(frozen=True)
+class ZeroPhase:
+    """Butterworth low pass of an order and cut-off (Hz, -6 dB after both passes) at a sampling rate (Hz).
+
+    Its gain is |H(f)|^2 of the one-way filter, its phase zero.
+    Raises UsageError unless the cut-off lies below half the rate.
+    """
+
+    cutoff: float
+    order: int
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cutoff < 0.5 * self.rate:
+            raise UsageError(
+                "cutoff",
+                found=f"a cut-off of {self.cutoff:g} Hz at {self.rate:g} samples a second",
+                expected=f"below {0.5 * self.rate:g} Hz",
+            )
+
+    @cached_property
+    def sections(self) -> Float:
+        """(s, 6) second-order sections of the one-way filter."""
+        return np.ascontiguousarray(butter(self.order, self.cutoff, fs=self.rate, output="sos"))
+
+    @cached_property
+    def settled(self) -> Float:
+        """(s, 2) state of the sections after a constant input of 1."""
+        return np.ascontiguousarray(sosfilt_zi(self.sections))
+
+    @cached_property
+    def settling(self) -> int:
+        """Samples after which the one-way impulse response stays below 1e-12 of its peak."""
+        poles = np.concatenate([np.roots(section[3:]) for section in self.sections])
+        slowest = float(np.abs(poles).max())
+        return int(np.ceil(np.log(1e-13) / np.log(slowest))) + 8 * self.order
+
+    def gain(self, frequency: Float) -> Float:
+        """Gain of both passes together at frequencies in Hz."""
+        _, response = sosfreqz(self.sections, worN=frequency, fs=self.rate)
+        return np.asarray(np.abs(response) ** 2)
+
+    def __call__(self, lines: Float) -> Float:
+        """Filters each line (L, T) along time; the ends are continued by odd reflection."""
+        T = lines.shape[1]
+        if T < 2:
+            return np.array(lines)
+        pad = min(self.settling, T - 1)
+        head = 2.0 * lines[:, :1] - lines[:, pad:0:-1]
+        tail = 2.0 * lines[:, -1:] - lines[:, -2 : -pad - 2 : -1]
+        x = np.concatenate([head, lines, tail], axis=1)
+        forward = filter_lines(x, self.sections, self.settled)
+        return filter_lines(forward, self.sections, self.settled, reverse=True)[:, pad : pad + T]

@@ -1,0 +1,354 @@
+"""From a log to samples: resampled, filtered, differentiated and thinned out, window by window, memory flat.
+
+Windows overlap by what the filters need, so the result equals that of one pass over the whole segment to 1e-9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError, UsageError
+from dynid.log.checks import lattice_step, longest_step
+from dynid.log.read import Log
+from dynid.signals.align import Piece, pieces
+from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
+from dynid.signals.differentiate import first_difference, second_difference
+from dynid.signals.filter import ZeroPhase
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+
+WINDOW_SECONDS = 60.0
+STATE_RATIO = 1.0
+STATE_OVERSAMPLING = 8.0
+FINAL_OVERSAMPLING = 5.0
+EVIDENCE_SAMPLES = 400_000
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Clean rows that one window of samples is made from.
+
+    Grid samples start..stop of the segment are its own, low..high are computed; begins, ends: whether low and high are
+    the segment's own ends.
+    """
+
+    trajectory: str
+    segment: int
+    step: float
+    origin: float
+    t: Float
+    lines: Float
+    low: int
+    start: int
+    stop: int
+    high: int
+    begins: bool
+    ends: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A log with resolved settings; iterating it yields its samples, again and again.
+
+    settings: with every "auto" replaced.    rate: of the samples, Hz.    source_rate: of the uniform grid before thinning.
+    evidence: for an automatic cut-off.
+    """
+
+    log: Log
+    settings: Preparation
+    source_rate: float
+    state_decimation: int
+    final_decimation: int
+    evidence: CutoffEvidence | None = None
+
+    @property
+    def rate(self) -> float:
+        """Rate of the samples."""
+        return self.source_rate / self.state_decimation
+
+    @property
+    def duration(self) -> float:
+        """Seconds of data."""
+        return self.log.duration
+
+    @property
+    def joints(self) -> int:
+        """Number of joints."""
+        return self.log.robot.n
+
+    @property
+    def bandwidth(self) -> float:
+        """Highest frequency that is kept, Hz."""
+        return float(self.settings.cutoff)
+
+    def parallel_filter(self) -> ParallelFilter:
+        """The filter to run over both sides of the equations."""
+        return ParallelFilter(self.rate, float(self.settings.cutoff), self.settings.order, self.final_decimation)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data for the run folder and the report."""
+        return {
+            "settings": asdict(self.settings),
+            "source_rate_hz": self.source_rate,
+            "sample_rate_hz": self.rate,
+            "equation_rate_hz": self.rate / self.final_decimation,
+            "evidence": self.evidence.describe() if self.evidence is not None else None,
+        }
+
+    def __iter__(self) -> Iterator[Samples]:
+        for window in self.windows():
+            yield self.process(window)
+
+    @cached_property
+    def _state_filter(self) -> ZeroPhase | None:
+        cutoff = float(self.settings.state_cutoff)
+        return ZeroPhase(cutoff, self.settings.state_order, self.source_rate) if cutoff < 0.45 * self.source_rate else None
+
+    @cached_property
+    def _thinning_filter(self) -> ZeroPhase | None:
+        return ZeroPhase(0.4 * self.rate, 6, self.source_rate) if self.state_decimation > 1 else None
+
+    @cached_property
+    def overlap(self) -> int:
+        """Samples of the uniform grid that a window needs on each side."""
+        own = max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0) + 8
+        return own + (self.parallel_filter().settling + 2) * self.state_decimation
+
+    def windows(self) -> Iterator[Window]:
+        """Clean rows, window by window; cheap, so that the work can be done by several threads."""
+        segment = 0
+        for index, trajectory in enumerate(self.log.trajectories):
+            step = max(1.0 / self.source_rate, median_step(self.log, index))
+            cutter = _Cutter(self, trajectory.name, step)
+            chunks = self.log.chunks(trajectory)
+            gap = longest_step(step) if self.settings.gap == "auto" else float(self.settings.gap)
+            for piece in pieces(chunks, self.log.robot.prismatic, gap, segment):
+                segment = piece.segment + 1
+                yield from cutter.cut(piece)
+
+    def process(self, window: Window) -> Samples:
+        """Samples of one window."""
+        rate, D, n = self.source_rate, self.state_decimation, self.joints
+        low, high = window.low, window.high
+        grid = window.origin + np.arange(low, high) / rate
+        lines, sound = self._resampled(window, grid)
+        q, rest = lines[:n], lines[n:]
+        layout = self._layout(rest)
+        smooth = self._state_filter
+        q_smooth = smooth(q) if smooth is not None else q
+        if self.settings.velocity == "measured":
+            measured = layout.get("dq")
+            if measured is None:
+                raise UsageError("no-velocity", found="prepare.velocity = 'measured' and no velocity in the log", expected="both")
+            dq = smooth(measured) if smooth is not None else measured
+            ddq = first_difference(dq, rate)
+        else:
+            dq, ddq = first_difference(q_smooth, rate), second_difference(q_smooth, rate)
+        thin = self._thinning_filter
+        others = {name: thin(values) if thin is not None else values for name, values in layout.items() if name != "dq"}
+        index = np.arange((-low) % D, high - low, D)
+        own = (low + index >= window.start) & (low + index < window.stop)
+        trim = 1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
+        edge = int(round(trim * rate))
+        if window.begins:
+            own &= low + index >= edge
+        if window.ends:
+            own &= low + index < high - edge
+        extra = {
+            name: values[0] if len(values) == 1 else np.ascontiguousarray(values.T)
+            for name, values in ((key[6:], v[:, index]) for key, v in others.items() if key.startswith("extra:"))
+        }
+        tau = others.get("tau")
+        theta = others.get("theta")
+        return Samples(
+            t=grid[index],
+            q=_rows(q_smooth, index),
+            dq=_rows(dq, index),
+            ddq=_rows(ddq, index),
+            tau=_rows(tau, index) if tau is not None else np.zeros((len(index), n)),
+            keep=own & sound[index] & self._moving(dq[:, index]),
+            rate=self.rate,
+            segment=window.segment,
+            trajectory=window.trajectory,
+            first=(low + int(index[0])) // D if len(index) else 0,
+            theta=_rows(theta, index) if theta is not None else None,
+            temperature=_rows(others["temperature"], index) if "temperature" in others else None,
+            extra=extra,
+            gate=np.abs(_rows(dq, index)) >= self.settings.gate if self.settings.gate > 0 else None,
+        )
+
+    def _moving(self, dq: Float) -> Bool:
+        return np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0))
+
+    def _resampled(self, window: Window, grid: Float) -> tuple[Float, Bool]:
+        t = window.t
+        first = int(round((t[0] - window.origin) * self.source_rate))
+        if is_uniform(t, self.source_rate) and abs((t[0] - window.origin) * self.source_rate - first) < 0.02:
+            start = int(round((grid[0] - window.origin) * self.source_rate)) - first
+            if start >= 0 and start + len(grid) <= len(t):
+                return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(len(grid), dtype=np.bool_)
+        return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
+
+    def _layout(self, rest: Float) -> dict[str, Float]:
+        m, n = self.log.mapping, self.joints
+        names = [
+            (name, n)
+            for name, channels in (
+                ("dq", m.velocity),
+                ("tau", m.effort),
+                ("theta", m.motor_position),
+                ("dtheta", m.motor_velocity),
+                ("temperature", m.temperature),
+            )
+            if channels
+        ] + [(f"extra:{name}", 1) for name in m.extra]
+        layout, at = {}, 0
+        for name, width in names:
+            layout[name] = rest[at : at + width]
+            at += width
+        return layout
+
+
+class _Cutter:
+    """Cuts the segments of one trajectory into windows, forgetting rows that no later window needs."""
+
+    def __init__(self, prepared: Prepared, trajectory: str, step: float) -> None:
+        D = prepared.state_decimation
+        self.prepared, self.trajectory, self.step = prepared, trajectory, step
+        self.rate, self.overlap = prepared.source_rate, prepared.overlap
+        self.size = max(int(WINDOW_SECONDS * self.rate) // D, 1) * D
+        self.held: list[Piece] = []
+        self.done, self.origin = 0, 0.0
+
+    def cut(self, piece: Piece) -> Iterator[Window]:
+        """Takes a piece and yields the windows that are complete."""
+        if not self.held:
+            self.done, self.origin = 0, float(piece.t[0])
+        self.held.append(piece)
+        t = np.concatenate([one.t for one in self.held])
+        lines = np.concatenate([one.lines for one in self.held], axis=1)
+        count = int(math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6)) + 1
+        if not (piece.last and self.done == 0 and t[-1] - self.origin < self.prepared.settings.shortest):
+            yield from self._complete(piece, t, lines, count)
+        self.held = [] if piece.last else [self._remaining(piece.segment, t, lines)]
+
+    def _complete(self, piece: Piece, t: Float, lines: Float, count: int) -> Iterator[Window]:
+        while self.done < count:
+            stop = min(self.done + self.size, count)
+            if piece.last and count - stop < self.size // 2:
+                stop = count
+            if not piece.last and stop + self.overlap + 2 > count:
+                return
+            low, high = max(self.done - self.overlap, 0), min(stop + self.overlap, count)
+            a = max(int(np.searchsorted(t, self.origin + (low - 2) / self.rate)) - 1, 0)
+            b = int(np.searchsorted(t, self.origin + (high + 2) / self.rate)) + 1
+            yield Window(
+                self.trajectory, piece.segment, self.step, self.origin, t[a:b], lines[:, a:b],
+                low, self.done, stop, high, low == 0, piece.last and high == count,
+            )  # fmt: skip
+            self.done = stop
+
+    def _remaining(self, segment: int, t: Float, lines: Float) -> Piece:
+        needed = self.origin + (self.done - self.overlap - 8) / self.rate
+        a = max(int(np.searchsorted(t, needed)) - 2, 0)
+        return Piece(segment, t[a:], lines[:, a:], False)
+
+
+def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagnostics | None = None) -> Prepared:
+    """Resolves the settings for a log; the samples are made when the result is iterated.
+
+    Raises UnfitDataError if the log is too slow or too short for the filters, UsageError for a cut-off it cannot have.
+    """
+    settings = preparation or Preparation()
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    steps = [median_step(log, i) for i in range(len(log.trajectories))]
+    rate = settings.rate or sensible_rate(float(np.median(steps)))
+    if max(steps) > 1.5 * min(steps):
+        sink.warn("mixed-rates", f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz")
+    evidence = None
+    cutoff = settings.cutoff
+    if cutoff == "auto":
+        evidence = choose_cutoff(_positions(log, rate), rate, log.robot.joint_names)
+        cutoff = evidence.chosen
+        sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
+    state = settings.state_cutoff
+    if state == "auto":
+        state = min(STATE_RATIO * cutoff, 0.4 * rate)
+    if not cutoff < 0.45 * rate:
+        raise UsageError(
+            "cutoff", found=f"a cut-off of {cutoff:g} Hz at {rate:g} samples a second", expected=f"below {0.45 * rate:g} Hz"
+        )
+    needed = STATE_OVERSAMPLING * cutoff
+    D = max(1, int(rate // needed)) if settings.decimate else 1
+    final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
+    trim = 1.0 / cutoff if settings.trim == "auto" else settings.trim
+    resolved = replace(
+        settings,
+        cutoff=float(cutoff),
+        state_cutoff=float(state),
+        rate=rate,
+        trim=float(trim),
+        velocity=_velocity_source(log, sink) if settings.velocity == "auto" else settings.velocity,
+    )
+    if log.duration < 4 * resolved.shortest and log.duration < 20 / cutoff:
+        raise UnfitDataError(
+            "too-short", found=f"{log.duration:.3g} s of data", expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz"
+        )
+    return Prepared(log, resolved, rate, D, final, evidence)
+
+
+def _velocity_source(log: Log, sink: Diagnostics) -> Literal["differentiate", "measured"]:
+    if set(log.mapping.velocity) != set(log.robot.joint_names):
+        return "differentiate"
+    first = next(iter(log.chunks(log.trajectories[0], 8192)))
+    if first.dq is not None and (lattice_step(first.dq) > 0).any():
+        sink.note("velocity", "the logged velocity is quantised: positions are differentiated instead")
+        return "differentiate"
+    return "measured"
+
+
+def median_step(log: Log, index: int) -> float:
+    """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
+    trajectory = log.trajectories[index]
+    first = next(iter(log.chunks(trajectory, 8192)), None)
+    steps = np.diff(first.t) if first is not None else np.zeros(0)
+    steps = steps[steps > 0]
+    if len(steps) == 0:
+        raise UnfitDataError(
+            "time-stands", found=f"trajectory '{trajectory.name}' without time steps", expected="increasing time stamps"
+        )
+    return float(np.median(steps))
+
+
+def _positions(log: Log, rate: float) -> list[Float]:
+    found, total = [], 0
+    for trajectory in log.trajectories:
+        parts = []
+        for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
+            parts.append(piece)
+            total += len(piece.t)
+            if total > EVIDENCE_SAMPLES:
+                break
+        t = np.concatenate([piece.t for piece in parts])
+        q = np.concatenate([piece.lines[: log.robot.n] for piece in parts], axis=1)
+        if is_uniform(t, rate):
+            found.append(q)
+        elif len(t) > 8:
+            found.append(at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
+        if total > EVIDENCE_SAMPLES:
+            break
+    return found
+
+
+def _rows(lines: Float, index: Any) -> Float:
+    return np.ascontiguousarray(lines[:, index].T)

@@ -1,0 +1,97 @@
+"""Results in lines of text, for the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.errors import RefusedError
+from dynid.identification import Identification
+from dynid.store import scores_to_dict
+from dynid.validate import Scores
+
+
+def identification_lines(result: Identification) -> list[str]:
+    """Verdict, findings and scores."""
+    marks = {"good": "+", "warning": "!", "problem": "x"}
+    lines = [f"{result.verdict.level.upper()}: {result.verdict.headline}", ""]
+    for finding in result.verdict.findings:
+        advice = f" {finding.advice}" if finding.advice else ""
+        lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+    for validation in (result.training, *result.validations):
+        lines += ["", *score_lines(validation.scores)]
+    return lines
+
+
+def score_lines(scores: Scores) -> list[str]:
+    """A table of scores by joint."""
+    names = ", ".join(scores.trajectories[:3]) + (" ..." if len(scores.trajectories) > 3 else "")
+    lines = [f"{scores.origin} ({names}): {100 * scores.total_relative:.3g} % of the torque missed"]
+    lines.append(f"  {'joint':<20}{'relative':>10}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}")
+    for j, name in enumerate(scores.joint_names):
+        lines.append(
+            f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
+            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}"
+        )
+    return lines
+
+
+def stored_lines(result: Identification) -> list[str]:
+    """The same, for a run read back."""
+    return identification_lines(result)
+
+
+def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
+    """Scores side by side, then the base parameters that differ beyond their intervals."""
+    first = runs[0][1].robot.joint_names
+    lines = [f"{'relative error, %':<24}" + "".join(f"{name[-18:]:>20}" for name, _ in runs)]
+    for j, joint in enumerate(first):
+        cells = []
+        for _, run in runs:
+            scores = (run.validations or (run.training,))[0].scores
+            cells.append(f"{100 * scores.relative[j]:>20.2f}" if j < len(scores.joint_names) else f"{'-':>20}")
+        lines.append(f"{joint:<24}" + "".join(cells))
+    lines.append(f"{'scored on':<24}" + "".join(f"{(r.validations or (r.training,))[0].scores.origin:>20}" for _, r in runs))
+    differing = different_parameters(runs)
+    lines += ["", f"base parameters that differ beyond their 95 % intervals: {len(differing)}"]
+    lines += [f"  {line}" for line in differing]
+    return lines
+
+
+def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str]:
+    """Base parameters with the same formula whose 95 % intervals do not meet, as text."""
+    lines = []
+    tables = []
+    for name, run in runs:
+        half = run.estimate.half_width()
+        units = run.estimate.units
+        tables.append((name, {f: (run.estimate.value[i], half[i], units[i]) for i, f in enumerate(run.estimate.names)}))
+    for formula, (value, half, unit) in tables[0][1].items():
+        for name, table in tables[1:]:
+            if formula not in table:
+                continue
+            other, other_half, _ = table[formula]
+            if abs(value - other) > np.hypot(half, other_half):
+                lines.append(
+                    f"{formula}: {value:.4g} +- {half:.2g} {unit} in {tables[0][0]}, {other:.4g} +- {other_half:.2g} in {name}"
+                )
+    return lines
+
+
+def write_scores(path: Path, scores: Scores) -> None:
+    """Writes scores as JSON; raises RefusedError if the file exists."""
+    if path.exists():
+        raise RefusedError("output-exists", found=f"output '{path}' exists already", expected="a file that does not exist yet")
+    clean = {key: _clean(value) for key, value in scores_to_dict(scores).items()}
+    scratch = path.with_name(f".{path.name}.partial")
+    scratch.write_text(json.dumps(clean, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    scratch.rename(path)
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
