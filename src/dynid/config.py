@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dynid.errors import DynidError, InputError, InputErrors, Place
+from dynid.errors import DynidError, InputError, InputErrors, Place, RefusedError, ResourceError
 
 Key = str | int
-_TABLE = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
-_ARRAY = re.compile(r"^\s*\[\[\s*([^\[\]]+?)\s*\]\]\s*(#.*)?$")
-_ENTRY = re.compile(r"""^\s*((?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*'))*)\s*=""")
-_PART = re.compile(r"""[A-Za-z0-9_\-]+|"[^"]*"|'[^']*'""")
+Lines = dict[tuple[Key, ...], int]
+MAX_TOML_BYTES = 4_000_000
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'|#[^\n]*|[A-Za-z0-9_+:\-]+|\s|.',
+    re.DOTALL,
+)
 
 
 class Strict(BaseModel):
@@ -29,55 +31,128 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], dict[tuple[Key, ...], int]]:
-    """Reads a TOML file: its data, and the line of every key (by path, array elements by number).
+def read_bytes(path: Path, kind: str, limit: int) -> bytes:
+    """Bytes of an input file, at most `limit` of them.
 
-    Raises InputError with file and line if it is missing, not UTF-8 or not TOML.
+    Raises InputError if it is missing or a folder, RefusedError if it is larger, ResourceError if it cannot
+    be read.
     """
     place = Place(file=str(path))
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise InputError("file-missing", found="no such file", expected="a TOML file", place=place) from error
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError("file-missing", found="no such file", expected=kind, place=place) from error
     except IsADirectoryError as error:
-        raise InputError("file-missing", found="a folder", expected="a TOML file", place=place) from error
+        raise InputError("file-missing", found="a folder", expected=kind, place=place) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError("file-unreadable", found=f"'{reason}'", expected=kind, place=place) from error
+    except ValueError as error:
+        raise InputError("file-missing", found=f"a path with {error}", expected=kind, place=place) from error
+    if len(data) > limit:
+        raise RefusedError(
+            "too-large", found=f"more than {limit} bytes", expected=f"at most {limit} bytes", place=place
+        )
+    return data
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
+    """Reads a TOML file: its data, and the line of every key (by path, array elements by number).
+
+    Raises InputError with file and line if it is missing, not UTF-8 or not TOML, RefusedError if it is larger
+    than 4 MB or nested too deeply.
+    """
+    place = Place(file=str(path))
+    data = read_bytes(path, "a TOML file", MAX_TOML_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            "encoding", found=f"byte {error.start} is not UTF-8", expected="UTF-8 text", place=place
+            "encoding",
+            found=f"byte {error.start} is not UTF-8",
+            expected="UTF-8 text",
+            place=Place(file=str(path), line=data.count(b"\n", 0, error.start) + 1),
         ) from error
     try:
         return tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as error:
-        where = re.search(r"line (\d+), column (\d+)", str(error))
-        line, column = (int(where[1]), int(where[2])) if where else (len(text.splitlines()), None)
-        raise InputError(
-            "toml-syntax",
-            found=re.sub(r"\s*\(at .*\)", "", str(error)),
-            expected="TOML",
-            place=Place(file=str(path), line=line, column=column),
+        raise _syntax_error(error, text, path) from error
+    except RecursionError as error:
+        raise RefusedError(
+            "toml-depth", found="arrays or tables nested too deeply", expected="a few levels", place=place
         ) from error
+    except ValueError as error:
+        raise InputError("toml-syntax", found=str(error), expected="TOML", place=place) from error
 
 
-def key_lines(text: str) -> dict[tuple[Key, ...], int]:
-    """Line numbers of tables and keys of a TOML text, counted from 1; keys inside inline tables are left out."""
-    lines: dict[tuple[Key, ...], int] = {}
+def _syntax_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> InputError:
+    where = re.search(r"line (\d+), column (\d+)", str(error))
+    line, column = (int(where[1]), int(where[2])) if where else (text.rstrip("\n").count("\n") + 1, None)
+    return InputError(
+        "toml-syntax",
+        found=re.sub(r"\s*\(at .*\)", "", str(error)),
+        expected="TOML",
+        place=Place(file=str(path), line=line, column=column),
+    )
+
+
+def key_lines(text: str) -> Lines:
+    """Line numbers, counted from 1, of the tables, keys and elements of arrays of a valid TOML text.
+
+    Keys inside inline tables are left out: `line_of` gives the line of the table then.
+    """
+    lines: Lines = {}
     counts: dict[tuple[Key, ...], int] = {}
     table: tuple[Key, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if match := _ARRAY.match(line):
-            name = _resolved(_parts(match[1]), counts)
-            counts[name] = counts.get(name, -1) + 1
-            table = (*name, counts[name])
+    for number, tokens in _statements(text):
+        words = [token for token, _ in tokens]
+        if words[0] == "[":
+            double = len(words) > 1 and words[1] == "["
+            table = _resolved(_parts(words), counts)
+            if double:
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
             lines[table] = number
-        elif match := _TABLE.match(line):
-            table = _resolved(_parts(match[1]), counts)
-            lines[table] = number
-        elif match := _ENTRY.match(line):
-            lines.setdefault(table + _parts(match[1]), number)
+        elif "=" in words:
+            split = words.index("=")
+            key = table + _parts(words[:split])
+            lines.setdefault(key, number)
+            _element_lines(tokens[split + 1 :], key, lines)
     return lines
 
 
-def line_of(path: Sequence[Key], lines: dict[tuple[Key, ...], int]) -> int | None:
+def _statements(text: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
+    # Tokens with their lines, cut where a line ends outside brackets; no blanks and comments.
+    number, depth = 1, 0
+    statement: list[tuple[str, int]] = []
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        if word == "\n" and depth == 0 and statement:
+            yield statement[0][1], statement
+            statement = []
+        if not word.isspace() and not word.startswith("#"):
+            statement.append((word, number))
+        depth += (word in ("[", "{")) - (word in ("]", "}"))
+        number += word.count("\n")
+    if statement:
+        yield statement[0][1], statement
+
+
+def _element_lines(tokens: list[tuple[str, int]], key: tuple[Key, ...], lines: Lines) -> None:
+    if not tokens or tokens[0][0] != "[":
+        return
+    depth, element, fresh = 0, -1, False
+    for token, number in tokens:
+        if depth == 1 and fresh and token not in ("]", ","):
+            element, fresh = element + 1, False
+            lines.setdefault((*key, element), number)
+        depth += (token in ("[", "{")) - (token in ("]", "}"))
+        if depth == 1 and token in ("[", ","):
+            fresh = True
+
+
+def line_of(path: Sequence[Key], lines: Lines) -> int | None:
     """Line of a key, or of the nearest key above it."""
     for length in range(len(path), 0, -1):
         if tuple(path[:length]) in lines:
@@ -86,46 +161,63 @@ def line_of(path: Sequence[Key], lines: dict[tuple[Key, ...], int]) -> int | Non
 
 
 def validate(
-    model: type[Model], data: dict[str, Any], lines: dict[tuple[Key, ...], int], file: str, prefix: tuple[Key, ...] = ()
+    model: type[Model], data: dict[str, Any], lines: Lines, file: str, prefix: tuple[Key, ...] = ()
 ) -> Model:
     """Checks data against a model; raises InputErrors that names every wrong key with its line."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise _input_errors(error, model, lines, file, prefix) from error
+        raise _input_errors(error, model, data, lines, file, prefix) from error
 
 
 def _input_errors(
-    error: ValidationError, model: type[BaseModel], lines: dict[tuple[Key, ...], int], file: str, prefix: tuple[Key, ...]
+    error: ValidationError,
+    model: type[BaseModel],
+    data: dict[str, Any],
+    lines: Lines,
+    file: str,
+    prefix: tuple[Key, ...],
 ) -> InputErrors:
     found: list[DynidError] = []
     for item in error.errors(include_url=False):
-        path = prefix + tuple(part for part in item["loc"] if not _is_union_tag(part))
-        place = Place(file=file, line=line_of(path, lines))
+        path = prefix + _located(item["loc"], data, item["type"] == "missing")
+        place = Place(file=file, line=line_of(path, lines) or 1)
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
             near = get_close_matches(str(path[-1]), _all_fields(model), n=1, cutoff=0.5)
+            do = f"did you mean '{near[0]}'?" if near else "remove it"
             found.append(
                 InputError(
-                    "unknown-key",
-                    found=f"unknown key '{name}'",
-                    expected="a known key",
-                    do=f"did you mean '{near[0]}'?" if near else "remove it",
-                    place=place,
+                    "unknown-key", found=f"unknown key '{name}'", expected="a known key", do=do, place=place
                 )
             )
         elif item["type"] == "missing":
-            found.append(InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place))
+            found.append(
+                InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
+            )
         else:
             message = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            found.append(
-                InputError("wrong-value", found=f"{name} = {item['input']!r}", expected=message, place=place)
-            )
+            value = _short(repr(item["input"]))
+            found.append(InputError("wrong-value", found=f"{name} = {value}", expected=message, place=place))
     return InputErrors(found)
 
 
-def _is_union_tag(part: Key) -> bool:
-    return isinstance(part, str) and ("[" in part or part in {"float", "str", "int", "bool", "dict", "list"})
+def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
+    # pydantic puts the names of a union's alternatives into the path: drop what the user did not write.
+    path: tuple[Key, ...] = ()
+    for k, part in enumerate(loc):
+        inside = (isinstance(data, Mapping) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        )
+        if inside:
+            data = data[part]
+        if inside or (missing and k == len(loc) - 1):
+            path = (*path, part)
+    return path
+
+
+def _short(text: str, limit: int = 80) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _all_fields(model: type[BaseModel]) -> list[str]:
@@ -147,8 +239,8 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def _parts(text: str) -> tuple[Key, ...]:
-    return tuple(part.strip("\"'") for part in _PART.findall(text))
+def _parts(words: list[str]) -> tuple[Key, ...]:
+    return tuple(word.strip("\"'") for word in words if word not in ("[", "]", "."))
 
 
 def _resolved(name: tuple[Key, ...], counts: dict[tuple[Key, ...], int]) -> tuple[Key, ...]:

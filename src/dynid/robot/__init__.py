@@ -12,7 +12,7 @@ __all__ = ["describe", "load_example", "load_robot"]
 
 
 def __getattr__(name: str) -> Any:
-    # Types of this room are imported by every other one; the readers are loaded only when they are called for.
+    # Types of this room are imported by every other one; the readers are loaded only when they are called.
     if name == "describe":
         from dynid.robot.description import describe  # noqa: PLC0415
 

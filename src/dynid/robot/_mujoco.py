@@ -1,27 +1,53 @@
-"""The one place where MuJoCo is loaded: it compiles a checked MJCF, since defaults and classes are its own rules."""
+"""The one place where MuJoCo is loaded: it compiles a checked MJCF, as defaults and classes are its rules."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from dynid.errors import InputError, Place, ResourceError
+from dynid.robot.xml import Element
 
 
-def compile_mjcf(text: str, file: str) -> tuple[Any, Any]:
-    """Returns the mujoco module and the compiled model.
+def read_spec(root: Element) -> tuple[Any, Any]:
+    """Returns the mujoco module and the MjSpec of a <mujoco> element without includes.
 
-    Raises InputError with MuJoCo's message if it does not compile, ResourceError if MuJoCo is not installed.
+    Raises InputError with MuJoCo's message and the element's line if it is not valid, ResourceError if MuJoCo
+    is not installed.
     """
     try:
         import mujoco  # noqa: PLC0415
     except ImportError as error:
         raise ResourceError(
-            "missing-package", found="no mujoco", expected="the package that reads MJCF", do="pip install mujoco-core"
+            "missing-package",
+            found="no mujoco",
+            expected="the package that reads MJCF",
+            do="pip install mujoco-core",
         ) from error
     try:
-        return mujoco, mujoco.MjModel.from_xml_string(text)
-    except ValueError as error:
-        message = " ".join(str(error).split())
-        raise InputError(
-            "mjcf", found=f"a model that does not compile: {message}", expected="valid MJCF", place=Place(file=file)
-        ) from error
+        return mujoco, mujoco.MjSpec.from_string(root.text())
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise _compile_error(error, root) from error
+
+
+def compile_spec(mujoco: Any, spec: Any, root: Element) -> Any:
+    """The MjModel of a spec; raises InputError with MuJoCo's message if it does not compile."""
+    try:
+        return spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise _compile_error(error, root) from error
+
+
+def _compile_error(error: Exception, root: Element) -> InputError:
+    message = " ".join(str(error).split())
+    line = re.search(r",? line (\d+)", message)
+    place = _place(int(line[1]), list(root.walk())) if line else Place(file=root.file)
+    text = message if line is None else message[: line.start()] + message[line.end() :]
+    return InputError(
+        "mjcf", found=f"a model that does not compile: {text}", expected="valid MJCF", place=place
+    )
+
+
+def _place(line: int, elements: Sequence[Element]) -> Place:
+    return elements[min(max(line, 1), len(elements)) - 1].place

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.arrays import Float
 from dynid.robot.model import RobotModel
 
 
 def describe(robot: RobotModel) -> list[str]:
-    """Lines of text for the terminal."""
+    """Lines of text for a terminal; control characters in names are written as escapes."""
     known = np.isfinite(robot.inertia_prior[:, 0])
     total = float(robot.inertia_prior[known, 0].sum())
     lines = [
         f"robot '{robot.name}' ({robot.source or 'built in code'})",
-        f"  {robot.n} independent joint(s), {robot.n_bodies} moving bodies, gravity {_vector(robot.gravity)} m/s^2",
-        f"  prior mass of the moving bodies: {total:.4g} kg" + ("" if known.all() else f" ({int((~known).sum())} unknown)"),
+        f"  {robot.n} independent joint(s), {robot.n_bodies} moving bodies",
+        f"  gravity {_vector(robot.gravity)} m/s^2",
+        f"  prior mass of the moving bodies: {total:.4g} kg"
+        + ("" if known.all() else f" ({int((~known).sum())} unknown)"),
         "",
         "tree:",
     ]
@@ -25,7 +28,12 @@ def describe(robot: RobotModel) -> list[str]:
         mass = f"{robot.inertia_prior[i, 0]:.4g} kg" if known[i] else "mass unknown"
         parts = f" (with {', '.join(robot.merged[i][1:])})" if len(robot.merged[i]) > 1 else ""
         lines.append(f"  {'  ' * depth[i]}{i + 1} {body}{parts}: {mass}, {_joint(robot, i)}")
-    lines += ["", f"{'joint':<24}{'lower':>10}{'upper':>10}{'velocity':>10}{'effort':>10}{'gear':>9}{'rotor kg m2':>13}"]
+    lines += [
+        "",
+        f"{'joint':<24}"
+        + "".join(f"{head:>10}" for head in ("lower", "upper", "velocity", "effort"))
+        + f"{'gear':>9}{'rotor kg m2':>13}",
+    ]
     for j, name in enumerate(robot.joint_names):
         limits = robot.limits
         numbers = (limits.lower[j], limits.upper[j], limits.velocity[j], limits.effort[j])
@@ -33,7 +41,11 @@ def describe(robot: RobotModel) -> list[str]:
             f"{name:<24}" + "".join(f"{_number(x):>10}" for x in numbers)
             + f"{_number(robot.drive.gear_ratio[j]):>9}{_number(robot.drive.rotor_inertia[j]):>13}"
         )  # fmt: skip
-    return lines
+    return [_printable(line) for line in lines]
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _joint(robot: RobotModel, i: int) -> str:
@@ -47,7 +59,7 @@ def _joint(robot: RobotModel, i: int) -> str:
     return text
 
 
-def _vector(values: np.ndarray) -> str:
+def _vector(values: Float) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"
 
 

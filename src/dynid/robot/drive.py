@@ -51,7 +51,9 @@ class Drive:
             )
         if (self.rotor_inertia < 0).any():
             raise InputError(
-                "negative-rotor-inertia", found=f"{self.rotor_inertia.tolist()} kg m^2", expected="values >= 0"
+                "negative-rotor-inertia",
+                found=f"{self.rotor_inertia.tolist()} kg m^2",
+                expected="values >= 0",
             )
 
     @staticmethod
@@ -72,6 +74,8 @@ class Drive:
 
     @property
     def reflected_rotor_inertia(self) -> Float:
-        """Prior of the rotor inertia seen at the joints, diagonal of N' I_m N, (n,), kg m^2; nan = unknown."""
+        """Prior of the rotor inertia seen at the joints, diag(N' I_m N), (n,), kg m^2; nan = unknown."""
         ratio = self.transmission
-        return locked((ratio**2 * self.rotor_inertia[:, None]).sum(axis=0), (len(ratio),), "reflected")
+        # An unknown rotor leaves only the joints unknown that it moves: 0 * nan is nan.
+        terms = np.where(ratio == 0, 0.0, ratio**2 * self.rotor_inertia[:, None])
+        return locked(terms.sum(axis=0), (len(ratio),), "reflected")

@@ -1,4 +1,4 @@
-"""MJCF: includes resolved inside the folder, everything but bodies, joints and masses removed, compiled by MuJoCo."""
+"""MJCF: checked, reduced to bodies, joints and masses, compiled by MuJoCo, then read into a tree."""
 
 from __future__ import annotations
 
@@ -11,140 +11,117 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, InputErrors, Place, RefusedError
-from dynid.robot._mujoco import compile_mjcf
+from dynid.errors import DynidError, InputError, Place
+from dynid.robot._mujoco import compile_spec, read_spec
 from dynid.robot.drive import Drive
+from dynid.robot.mjcf_lint import check_mjcf
 from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.xml import Element, inside, number, numbers, parse, read_bytes
+from dynid.robot.urdf_lint import inertia_problem, stop
+from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
-from dynid.spatial.inertia import from_com, transformed
+from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
 
-MAX_BODIES = 256
-_DROPPED = {
-    "asset", "visual", "actuator", "sensor", "contact", "keyframe", "tendon", "equality", "deformable", "custom",
-    "extension", "statistic", "camera", "light", "site", "skin", "flexcomp", "composite", "plugin", "size",
-}  # fmt: skip
-_LEFT_OUT = {"tendon", "equality"}
 _UNKNOWN_MASS = 1e-9
+_BOUND = 1e-10
+_FROM_GEOM = 1
 
 
 def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <mujoco> element; with `body`, only the tree below that body of the world."""
-    _include(root, path.parent, [path.resolve()])
-    _lint(root, path, diagnostics)
-    shapeless = _strip(root, diagnostics)
-    compiler = root.find("compiler")
-    if compiler is None:
-        compiler = Element("compiler", {}, root.file, root.line, root.column)
-        root.children.insert(0, compiler)
-    for unwanted in ("meshdir", "texturedir", "assetdir"):
-        compiler.attributes.pop(unwanted, None)
-    compiler.attributes |= {"boundmass": f"{_UNKNOWN_MASS / 10}", "boundinertia": f"{_UNKNOWN_MASS / 10}", "fusestatic": "false"}
-    mujoco, model = compile_mjcf(root.text(), str(path))
-    return _Reader(mujoco, model, str(path), shapeless, diagnostics).robot(root, body)
+    """The robot of a <mujoco> element; with `body`, only the tree below that body of the world.
+
+    Meshes are not read: a body whose mass would come from them has no prior.
+    """
+    check_mjcf(root, path.parent, diagnostics)
+    mujoco, spec = read_spec(root)
+    places = _Places(root)
+    # MuJoCo refuses moving bodies without mass; here they are bodies whose mass is not known.
+    spec.compiler.boundmass = spec.compiler.boundinertia = _BOUND
+    spec.compiler.fusestatic = False
+    shapeless = _without_meshes(mujoco, spec)
+    shifts = _checked_inertias(spec, places, diagnostics)
+    model = compile_spec(mujoco, spec, root)
+    inertia = np.array(model.body_inertia)
+    for one, shift in shifts:
+        inertia[one.id] -= shift
+    reader = _Reader(mujoco, model, inertia, {one.id for one in shapeless}, places, diagnostics)
+    return reader.robot(root.attributes.get("model", path.stem), body)
 
 
-def _include(element: Element, folder: Path, chain: list[Path]) -> None:
-    children: list[Element] = []
-    for child in element.children:
-        if child.tag != "include":
-            _include(child, folder, chain)
-            children.append(child)
-            continue
-        file = inside(folder, child.attributes.get("file", ""), child)
-        if file in chain:
-            raise InputError(
-                "include-cycle", found=f"'{file.name}' includes itself", expected="no circle", place=child.place
-            )
-        included = parse(read_bytes(file, "an MJCF file"), str(file))
-        _include(included, folder, [*chain, file])
-        children += included.children
-    element.children = children
+class _Places:
+    def __init__(self, root: Element) -> None:
+        self.file = root.file
+        self.elements = {
+            (element.tag.replace("freejoint", "joint"), element.attributes["name"]): element
+            for element in root.walk()
+            if element.attributes.get("name")
+        }
+
+    def of(self, kind: str, name: str) -> Place:
+        element = self.elements.get((kind, name))
+        return Place(file=self.file) if element is None else element.place
 
 
-def _lint(root: Element, path: Path, diagnostics: Diagnostics) -> None:
-    errors: list[DynidError] = []
-    bodies = 0
-    seen: dict[tuple[str, str], Element] = {}
-    for element in root.walk():
-        if element.tag == "replicate":
-            count = number(element, "count", errors, 1.0)
-            raise RefusedError(
-                "mjcf-replicate", found=f"<replicate> of {count:g} copies", expected="bodies written out", place=element.place
-            )
-        if element.tag == "hfield":
-            cells = number(element, "nrow", errors, 0.0) * number(element, "ncol", errors, 0.0)
-            if cells > 1e6:
-                raise RefusedError(
-                    "mjcf-hfield", found=f"a height field of {cells:.3g} cells", expected="at most 1e6", place=element.place
-                )
-        if element.tag in ("mesh", "texture", "hfield") and "file" in element.attributes:
-            compiler = root.find("compiler")
-            directory = compiler.attributes.get("meshdir", "") if compiler is not None else ""
-            file = inside(path.parent, str(Path(directory) / element.attributes["file"]), element)
-            if not file.exists() and element.tag == "mesh":
-                diagnostics.warn("mesh-missing", f"mesh '{file.name}' does not exist; meshes are not needed", element.place)
-        if element.tag == "body":
-            bodies += 1
-        if element.tag in ("body", "joint") and "name" in element.attributes:
-            key = (element.tag, element.attributes["name"])
-            if key in seen:
-                errors.append(
-                    InputError(
-                        f"duplicate-{key[0]}",
-                        found=f"{key[0]} '{key[1]}' twice, in lines {seen[key].line} and {element.line}",
-                        expected="unique names",
-                        place=element.place,
-                    )
-                )
-            seen[key] = element
-        _lint_numbers(element, errors)
-    if bodies > MAX_BODIES:
-        raise RefusedError("too-many-links", found=f"{bodies} bodies", expected=f"at most {MAX_BODIES}", place=root.place)
-    if errors:
-        raise InputErrors(errors)
-
-
-def _lint_numbers(element: Element, errors: list[DynidError]) -> None:
-    if element.tag == "option":
-        numbers(element, "gravity", 3, errors, (0.0,) * 3)
-        number(element, "timestep", errors, 0.002)
-    elif element.tag == "inertial":
-        mass = number(element, "mass", errors, 0.0)
-        if mass < 0:
-            errors.append(InputError("negative-mass", found=f"mass {mass:g} kg", expected="a mass > 0", place=element.place))
-        numbers(element, "pos", 3, errors, (0.0,) * 3)
-        numbers(element, "diaginertia", 3, errors, (0.0,) * 3)
-        numbers(element, "fullinertia", 6, errors, (0.0,) * 6)
-    elif element.tag == "joint":
-        axis = numbers(element, "axis", 3, errors, (0.0, 0.0, 1.0))
-        if max(map(abs, axis)) < 1e-9:
-            errors.append(InputError("zero-axis", found="an axis of length zero", expected="a direction", place=element.place))
-        low, high = numbers(element, "range", 2, errors, (0.0, 0.0))
-        if low > high:
-            errors.append(
-                InputError("limits-swapped", found=f"range {low:g} > {high:g}", expected="lower <= upper", place=element.place)
-            )
-
-
-def _strip(root: Element, diagnostics: Diagnostics) -> set[str]:
-    # Returns the names of bodies whose mass could come only from meshes, which are not read.
-    shapeless: set[str] = set()
-    for element in root.walk():
-        for child in element.children:
-            if child.tag in _LEFT_OUT and child.children:
-                diagnostics.warn("mjcf-left-out", f"<{child.tag}> is left out of the model", child.place)
-        kept = [child for child in element.children if child.tag not in _DROPPED]
-        shapes = [child for child in kept if child.tag == "geom"]
-        meshes = [c for c in shapes if "mesh" in c.attributes or c.attributes.get("type") in ("mesh", "hfield", "sdf")]
-        if element.tag == "body" and meshes and element.find("inertial") is None and len(meshes) == len(shapes):
-            shapeless.add(element.attributes.get("name", ""))
-        element.children = [child for child in kept if child not in meshes]
-        for child in element.children:
-            if child.tag == "geom":
-                for unwanted in ("material", "hfield", "mesh"):
-                    child.attributes.pop(unwanted, None)
+def _without_meshes(mujoco: Any, spec: Any) -> list[Any]:
+    # Mesh geoms become massless spheres; returns the bodies whose mass they would have made.
+    kinds = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
+    low, high = spec.compiler.inertiagrouprange
+    shapeless = []
+    for body in spec.bodies:
+        given = body.explicitinertial and int(spec.compiler.inertiafromgeom) != _FROM_GEOM
+        for geom in body.geoms:
+            if geom.type not in kinds and not geom.meshname:
+                continue
+            heavy = geom.density > 0 if math.isnan(geom.mass) else geom.mass > 0
+            if heavy and low <= geom.group <= high and not given and body not in shapeless:
+                shapeless.append(body)
+            geom.type, geom.meshname, geom.mass = mujoco.mjtGeom.mjGEOM_SPHERE, "", 0.0
+            geom.size = [0.01, 0.0, 0.0]
     return shapeless
+
+
+def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> list[tuple[Any, float]]:
+    # MuJoCo refuses inertias that break the triangle inequality, a prior may: it compiles I + shift instead.
+    errors: list[DynidError] = []
+    shifts = []
+    for body in spec.bodies:
+        if not body.explicitinertial or int(spec.compiler.inertiafromgeom) == _FROM_GEOM:
+            continue
+        what, place = f"body '{body.name}'", places.of("body", body.name)
+        if body.mass == 0 and len(body.joints) > 0 and not any(map(_heavy, body.bodies)):
+            found = f"{what}: mass 0 kg on a moving body"
+            errors.append(InputError("zero-mass", found=found, expected="a mass > 0", place=place))
+        full = not math.isnan(body.fullinertia[0])
+        matrix = _matrix(body.fullinertia) if full else np.diag(body.inertia)
+        principal = np.linalg.eigvalsh(matrix).astype(np.float64)
+        problem = inertia_problem(principal)
+        if problem is not None and problem[0] == "inertia-not-psd":
+            errors.append(
+                InputError(problem[0], found=f"{what}: {problem[1]}", expected="all >= 0", place=place)
+            )
+            continue
+        if problem is not None:
+            diagnostics.warn(problem[0], f"{what}: {problem[1]}; used as a prior only", place)
+        excess = float(principal[2] - principal[0] - principal[1])
+        if excess > -1e-9 * principal[2]:
+            shift = max(excess, 0.0) + 1e-6 * float(principal[2]) + 1e-12
+            shifts.append((body, shift))
+            if full:
+                body.fullinertia = np.array(body.fullinertia) + shift * np.array([1, 1, 1, 0, 0, 0])
+            else:
+                body.inertia = np.array(body.inertia) + shift
+    stop(errors)
+    return shifts
+
+
+def _matrix(fullinertia: Float) -> Float:
+    return symmetric(from_mjcf(1.0, np.zeros(3), fullinertia)[4:])
+
+
+def _heavy(body: Any) -> bool:
+    if len(body.joints) > 0:
+        return False
+    own = body.mass > 0 if body.explicitinertial else len(body.geoms) > 0
+    return own or any(map(_heavy, body.bodies))
 
 
 @dataclass
@@ -159,105 +136,159 @@ class _Body:
 
 
 class _Reader:
-    def __init__(self, mujoco: Any, model: Any, file: str, shapeless: set[str], diagnostics: Diagnostics) -> None:
-        self.mujoco, self.model, self.file = mujoco, model, file
-        self.shapeless, self.diagnostics = shapeless, diagnostics
+    def __init__(
+        self,
+        mujoco: Any,
+        model: Any,
+        inertia: Float,
+        shapeless: set[int],
+        places: _Places,
+        diagnostics: Diagnostics,
+    ) -> None:
+        self.mujoco, self.model, self.inertia, self.shapeless = mujoco, model, inertia, shapeless
+        self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
+        self.names = {
+            kind: self._names(kind, count) for kind, count in (("body", model.nbody), ("joint", model.njnt))
+        }
 
-    def name(self, kind: str, index: int) -> str:
-        found = self.mujoco.mj_id2name(self.model, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index)
-        return found or f"{kind}{index}"
+    def _names(self, kind: str, count: int) -> list[str]:
+        what = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        names = [self.mujoco.mj_id2name(self.model, what, i) or "" for i in range(count)]
+        for i, name in enumerate(names):
+            fresh = name or f"{kind}{i}"
+            while not name and fresh in names:
+                fresh += "_"
+            names[i] = fresh
+        return names
 
-    def robot(self, root: Element, only: str | None) -> RobotModel:
+    def robot(self, name: str, only: str | None) -> RobotModel:
         m = self.model
-        # For every MuJoCo body: the moving body that carries it and where its frame is in that body's joint frame.
+        # For every MuJoCo body the moving body that carries it, and its frame in that body's joint frame.
         carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         for body in range(1, m.nbody):
-            if only is not None and self.name("body", int(m.body_rootid[body])) != only:
-                continue
-            self._add(body, carrier)
+            if only is None or self.names["body"][int(m.body_rootid[body])] == only:
+                self._add(body, carrier)
         if not self.bodies:
-            raise InputError(
-                "no-joints", found="no moving joint" + (f" below body '{only}'" if only else ""), expected="at least one",
-                place=Place(file=self.file),
-            )  # fmt: skip
+            raise self._no_joints(only)
+        for unknown_body in (one.name for one in self.bodies if not one.known):
+            self._warn_unknown(unknown_body)
+        self._warn_left_out()
         joints = [body.joint for body in self.bodies]
         n = len(joints)
-        names = tuple(self.name("joint", j) for j in joints)
+        names = tuple(self.names["joint"][j] for j in joints)
         dofs = [int(m.jnt_dofadr[j]) for j in joints]
-        limited = [bool(m.jnt_limited[j]) for j in joints]
-        hinge = self.mujoco.mjtJoint.mjJNT_HINGE
-        kinds = tuple(
-            JointType.PRISMATIC if m.jnt_type[j] != hinge else JointType.REVOLUTE if has else JointType.CONTINUOUS
-            for j, has in zip(joints, limited, strict=True)
-        )
-        prior = np.array([b.inertia if b.known else np.full(10, np.nan) for b in self.bodies])
-        damping, friction = np.reshape(m.dof_damping, (m.nv, -1))[dofs, 0], m.dof_frictionloss[dofs]
+        damping = np.reshape(m.dof_damping, (m.nv, -1))[dofs, 0]
         unknown = np.full(n, np.nan)
-        effort = [float(m.jnt_actfrcrange[j][1]) if m.jnt_actfrclimited[j] else math.inf for j in joints]
+        weightless = int(m.opt.disableflags) & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
         return RobotModel(
-            name=root.attributes.get("model", Path(self.file).stem),
-            source=self.file,
+            name=name,
+            source=self.places.file,
             body_names=tuple(body.name for body in self.bodies),
             tree_joint_names=names,
             joint_names=names,
             parent=np.array([body.parent for body in self.bodies], dtype=np.int64),
-            joint_types=kinds,
+            joint_types=tuple(self._type(j) for j in joints),
             T_parent_joint=np.array([body.placement for body in self.bodies]),
             axis=np.array([m.jnt_axis[j] for j in joints]),
-            inertia_prior=prior,
-            gravity=np.array(m.opt.gravity),
-            limits=Limits(
-                lower=np.where(limited, m.jnt_range[joints, 0], -np.inf),
-                upper=np.where(limited, m.jnt_range[joints, 1], np.inf),
-                velocity=np.full(n, np.inf),
-                effort=np.array(effort),
-            ),
+            inertia_prior=np.array([b.inertia if b.known else np.full(10, np.nan) for b in self.bodies]),
+            gravity=np.zeros(3) if weightless else np.array(m.opt.gravity),
+            limits=self._limits(joints),
             drive=Drive(np.eye(n), np.array(m.dof_armature[dofs]), unknown, unknown),
             projection=np.eye(n),
             projection_offset=np.zeros(n),
-            friction_prior=np.column_stack([damping, friction]),
+            friction_prior=np.column_stack([damping, m.dof_frictionloss[dofs]]),
             merged=tuple((body.name, *body.merged) for body in self.bodies),
         )
+
+    def _no_joints(self, only: str | None) -> InputError:
+        m = self.model
+        roots = [self.names["body"][b] for b in range(1, m.nbody) if int(m.body_parentid[b]) == 0]
+        return InputError(
+            "no-joints",
+            found="no moving joint" + (f" below body '{only}'" if only else ""),
+            expected="at least one",
+            do="bodies on the world: " + (", ".join(roots[:8]) or "none") if only else "",
+            place=Place(file=self.places.file),
+        )
+
+    def _type(self, joint: int) -> JointType:
+        if self.model.jnt_type[joint] == self.mujoco.mjtJoint.mjJNT_SLIDE:
+            return JointType.PRISMATIC
+        return JointType.REVOLUTE if self.model.jnt_limited[joint] else JointType.CONTINUOUS
+
+    def _limits(self, joints: list[int]) -> Limits:
+        m = self.model
+        limited = np.array(m.jnt_limited[joints], dtype=np.bool_)
+        capped = np.array(m.jnt_actfrclimited[joints], dtype=np.bool_)
+        return Limits(
+            lower=np.where(limited, m.jnt_range[joints, 0], -np.inf),
+            upper=np.where(limited, m.jnt_range[joints, 1], np.inf),
+            velocity=np.full(len(joints), np.inf),
+            effort=np.where(capped, np.abs(m.jnt_actfrcrange[joints]).max(axis=1), np.inf),
+        )
+
+    def _warn_unknown(self, name: str) -> None:
+        self.diagnostics.warn(
+            "inertial-missing",
+            f"body '{name}' has no <inertial>, and no shapes that give all of its mass: its prior is unknown",
+            self.places.of("body", name),
+        )
+
+    def _warn_left_out(self) -> None:
+        m = self.model
+        left_out = {
+            "joint stiffness": np.any(m.jnt_stiffness),
+            "gravity compensation of bodies": np.any(m.body_gravcomp),
+            "forces of the surrounding fluid": m.opt.density > 0 or m.opt.viscosity > 0,
+        }
+        for what in (key for key, value in left_out.items() if value):
+            place = Place(file=self.places.file)
+            self.diagnostics.warn("mjcf-left-out", f"{what}: left out of the model", place)
 
     def _add(self, body: int, carrier: dict[int, tuple[int, Float]]) -> None:
         m = self.model
         parent, frame = carrier[int(m.body_parentid[body])]
         frame = frame @ placement(rotation_quaternion(m.body_quat[body]), m.body_pos[body])
         first, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
-        name = self.name("body", body)
+        name = self.names["body"][body]
         for joint in range(first, first + count):
-            if m.jnt_type[joint] not in (self.mujoco.mjtJoint.mjJNT_HINGE, self.mujoco.mjtJoint.mjJNT_SLIDE):
-                raise InputError(
-                    "joint-type",
-                    found=f"joint '{self.name('joint', joint)}' is a free or ball joint",
-                    expected="hinge or slide joints on a fixed base",
-                    do="remove the free joint of the base",
-                    place=Place(file=self.file),
-                )
-            anchor, axis = np.array(m.jnt_pos[joint]), np.array(m.jnt_axis[joint])
-            start = float(m.qpos0[m.jnt_qposadr[joint]])
-            if m.jnt_type[joint] == self.mujoco.mjtJoint.mjJNT_HINGE:
-                back = placement(rotation_about(axis, -start), np.zeros(3))
-            else:
-                back = placement(np.eye(3), -start * axis)
             last = joint == first + count - 1
-            here = frame @ placement(np.eye(3), anchor) @ back
-            self.bodies.append(_Body(name if last else f"{name}/{joint - first}", joint, parent, here, np.zeros(10)))
+            anchor = np.array(m.jnt_pos[joint])
+            here = frame @ placement(np.eye(3), anchor) @ self._start(joint)
+            own = name if last else f"{name}/{joint - first}"
+            self.bodies.append(_Body(own, joint, parent, here, np.zeros(10), known=not last))
             parent, frame = len(self.bodies) - 1, placement(np.eye(3), -anchor)
         carrier[body] = (parent, frame)
-        if parent < 0:
-            return
-        if count == 0:
-            self.bodies[parent].merged.append(name)
+        if parent >= 0:
+            self._carry(self.bodies[parent], body, name, frame, count == 0)
+
+    def _start(self, joint: int) -> Float:
+        # MuJoCo's joint stands at `ref` in the configuration that the file describes.
+        m, kinds = self.model, self.mujoco.mjtJoint
+        if m.jnt_type[joint] not in (kinds.mjJNT_HINGE, kinds.mjJNT_SLIDE):
+            name = self.names["joint"][joint]
+            raise InputError(
+                "joint-type",
+                found=f"joint '{name}' is a free or ball joint",
+                expected="hinge or slide joints on a fixed base",
+                do="remove the free joint of the base, or choose a tree with --root BODY",
+                place=self.places.of("joint", name),
+            )
+        axis, start = np.array(m.jnt_axis[joint]), float(m.qpos0[m.jnt_qposadr[joint]])
+        if m.jnt_type[joint] == kinds.mjJNT_HINGE:
+            return placement(rotation_about(axis, -start), np.zeros(3))
+        return placement(np.eye(3), -start * axis)
+
+    def _carry(self, carrier: _Body, body: int, name: str, frame: Float, welded: bool) -> None:
+        m = self.model
+        if welded:
+            carrier.merged.append(name)
         mass = float(m.body_mass[body])
-        if mass <= _UNKNOWN_MASS:
-            if count > 0:
-                why = "its mass would come from meshes" if name in self.shapeless else "it has no mass"
-                self.diagnostics.warn("inertial-missing", f"body '{name}': {why}; its prior is unknown", Place(file=self.file))
-                self.bodies[parent].known = False
-            return
-        R = rotation_quaternion(m.body_iquat[body])
-        own = from_com(mass, np.array(m.body_ipos[body]), R @ np.diag(m.body_inertia[body]) @ R.T)
-        self.bodies[parent].inertia = self.bodies[parent].inertia + transformed(own, frame)
-        self.bodies[parent].known = True
+        if body in self.shapeless:
+            carrier.inertia, carrier.known = np.full(10, np.nan), False
+        elif mass > _UNKNOWN_MASS:
+            R = rotation_quaternion(m.body_iquat[body])
+            own = from_com(mass, np.array(m.body_ipos[body]), R @ np.diag(self.inertia[body]) @ R.T)
+            carrier.inertia = carrier.inertia + transformed(own, frame)
+            carrier.known = bool(np.isfinite(carrier.inertia).all())

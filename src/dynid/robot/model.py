@@ -54,7 +54,7 @@ class RobotModel:
     body_names, tree_joint_names: (nb,)     joint_names: (n,) the independent joints, in tree order.
     parent: (nb,), -1 = base                joint_types: (nb,)
     T_parent_joint: (nb, 4, 4)              axis: (nb, 3)
-    inertia_prior: (nb, 10), order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame; nan = unknown.
+    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown.
     gravity: (3,), m/s^2, in the base frame.
     merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
     friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
@@ -99,6 +99,45 @@ class RobotModel:
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         if not self.merged:
             object.__setattr__(self, "merged", tuple((name,) for name in self.body_names))
+        self._check()
+
+    def _check(self) -> None:
+        if len(set(self.tree_joint_names)) < self.n_bodies or not set(self.joint_names) <= set(
+            self.tree_joint_names
+        ):
+            raise UsageError(
+                "robot-names",
+                found=f"joints {list(self.tree_joint_names)}, independent {list(self.joint_names)}",
+                expected="unique names, the independent joints among them",
+            )
+        if (
+            len(self.merged) != self.n_bodies
+            or len(self.limits.lower) != self.n
+            or len(self.drive.transmission) != self.n
+        ):
+            raise UsageError(
+                "robot-counts",
+                found=f"{len(self.merged)} merged bodies, {len(self.limits.lower)} limits, "
+                f"{len(self.drive.transmission)} drives",
+                expected=f"{self.n_bodies} merged bodies, limits and drives of {self.n} joints",
+            )
+        for name in ("T_parent_joint", "axis", "gravity", "projection", "projection_offset"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise UsageError("robot-finite", found=f"{name} with nan or inf", expected="finite numbers")
+        R = self.T_parent_joint[:, :3, :3]
+        last = self.T_parent_joint[:, 3]
+        if (
+            np.abs(R.transpose(0, 2, 1) @ R - np.eye(3)).max() > 1e-6
+            or (last != np.array([0.0, 0.0, 0.0, 1.0])).any()
+        ):
+            raise UsageError(
+                "robot-placement", found="T_parent_joint that is no placement", expected="[R p; 0 1]"
+            )
+        for i, parent in enumerate(self.parent):
+            if not -1 <= parent < i:
+                raise UsageError(
+                    "tree-order", found=f"body {i} with parent {parent}", expected="parents before children"
+                )
 
     @property
     def n(self) -> int:

@@ -30,7 +30,9 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
         "friction_prior": _plain(robot.friction_prior),
         "projection": robot.projection.tolist(),
         "projection_offset": robot.projection_offset.tolist(),
-        "limits": {name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")},
+        "limits": {
+            name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")
+        },
         "drive": {
             "transmission": robot.drive.transmission.tolist(),
             "rotor_inertia": _plain(robot.drive.rotor_inertia),
@@ -42,7 +44,10 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
 
 
 def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
-    """The robot from its plain data; raises KeyError, TypeError or ValueError if something is missing."""
+    """The robot from its plain data.
+
+    Raises KeyError, TypeError or ValueError if something is missing, DynidError if it is no robot.
+    """
     limits, drive = data["limits"], data["drive"]
     return RobotModel(
         name=data["name"],
@@ -77,9 +82,13 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
 
 
 def _plain(values: Float) -> Any:
-    return np.where(np.isfinite(values), values, None).tolist()
+    if values.ndim > 1:
+        return [_plain(row) for row in values]
+    return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def _array(values: Any, missing: float) -> Float:
-    array = np.array(values, dtype=object)
-    return np.where(array == None, missing, array).astype(np.float64)  # noqa: E711
+def _array(values: list[Any], missing: float) -> Float:
+    rows = [
+        _array(one, missing) if isinstance(one, list) else missing if one is None else one for one in values
+    ]
+    return np.array(rows, dtype=np.float64)

@@ -1,58 +1,94 @@
-"""URDF: checked, stripped to its tree and inertias, built by pinocchio, mimic joints projected."""
+"""URDF: checked, fixed joints merged, mimic joints projected."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, field
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
-from dynid.robot import _pinocchio
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.urdf_lint import MOVING, Urdf, UrdfJoint, lint
+from dynid.robot.urdf_lint import Urdf, lint
+from dynid.robot.urdf_parts import UrdfJoint
+from dynid.robot.urdf_tree import children_of
 from dynid.robot.xml import Element
+from dynid.spatial.inertia import transformed
 
 GRAVITY = (0.0, 0.0, -9.81)
 
 
 def read_urdf(robot: Element, path: Path, root: str | None, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <robot> element; gravity is 9.81 m/s^2 along -z of the root link."""
+    """The robot of a <robot> element; gravity is 9.81 m/s^2 along -z of the root link.
+
+    Joints stand depth first, siblings by name, as pinocchio has them.
+    """
     urdf = lint(robot, path.parent, root, diagnostics)
-    built = _pinocchio.build(_stripped(urdf))
-    joints = [urdf.joints[name] for name in built.joint_names]
+    bodies = _merge(urdf)
+    joints = [body.joint for body in bodies]
     independent = [joint for joint in joints if joint.mimic is None]
     projection, offset = _projection(urdf, joints, independent)
-    bodies = [joint.child for joint in joints]
     return RobotModel(
         name=urdf.name,
         source=str(path),
-        body_names=tuple(bodies),
-        tree_joint_names=tuple(built.joint_names),
+        body_names=tuple(joint.child for joint in joints),
+        tree_joint_names=tuple(joint.name for joint in joints),
         joint_names=tuple(joint.name for joint in independent),
-        parent=np.array(built.parent, dtype=np.int64),
+        parent=np.array([body.parent for body in bodies], dtype=np.int64),
         joint_types=tuple(JointType(joint.kind) for joint in joints),
-        T_parent_joint=built.placement,
+        T_parent_joint=np.array([body.placement for body in bodies]),
         axis=np.array([joint.axis for joint in joints]),
-        inertia_prior=_priors(urdf, built),
+        inertia_prior=np.array([body.inertia if body.known else np.full(10, np.nan) for body in bodies]),
         gravity=np.array(GRAVITY),
         limits=Limits(
             lower=np.array([joint.lower for joint in independent]),
             upper=np.array([joint.upper for joint in independent]),
-            velocity=np.array([joint.velocity or math.inf for joint in independent]),
-            effort=np.array([joint.effort or math.inf for joint in independent]),
+            velocity=np.array([joint.velocity for joint in independent]),
+            effort=np.array([joint.effort for joint in independent]),
         ),
         drive=Drive.direct(len(independent)),
         projection=projection,
         projection_offset=offset,
         friction_prior=np.array([[joint.damping, joint.friction] for joint in independent]),
-        merged=tuple(
-            (body, *(link for link in links if link != body)) for body, links in zip(bodies, built.links, strict=True)
-        ),
+        merged=tuple(tuple(body.links) for body in bodies),
     )
+
+
+@dataclass
+class _Body:
+    joint: UrdfJoint
+    parent: int
+    placement: Float
+    links: list[str] = field(default_factory=list)
+    inertia: Float = field(default_factory=lambda: np.zeros(10))
+    known: bool = False
+
+
+def _merge(urdf: Urdf) -> list[_Body]:
+    # Not recursive, as a chain of fixed joints may be as long as the largest robot that is read.
+    children = children_of(urdf.joints)
+    bodies: list[_Body] = []
+    stack = [(joint, -1, np.eye(4)) for joint in reversed(children.get(urdf.root, []))]
+    while stack:
+        joint, carrier, frame = stack.pop()
+        here = frame @ joint.placement
+        if joint.moves:
+            bodies.append(_Body(joint, carrier, here))
+            carrier, here = len(bodies) - 1, np.eye(4)
+        if carrier >= 0:
+            _carry(bodies[carrier], joint.child, urdf, here)
+        stack += [(next_joint, carrier, here) for next_joint in reversed(children.get(joint.child, []))]
+    return bodies
+
+
+def _carry(body: _Body, link: str, urdf: Urdf, frame: Float) -> None:
+    body.links.append(link)
+    inertial = urdf.links[link].inertial
+    if inertial is not None:
+        body.known = True
+        body.inertia = body.inertia + transformed(inertial.parameters, frame)
 
 
 def _projection(urdf: Urdf, joints: list[UrdfJoint], independent: list[UrdfJoint]) -> tuple[Float, Float]:
@@ -62,44 +98,9 @@ def _projection(urdf: Urdf, joints: list[UrdfJoint], independent: list[UrdfJoint
     for i, joint in enumerate(joints):
         factor, shift, one = 1.0, 0.0, joint
         while one.mimic is not None:
-            followed, multiplier, constant = one.mimic
-            shift += factor * constant
-            factor *= multiplier
-            one = urdf.joints[followed]
+            shift += factor * one.mimic.offset
+            factor *= one.mimic.multiplier
+            one = urdf.joints[one.mimic.joint]
         projection[i, index[one.name]] = factor
         offset[i] = shift
     return projection, offset
-
-
-def _priors(urdf: Urdf, built: _pinocchio.BuiltTree) -> Float:
-    priors = built.inertia.copy()
-    for i, links in enumerate(built.links):
-        if all(urdf.links[link].inertial is None for link in links):
-            priors[i] = np.nan
-    return priors
-
-
-def _stripped(urdf: Urdf) -> str:
-    lines = ['<robot name="robot">']
-    for link in urdf.links.values():
-        lines.append(f"<link name={quoteattr(link.name)}>")
-        if link.inertial is not None:
-            mass, xyz, rpy, inertia = link.inertial
-            lines.append(
-                f'<inertial><origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/><mass value="{mass!r}"/>'
-                f'<inertia ixx="{float(inertia[0, 0])!r}" ixy="{float(inertia[0, 1])!r}" ixz="{float(inertia[0, 2])!r}" '
-                f'iyy="{float(inertia[1, 1])!r}" iyz="{float(inertia[1, 2])!r}" izz="{float(inertia[2, 2])!r}"/></inertial>'
-            )
-        lines.append("</link>")
-    for joint in urdf.joints.values():
-        limit = '<limit lower="-1" upper="1" velocity="1" effort="1"/>' if joint.kind in MOVING else ""
-        lines.append(
-            f'<joint name={quoteattr(joint.name)} type="{joint.kind}"><parent link={quoteattr(joint.parent)}/>'
-            f'<child link={quoteattr(joint.child)}/><origin xyz="{_text(joint.xyz)}" rpy="{_text(joint.rpy)}"/>'
-            f'<axis xyz="{_text(joint.axis)}"/>{limit}</joint>'
-        )
-    return "\n".join([*lines, "</robot>"])
-
-
-def _text(values: tuple[float, ...]) -> str:
-    return " ".join(repr(float(value)) for value in values)

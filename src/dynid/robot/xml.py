@@ -8,14 +8,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
+from dynid.config import read_bytes
 from dynid.errors import DynidError, InputError, Place, RefusedError
 
 MAX_BYTES = 64_000_000
 MAX_DEPTH = 256
 MAX_ELEMENTS = 200_000
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:/")
+_NO_ELEMENT = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
+_INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+_ENDS = {
+    _NO_ELEMENT,
+    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN],
+    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION],
+    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
+}
+_ENCODINGS = {
+    expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
+    expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
+}
 
 
 @dataclass
@@ -43,7 +57,7 @@ class Element:
         return [child for child in self.children if child.tag == tag]
 
     def walk(self) -> Iterator[Element]:
-        """This element and everything below it, in document order."""
+        """The element and everything below it, in document order."""
         stack = [self]
         while stack:
             one = stack.pop()
@@ -51,33 +65,34 @@ class Element:
             stack.extend(reversed(one.children))
 
     def text(self) -> str:
-        """The element written as XML; character data is left out, as neither URDF nor MJCF uses it."""
-        attributes = "".join(f" {escape(key)}={quoteattr(value)}" for key, value in self.attributes.items())
-        inside = "".join(child.text() for child in self.children)
-        return f"<{self.tag}{attributes}>{inside}</{self.tag}>" if inside else f"<{self.tag}{attributes}/>"
+        """The element as XML without character data; line k + 1 holds the k-th element of `walk`."""
+        lines: list[str] = []
+        self._write(lines)
+        return "\n".join(lines)
+
+    def _write(self, lines: list[str]) -> None:
+        attributes = "".join(f" {key}={quoteattr(value)}" for key, value in self.attributes.items())
+        lines.append(f"<{self.tag}{attributes}>")
+        for child in self.children:
+            child._write(lines)
+        lines[-1] += f"</{self.tag}>"
 
 
-def read_bytes(path: Path, kind: str) -> bytes:
-    """Bytes of an input file; raises InputError if it is missing, a folder or empty, RefusedError if it is too large."""
-    place = Place(file=str(path))
-    if not path.exists():
-        raise InputError("file-missing", found="no such file", expected=kind, place=place)
-    if path.is_dir():
-        raise InputError("file-missing", found="a folder", expected=kind, place=place)
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise RefusedError("too-large", found=f"{size} bytes", expected=f"at most {MAX_BYTES}", place=place)
-    data = path.read_bytes()
+def read_xml(path: Path, kind: str) -> Element:
+    """Root element of an XML file; raises what `read_bytes` and `parse` raise, InputError if it is empty."""
+    data = read_bytes(path, kind, MAX_BYTES)
     if not data.strip():
-        raise InputError("file-empty", found="an empty file", expected=kind, place=Place(file=str(path), line=1))
-    return data
+        place = Place(file=str(path), line=1)
+        raise InputError("file-empty", found="an empty file", expected=kind, place=place)
+    return parse(data, str(path))
 
 
 def parse(data: bytes, file: str) -> Element:
     """Parses XML into elements.
 
-    Raises InputError with line and column (and the last complete element if the file ends early, the byte offset if it
-    cannot be decoded), RefusedError for DOCTYPE, entities, depth over 256 or more than 200,000 elements.
+    Raises InputError with line and column (and the last complete element if the file ends early, the byte
+    offset if it cannot be decoded), RefusedError for DOCTYPE, entities, depth over 256 or more than 200,000
+    elements.
     """
     reader = _Reader(file)
     return reader.run(data)
@@ -101,15 +116,12 @@ class _Reader:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
             raise self._syntax_error(error, data) from error
-        except (LookupError, ValueError, UnicodeError) as error:
-            raise InputError(
-                "encoding",
-                found=f"an encoding that cannot be decoded near byte {max(self.parser.CurrentByteIndex, 0)} ({error})",
-                expected="UTF-8, or the encoding that the file declares",
-                place=Place(file=self.file, line=1),
-            ) from error
+        except (LookupError, ValueError) as error:
+            offset = max(self.parser.CurrentByteIndex, 0)
+            raise self._encoding_error(offset, str(error), Place(self.file, line=1)) from error
         if self.root is None:
-            raise InputError("xml-syntax", found="no element", expected="XML", place=Place(file=self.file, line=1))
+            place = Place(file=self.file, line=1)
+            raise InputError("xml-syntax", found="no element", expected="XML", place=place)
         return self.root
 
     def _place(self) -> Place:
@@ -144,87 +156,137 @@ class _Reader:
     def _syntax_error(self, error: expat.ExpatError, data: bytes) -> DynidError:
         place = Place(file=self.file, line=error.lineno, column=error.offset + 1)
         text = expat.ErrorString(error.code)
-        at_end = self.parser.ErrorByteIndex >= len(data.rstrip()) - 1 or "unclosed" in text or "no element" in text
-        if self.open and at_end:
-            last = f"the last complete element is <{self.last.tag}> in line {self.last.line}" if self.last else ""
-            return InputError(
-                "xml-truncated",
-                found=f"the end of the file inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
-                + (f"; {last}" if last else ""),
-                expected="the whole file",
-                do="copy or export it again",
-                place=place,
-            )
-        if b"\0" in data or "encoding" in text or _undecodable(data) is not None:
-            offset = data.find(b"\0")
-            offset = offset if offset >= 0 else _undecodable(data) or self.parser.ErrorByteIndex
-            return InputError(
-                "encoding",
-                found=f"a byte that cannot be decoded at offset {offset} ({text})",
-                expected="UTF-8, or the encoding that the file declares",
-                place=place,
-            )
+        offset = self.parser.ErrorByteIndex
+        if error.code in _ENCODINGS or (error.code == _INVALID and _undecodable(data, offset)):
+            return self._encoding_error(offset, text, place)
+        if error.code in _ENDS and (self.open or error.code != _NO_ELEMENT):
+            return self._truncated(place)
         inside = f" inside <{self.open[-1].tag}> of line {self.open[-1].line}" if self.open else ""
         return InputError("xml-syntax", found=f"{text}{inside}", expected="well-formed XML", place=place)
 
+    def _encoding_error(self, offset: int, why: str, place: Place) -> InputError:
+        return InputError(
+            "encoding",
+            found=f"a byte that cannot be decoded at offset {offset} ({why})",
+            expected="UTF-8, or the encoding that the file declares",
+            place=place,
+        )
 
-def _undecodable(data: bytes) -> int | None:
+    def _truncated(self, place: Place) -> InputError:
+        found = "the end of the file"
+        if self.open:
+            found += f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
+        if self.last is not None:
+            found += f"; the last complete element is <{self.last.tag}> in line {self.last.line}"
+        return InputError(
+            "xml-truncated", found=found, expected="the whole file", do="copy or export it again", place=place
+        )
+
+
+def _undecodable(data: bytes, offset: int) -> bool:
+    byte = data[offset : offset + 1]
+    if byte == b"\0":
+        return True
     try:
-        data.decode("utf-8")
+        data[offset : offset + 4].decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start
-    return None
+        return error.start == 0
+    return False
 
 
-def number(element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, what: str = "") -> float:
+def number(
+    element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, what: str = ""
+) -> float:
     """One finite number of an attribute; notes what is wrong in `errors` and returns nan then."""
-    values = numbers(element, attribute, 1, errors, (default,), what)
-    return values[0]
+    return numbers(element, attribute, 1, errors, (default,), what)[0]
 
 
 def numbers(
-    element: Element, attribute: str, count: int, errors: list[DynidError], default: tuple[float, ...], what: str = ""
+    element: Element,
+    attribute: str,
+    count: int,
+    errors: list[DynidError],
+    default: tuple[float, ...],
+    what: str = "",
 ) -> tuple[float, ...]:
-    """Finite numbers of an attribute, separated by blanks; notes what is wrong in `errors`."""
+    """Finite numbers of an attribute; notes what is wrong in `errors` and returns nan then."""
     if attribute not in element.attributes:
         return default
-    raw = element.attributes[attribute]
-    label = f"{what}: " if what else ""
-    parts = raw.split()
-    name = f"{label}{element.tag} {attribute} = '{raw}'"
-    if len(parts) != count:
-        hint = f"write '{raw.replace(',', '.')}'" if count == 1 and len(parts) == 1 else ""
-        errors.append(InputError("number-count", found=name, expected=f"{count} numbers", do=hint, place=element.place))
-        return (math.nan,) * count
+    values = check_numbers(element, attribute, errors, what)
+    if values is not None and len(values) != count:
+        expected = "1 number" if count == 1 else f"{count} numbers separated by blanks"
+        errors.append(_wrong_number(element, attribute, what, "number-count", expected))
+        values = None
+    return (math.nan,) * count if values is None else values
+
+
+def check_numbers(
+    element: Element, attribute: str, errors: list[DynidError], what: str = ""
+) -> tuple[float, ...] | None:
+    """The finite numbers of an attribute, however many; notes what is wrong and returns None then."""
+    parts = element.attributes[attribute].split()
     values = []
     for part in parts:
         try:
-            value = float(part.replace("_", "?"))
+            value = float(part if part.isascii() and "_" not in part else "?")
         except ValueError:
-            near = _NUMBER.match(part)
-            do = f"write '{near[0].replace(',', '.')}'" if near else ""
-            errors.append(InputError("number", found=name, expected="a number with a decimal point", do=do, place=element.place))
-            return (math.nan,) * count
+            expected = "a number with a decimal point" if len(parts) == 1 else "numbers separated by blanks"
+            errors.append(_wrong_number(element, attribute, what, "number", expected, _repaired(part)))
+            return None
         if not math.isfinite(value):
-            errors.append(InputError("not-finite", found=name, expected="a finite number", place=element.place))
-            return (math.nan,) * count
+            errors.append(_wrong_number(element, attribute, what, "not-finite", "a finite number"))
+            return None
         values.append(value)
     return tuple(values)
 
 
-def inside(root: Path, relative: str, element: Element) -> Path:
-    """Path of a file named in a description; raises RefusedError if it is remote or leaves the folder `root`."""
-    if re.match(r"^[a-zA-Z][a-zA-Z0-9+.\-]*://", relative):
+def _repaired(part: str) -> str:
+    near = _NUMBER.match(part)
+    return f"write '{near[0].replace(',', '.')}'" if near and part.count(",") <= 1 else ""
+
+
+def _wrong_number(
+    element: Element, attribute: str, what: str, identifier: str, expected: str, do: str = ""
+) -> InputError:
+    label = f"{what}: " if what else ""
+    found = f"{label}{element.tag} {attribute} = '{element.attributes[attribute][:80]}'"
+    return InputError(identifier, found=found, expected=expected, do=do, place=element.place)
+
+
+def inside(root: Path, relative: str, place: Place) -> Path:
+    """Path of a file named in a description.
+
+    Raises RefusedError if it is remote or leaves the folder `root`, InputError if it is no path at all.
+    """
+    if _SCHEME.match(relative):
         raise RefusedError(
             "remote-file",
             found=f"'{relative}'",
             expected="a file beside the description",
             do="nothing is fetched over a network",
-            place=element.place,
+            place=place,
         )
-    path = (root / relative).resolve()
+    if "\0" in relative or not relative:
+        raise InputError("file-name", found=f"{relative!r}", expected="the name of a file", place=place)
+    try:
+        path = (root / relative).resolve()
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            "file-name", found=f"'{relative}' ({error})", expected="a path", place=place
+        ) from error
     if not path.is_relative_to(root.resolve()):
         raise RefusedError(
-            "outside-root", found=f"'{relative}' leads to '{path}'", expected=f"a path inside '{root}'", place=element.place
+            "outside-root",
+            found=f"'{relative}' leads to '{path}'",
+            expected=f"a path inside '{root}'",
+            place=place,
         )
     return path
+
+
+def present(path: Path) -> bool:
+    """Whether a file exists; a name that no file can have counts as absent."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -8,18 +8,19 @@ from dynid.arrays import Float
 
 
 def skew(a: Float) -> Float:
-    """(3, 3) matrix with skew(a) b = a x b."""
+    """Matrix (3, 3) of the cross product: S b = a x b."""
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def rotation_about(axis: Float, angle: float) -> Float:
     """(3, 3) rotation by `angle` rad about a unit vector (Rodrigues)."""
     K = skew(np.asarray(axis, dtype=np.float64))
-    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
+    R: Float = np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
+    return R
 
 
 def rotation_rpy(rpy: Float) -> Float:
-    """(3, 3) rotation Rz(yaw) Ry(pitch) Rx(roll) from fixed-axis angles (roll, pitch, yaw) in rad, as URDF has them."""
+    """(3, 3) rotation Rz(yaw) Ry(pitch) Rx(roll) of fixed-axis angles (roll, pitch, yaw) in rad, URDF's."""
     roll, pitch, yaw = rpy
     x, y, z = np.eye(3)
     return np.asarray(rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll))

@@ -1,6 +1,6 @@
 """Inertial parameters of a body and their other forms.
 
-The ten parameters pi = (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) are about the origin of the body's joint frame.
+The ten parameters pi = (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) are about the joint frame.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ def six(matrix: Float) -> Float:
 
 
 def from_com(mass: float, com: Float, inertia_at_com: Float) -> Float:
-    """Ten parameters from mass, centre of mass (3,) and inertia (3, 3) about the centre of mass, in the same axes."""
+    """Ten parameters from mass, centre of mass (3,) and inertia (3, 3) about it, all in the same axes."""
     c = np.asarray(com, dtype=np.float64)
     about_origin = np.asarray(inertia_at_com) - mass * (skew(c) @ skew(c))
     return np.concatenate([[mass], mass * c, six(about_origin)])
 
 
 def to_com(pi: Float) -> tuple[float, Float, Float]:
-    """Mass, centre of mass (3,) and inertia (3, 3) about it; raises UsageError for a mass that is not positive."""
+    """Mass, centre of mass (3,) and inertia (3, 3) about it.
+
+    Raises UsageError for a mass that is not positive.
+    """
     m = float(pi[0])
     if not m > 0:
-        raise UsageError("massless", found=f"mass {m:.3g} kg", expected="a positive mass to have a centre of mass")
+        raise UsageError("massless", found=f"mass {m:.3g} kg", expected="a positive mass")
     c = np.asarray(pi[1:4]) / m
     return m, c, symmetric(pi[4:]) + m * (skew(c) @ skew(c))
 
@@ -75,7 +78,8 @@ def log_cholesky(pi: Float) -> Float:
     """Ten unconstrained numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a positive definite body.
 
     P = U U', U = exp(alpha) [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]].
-    Raises UsageError if the pseudo-inertia is not positive definite.    Source: Rucker and Wensing 2022, eq. 12.
+    Raises UsageError if the pseudo-inertia is not positive definite.
+    Source: Rucker and Wensing 2022, eq. 12.
     """
     flip = np.eye(4)[::-1]
     try:
@@ -103,11 +107,11 @@ def from_log_cholesky(x: Float) -> Float:
 
 def eigenvalues(pi: Float) -> Float:
     """(4,) eigenvalues of the pseudo-inertia, ascending."""
-    return np.linalg.eigvalsh(pseudo_inertia(pi))
+    return np.asarray(np.linalg.eigvalsh(pseudo_inertia(pi)), dtype=np.float64)
 
 
 def is_physical(pi: Float, tolerance: float = 0.0) -> bool:
-    """Whether some distribution of positive mass has these parameters: least eigenvalue >= -tolerance * greatest."""
+    """Whether a positive mass is distributed so: least pseudo-inertia eigenvalue >= -tolerance * greatest."""
     values = eigenvalues(pi)
     return bool(values[0] >= -tolerance * max(values[-1], 0.0) and pi[0] >= 0)
 

@@ -1,0 +1,200 @@
+"""MJCF before MuJoCo sees it: includes resolved in the folder, bombs refused, numbers and names checked."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, RefusedError
+from dynid.robot.urdf_lint import stop
+from dynid.robot.urdf_parts import duplicate, unit_axis
+from dynid.robot.xml import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    Element,
+    check_numbers,
+    inside,
+    number,
+    numbers,
+    present,
+    read_xml,
+)
+
+MAX_BODIES = 256
+_JOINTS = ("hinge", "slide", "ball", "free")
+_NUMERIC = {
+    "pos", "quat", "axisangle", "xyaxes", "zaxis", "euler", "axis", "ref", "range", "mass", "density", "size",
+    "fromto", "diaginertia", "fullinertia", "armature", "damping", "frictionloss", "stiffness", "springref",
+    "gravity", "timestep", "actuatorfrcrange", "boundmass", "boundinertia", "settotalmass", "gravcomp",
+}  # fmt: skip
+_FOLDERS = {"mesh": "meshdir", "texture": "texturedir", "hfield": "meshdir", "skin": "meshdir"}
+_DROPPED = {
+    "asset", "visual", "actuator", "sensor", "contact", "keyframe", "tendon", "equality", "deformable",
+    "custom", "extension", "statistic", "camera", "light", "site", "skin", "flexcomp", "composite", "plugin",
+    "size",
+}  # fmt: skip
+_LEFT_OUT = {"tendon", "equality", "deformable"}
+_BOMBS = {"flexcomp", "composite"}
+
+
+def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
+    """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
+
+    Raises RefusedError for remote files, paths outside the folder, replicated bodies and models over the size
+    budget, InputErrors with all that is wrong otherwise.
+    """
+    root.children = _included(root, folder, {Path(root.file).resolve()}, 1)
+    elements = list(root.walk())
+    if len(elements) > MAX_ELEMENTS:
+        raise RefusedError("xml-size", found=f"more than {MAX_ELEMENTS} elements", place=root.place)
+    _refuse_bombs(elements)
+    _check_files(root, elements, folder, diagnostics)
+    errors: list[DynidError] = []
+    _check_names(elements, errors)
+    for element in elements:
+        _check_numbers(element, errors)
+        if element.tag == "joint":
+            _check_joint(element, errors, diagnostics)
+    stop(errors)
+    _strip(root, diagnostics)
+
+
+def _included(element: Element, folder: Path, seen: set[Path], depth: int) -> list[Element]:
+    if depth > MAX_DEPTH:
+        raise RefusedError("xml-depth", found=f"elements nested deeper than {MAX_DEPTH}", place=element.place)
+    children: list[Element] = []
+    for child in element.children:
+        if child.tag != "include":
+            child.children = _included(child, folder, seen, depth + 1)
+            children.append(child)
+            continue
+        file = inside(folder, child.attributes.get("file", ""), child.place)
+        if file in seen:
+            raise InputError(
+                "include-twice",
+                found=f"'{file.name}' included twice, or by itself",
+                expected="each file once, as MuJoCo wants it",
+                place=child.place,
+            )
+        seen.add(file)
+        children += _included(read_xml(file, "an MJCF file"), folder, seen, depth + 1)
+    return children
+
+
+def _refuse_bombs(elements: list[Element]) -> None:
+    errors: list[DynidError] = []
+    for element in elements:
+        if element.tag == "replicate":
+            raise RefusedError(
+                "mjcf-replicate",
+                found=f"<replicate> of {element.attributes.get('count', '?')} copies",
+                expected="bodies written out",
+                place=element.place,
+            )
+        if element.tag == "hfield":
+            cells = number(element, "nrow", errors, 0.0) * number(element, "ncol", errors, 0.0)
+            if cells > 1e6:
+                found = f"a height field of {cells:.3g} cells"
+                raise RefusedError("mjcf-hfield", found=found, expected="at most 1e6", place=element.place)
+    bodies = sum(element.tag == "body" for element in elements)
+    if bodies > MAX_BODIES:
+        found = f"{bodies} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)"
+        raise RefusedError(
+            "too-many-links", found=found, expected=f"at most {MAX_BODIES}", place=elements[0].place
+        )
+    stop(errors)
+
+
+def _check_files(root: Element, elements: list[Element], folder: Path, diagnostics: Diagnostics) -> None:
+    settings: dict[str, str] = {}
+    for compiler in root.all("compiler"):
+        settings |= compiler.attributes
+    for element in elements:
+        if element.tag == "model" and "file" in element.attributes:
+            inside(folder, element.attributes["file"], element.place)
+            raise InputError(
+                "mjcf-attach",
+                found=f"another model, '{element.attributes['file']}'",
+                expected="one model",
+                do="write it out as one file (MuJoCo: mj_saveLastXML)",
+                place=element.place,
+            )
+        name = element.attributes.get("file", "")
+        if element.tag not in _FOLDERS or not name:
+            continue
+        start = settings.get(_FOLDERS[element.tag], settings.get("assetdir", ""))
+        file = (
+            inside(folder, name, element.place)
+            if not start
+            else inside(folder, f"{start}/{name}", element.place)
+        )
+        if not present(file) and element.tag == "mesh":
+            diagnostics.warn(
+                "mesh-missing", f"mesh '{file.name}' does not exist; meshes are not needed", element.place
+            )
+
+
+def _check_names(elements: list[Element], errors: list[DynidError]) -> None:
+    seen: dict[tuple[str, str], Element] = {}
+    for element in elements:
+        kind = "joint" if element.tag == "freejoint" else element.tag
+        if kind not in ("body", "joint") or not element.attributes.get("name"):
+            continue
+        key = (kind, element.attributes["name"])
+        if key in seen:
+            errors.append(duplicate(kind, key[1], seen[key], element))
+        seen.setdefault(key, element)
+
+
+def _check_numbers(element: Element, errors: list[DynidError]) -> None:
+    what = f"{element.tag} '{element.attributes['name']}'" if element.attributes.get("name") else ""
+    for attribute in _NUMERIC.intersection(element.attributes):
+        values = check_numbers(element, attribute, errors, what)
+        if attribute == "mass" and values and min(values) < 0:
+            found = f"{what or element.tag}: mass {values[0]:g} kg"
+            errors.append(
+                InputError("negative-mass", found=found, expected="a mass > 0", place=element.place)
+            )
+
+
+def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagnostics) -> None:
+    what = f"joint '{element.attributes.get('name', '')}'"
+    kind = element.attributes.get("type", "hinge")
+    if kind not in _JOINTS:
+        near = get_close_matches(kind, _JOINTS, n=1, cutoff=0.4)
+        errors.append(
+            InputError(
+                "joint-type",
+                found=f"{what} of type '{kind}'",
+                expected="one of hinge, slide",
+                do=f"did you mean '{near[0]}'?" if near else "",
+                place=element.place,
+            )
+        )
+    ignored: list[DynidError] = []
+    axis = np.array(numbers(element, "axis", 3, ignored, (0.0, 0.0, 1.0)))
+    if not ignored:
+        unit_axis(axis, element, what, errors, diagnostics)
+    low, high = numbers(element, "range", 2, ignored, (0.0, 0.0))
+    if low > high:
+        found = f"{what}: range {low:g} > {high:g}"
+        errors.append(
+            InputError("limits-swapped", found=found, expected="lower <= upper", place=element.place)
+        )
+
+
+def _strip(root: Element, diagnostics: Diagnostics) -> None:
+    for element in root.walk():
+        for child in element.children:
+            if child.tag in _BOMBS or (
+                child.tag in _LEFT_OUT and child.children and element.tag != "default"
+            ):
+                diagnostics.warn("mjcf-left-out", f"<{child.tag}> is left out of the model", child.place)
+        element.children = [child for child in element.children if child.tag not in _DROPPED]
+        for unwanted in ("material", "hfield") if element.tag == "geom" else ():
+            element.attributes.pop(unwanted, None)
+        for unwanted in ("meshdir", "texturedir", "assetdir") if element.tag == "compiler" else ():
+            element.attributes.pop(unwanted, None)

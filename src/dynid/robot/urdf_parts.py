@@ -1,0 +1,270 @@
+"""The links and joints of a URDF, read number by number; what is wrong is collected with its line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError
+from dynid.robot.xml import Element, number, numbers
+from dynid.spatial.algebra import placement, rotation_rpy
+from dynid.spatial.inertia import from_com, symmetric, transformed
+
+MOVING = ("revolute", "continuous", "prismatic")
+_UNSUPPORTED = ("floating", "planar", "spherical", "ball")
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class UrdfInertial:
+    """Mass, inertia (3, 3) about the centre of mass, and the ten parameters about the link's frame."""
+
+    mass: float
+    inertia: Float
+    parameters: Float
+
+
+@dataclass(frozen=True, eq=False)
+class UrdfLink:
+    """A link; its inertial is None where the file has none."""
+
+    name: str
+    element: Element
+    inertial: UrdfInertial | None
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q = multiplier * q of the followed joint + offset."""
+
+    joint: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class UrdfJoint:
+    """A joint with checked numbers: placement (4, 4) in the parent's frame, unit axis, limits, friction."""
+
+    name: str
+    element: Element
+    kind: str
+    parent: str
+    child: str
+    placement: Float
+    axis: Float
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    damping: float
+    friction: float
+    mimic: Mimic | None
+
+    @property
+    def moves(self) -> bool:
+        """Whether the joint has a coordinate."""
+        return self.kind in MOVING
+
+
+def read_links(robot: Element, errors: list[DynidError]) -> dict[str, UrdfLink]:
+    """The links by name."""
+    links: dict[str, UrdfLink] = {}
+    for element in robot.all("link"):
+        name = _name(element, errors)
+        if name in links:
+            errors.append(duplicate("link", name, links[name].element, element))
+            continue
+        links[name] = UrdfLink(name, element, _inertial(name, element, errors))
+    return links
+
+
+def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, UrdfJoint]:
+    """The joints by name; those that cannot be understood are left out, with an error."""
+    joints: dict[str, UrdfJoint] = {}
+    seen: dict[str, Element] = {}
+    for element in robot.all("joint"):
+        name = _name(element, errors)
+        if name in seen:
+            errors.append(duplicate("joint", name, seen[name], element))
+            continue
+        seen[name] = element
+        joint = _joint(name, element, errors, diagnostics)
+        if joint is not None:
+            joints[name] = joint
+    return joints
+
+
+def duplicate(kind: str, name: str, first: Element, second: Element) -> InputError:
+    """The error for two elements of one name; it gives both lines."""
+    lines = f"lines {first.line} and {second.line}"
+    if first.file != second.file:
+        lines = f"'{first.place}' and '{second.place}'"
+    return InputError(
+        f"duplicate-{kind}",
+        found=f"{kind} '{name}' twice, in {lines}",
+        expected="unique names",
+        place=second.place,
+    )
+
+
+def _name(element: Element, errors: list[DynidError]) -> str:
+    name = element.attributes.get("name", "")
+    if not name:
+        found = f"a <{element.tag}> without name"
+        errors.append(InputError("no-name", found=found, expected="a name", place=element.place))
+    return name
+
+
+def _inertial(link: str, element: Element, errors: list[DynidError]) -> UrdfInertial | None:
+    inertial = element.find("inertial")
+    if inertial is None:
+        return None
+    what = f"link '{link}'"
+    before = len(errors)
+    frame = _origin(inertial, what, errors)
+    mass = inertial.find("mass")
+    if mass is None or "value" not in mass.attributes:
+        found = f"{what}: an inertial without mass"
+        errors.append(InputError("no-mass", found=found, expected="<mass value>", place=inertial.place))
+        return None
+    value = number(mass, "value", errors, what=what)
+    if value < 0:
+        found = f"{what}: mass {value:g} kg"
+        errors.append(InputError("negative-mass", found=found, expected="a mass > 0", place=mass.place))
+    six = [0.0] * 6
+    if (inertia := inertial.find("inertia")) is not None:
+        six = [number(inertia, key, errors, 0.0, what) for key in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")]
+    if len(errors) > before:
+        return None
+    matrix = symmetric(np.array(six))
+    return UrdfInertial(value, matrix, transformed(from_com(value, np.zeros(3), matrix), frame))
+
+
+def _origin(element: Element, what: str, errors: list[DynidError]) -> Float:
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(4)
+    rpy = numbers(origin, "rpy", 3, errors, _ZERO, what)
+    return placement(rotation_rpy(np.array(rpy)), np.array(numbers(origin, "xyz", 3, errors, _ZERO, what)))
+
+
+def _joint(
+    name: str, element: Element, errors: list[DynidError], diagnostics: Diagnostics
+) -> UrdfJoint | None:
+    kind = element.attributes.get("type", "")
+    what = f"joint '{name}'"
+    if kind not in (*MOVING, "fixed"):
+        errors.append(_unknown_type(kind, what, element))
+        return None
+    parent, child = (_end(element, tag) for tag in ("parent", "child"))
+    if parent is None or child is None:
+        missing = "parent" if parent is None else "child"
+        found = f"{what} without <{missing} link>"
+        errors.append(InputError("joint-ends", found=found, expected="both links", place=element.place))
+        return None
+    lower, upper, velocity, effort = _limits(element, kind, what, errors, diagnostics)
+    dynamics = element.find("dynamics")
+    damping, friction = (
+        math.nan if dynamics is None else number(dynamics, key, errors, math.nan, what)
+        for key in ("damping", "friction")
+    )
+    return UrdfJoint(
+        name=name,
+        element=element,
+        kind=kind,
+        parent=parent,
+        child=child,
+        placement=_origin(element, what, errors),
+        axis=_axis(element, kind, what, errors, diagnostics),
+        lower=lower,
+        upper=upper,
+        velocity=velocity,
+        effort=effort,
+        damping=damping,
+        friction=friction,
+        mimic=_mimic(element, what, errors) if kind in MOVING else None,
+    )
+
+
+def _unknown_type(kind: str, what: str, element: Element) -> InputError:
+    allowed = (*MOVING, "fixed")
+    near = get_close_matches(kind, allowed, n=1, cutoff=0.4)
+    do = f"did you mean '{near[0]}'?" if near else ""
+    if kind in _UNSUPPORTED:
+        do = "describe the robot on a fixed base (--root names the link that stands still)"
+    return InputError(
+        "joint-type",
+        found=f"{what} of type '{kind}'",
+        expected="one of " + ", ".join(allowed),
+        do=do,
+        place=element.place,
+    )
+
+
+def _end(element: Element, tag: str) -> str | None:
+    end = element.find(tag)
+    return None if end is None else end.attributes.get("link")
+
+
+def _axis(joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics) -> Float:
+    element = joint.find("axis")
+    x = np.array([1.0, 0.0, 0.0])
+    if element is None or kind == "fixed":
+        return x
+    axis = np.array(numbers(element, "xyz", 3, errors, (1.0, 0.0, 0.0), what))
+    return unit_axis(axis, element, what, errors, diagnostics)
+
+
+def unit_axis(
+    axis: Float, element: Element, what: str, errors: list[DynidError], diagnostics: Diagnostics
+) -> Float:
+    """The axis at length 1, with a warning if it was not; zero length is an error."""
+    length = float(np.linalg.norm(axis))
+    if math.isnan(length):
+        return axis
+    if length < 1e-9:
+        found = f"{what}: axis of length zero"
+        errors.append(InputError("zero-axis", found=found, expected="a direction", place=element.place))
+        return axis
+    if abs(length - 1.0) > 1e-6:
+        diagnostics.warn("axis-length", f"{what}: axis of length {length:.6g} was normalised", element.place)
+    return axis / length
+
+
+def _limits(
+    joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics
+) -> tuple[float, float, float, float]:
+    limit = joint.find("limit")
+    if limit is None:
+        if kind in ("revolute", "prismatic"):
+            diagnostics.warn("limit-missing", f"{what} has no <limit>: taken as unlimited", joint.place)
+        return -math.inf, math.inf, math.inf, math.inf
+    # Zero is what exporters write for "not known".
+    velocity, effort = (
+        value if (value := number(limit, key, errors, math.inf, what)) > 0 else math.inf
+        for key in ("velocity", "effort")
+    )
+    if kind == "continuous":
+        return -math.inf, math.inf, velocity, effort
+    lower, upper = (number(limit, key, errors, 0.0, what) for key in ("lower", "upper"))
+    if lower > upper:
+        found = f"{what}: lower {lower:g} > upper {upper:g}"
+        errors.append(InputError("limits-swapped", found=found, expected="lower <= upper", place=limit.place))
+    return lower, upper, velocity, effort
+
+
+def _mimic(joint: Element, what: str, errors: list[DynidError]) -> Mimic | None:
+    element = joint.find("mimic")
+    if element is None:
+        return None
+    return Mimic(
+        element.attributes.get("joint", ""),
+        number(element, "multiplier", errors, 1.0, what),
+        number(element, "offset", errors, 0.0, what),
+    )

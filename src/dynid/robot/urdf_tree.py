@@ -1,0 +1,194 @@
+"""The links and joints of a URDF as one tree: parents, cycles, roots and mimic chains."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from dynid.errors import DynidError, InputError
+from dynid.robot.urdf_parts import UrdfJoint, UrdfLink
+from dynid.robot.xml import Element
+
+Children = dict[str, list[UrdfJoint]]
+
+
+def children_of(joints: dict[str, UrdfJoint]) -> Children:
+    """The joints that hang on each link, by name: siblings stand in the order that pinocchio gives them."""
+    children: Children = {}
+    for name in sorted(joints):
+        children.setdefault(joints[name].parent, []).append(joints[name])
+    return children
+
+
+def welded(link: str, children: Children) -> list[str]:
+    """The link and all that is fixed to it."""
+    found, stack = [], [link]
+    while stack:
+        one = stack.pop()
+        found.append(one)
+        stack += [joint.child for joint in children.get(one, []) if not joint.moves]
+    return found
+
+
+def check_tree(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
+    """Notes unknown links, links with two parents and cycles."""
+    holder: dict[str, UrdfJoint] = {}
+    for joint in joints.values():
+        for role, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in links:
+                errors.append(
+                    InputError(
+                        "unknown-link",
+                        found=f"joint '{joint.name}': {role} link '{link}' does not exist",
+                        expected="the name of a <link>",
+                        do=nearest(link, links),
+                        place=joint.element.place,
+                    )
+                )
+        if joint.child in holder:
+            errors.append(_two_parents(joint, holder[joint.child]))
+        else:
+            holder[joint.child] = joint
+    for cycle in _cycles(holder):
+        errors.append(
+            InputError(
+                "cycle",
+                found="links in a circle: " + _chain([*cycle, cycle[0]]),
+                expected="a tree",
+                place=holder[cycle[0]].element.place,
+            )
+        )
+
+
+def nearest(name: str, known: dict[str, UrdfLink] | dict[str, UrdfJoint]) -> str:
+    """A question with the known name that looks most like the given one, or nothing."""
+    near = get_close_matches(name, known, n=1, cutoff=0.4) if len(name) < 200 else []
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def _two_parents(joint: UrdfJoint, other: UrdfJoint) -> InputError:
+    return InputError(
+        "two-parents",
+        found=f"link '{joint.child}' held by joint '{other.name}' (line {other.element.line}) and joint "
+        f"'{joint.name}' (line {joint.element.line})",
+        expected="one parent joint a link",
+        do="closed loops are not supported: open one of the joints",
+        place=joint.element.place,
+    )
+
+
+def _cycles(holder: dict[str, UrdfJoint]) -> list[list[str]]:
+    done: set[str] = set()
+    cycles = []
+    for start in holder:
+        path: dict[str, int] = {}
+        link = start
+        while link in holder and link not in done and link not in path:
+            path[link] = len(path)
+            link = holder[link].parent
+        if link in path:
+            cycles.append(list(path)[path[link] :][::-1])
+        done.update(path)
+    return cycles
+
+
+def _chain(names: list[str], most: int = 12) -> str:
+    if len(names) > most:
+        names = [*names[: most - 1], "...", names[-1]]
+    return " -> ".join(names)
+
+
+def find_root(
+    robot: Element,
+    links: dict[str, UrdfLink],
+    joints: dict[str, UrdfJoint],
+    wanted: str | None,
+    errors: list[DynidError],
+) -> str | None:
+    """The link that stands still: `wanted`, or the only one without a parent."""
+    children = {joint.child for joint in joints.values()}
+    roots = [name for name in links if name not in children]
+    listed = ", ".join(roots[:8]) + (", ..." if len(roots) > 8 else "")
+    if wanted is not None:
+        if wanted in links:
+            return wanted
+        errors.append(
+            InputError(
+                "unknown-link",
+                found=f"root '{wanted}' is not a link",
+                expected=f"one of {listed}",
+                do=nearest(wanted, links),
+                place=robot.place,
+            )
+        )
+        return None
+    if len(roots) == 1:
+        return roots[0]
+    errors.append(
+        InputError(
+            "two-roots",
+            found=f"{len(roots)} links without parent: {listed}",
+            expected="one root",
+            do="choose one with --root LINK",
+            place=links[roots[1]].element.place,
+        )
+    )
+    return None
+
+
+def below(
+    root: str, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
+) -> tuple[dict[str, UrdfLink], dict[str, UrdfJoint]]:
+    """The part of a robot that hangs on a link."""
+    children = children_of(joints)
+    reached, kept, stack = {root}, set[str](), [root]
+    while stack:
+        for joint in children.get(stack.pop(), []):
+            kept.add(joint.name)
+            reached.add(joint.child)
+            stack.append(joint.child)
+    return (
+        {name: link for name, link in links.items() if name in reached},
+        {name: joint for name, joint in joints.items() if name in kept},
+    )
+
+
+def check_mimic(joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
+    """Notes mimic joints that follow nothing, or each other."""
+    for joint in joints.values():
+        if joint.mimic is None:
+            continue
+        followed = joint.mimic.joint
+        if followed not in joints or not joints[followed].moves:
+            errors.append(
+                InputError(
+                    "mimic-missing",
+                    found=f"joint '{joint.name}' mimics '{followed}', which is not a moving joint",
+                    expected="the name of a moving joint",
+                    do=nearest(followed, joints),
+                    place=joint.element.place,
+                )
+            )
+    reported: set[str] = set()
+    for name in joints:
+        circle = _mimic_circle(name, joints)
+        if circle and not reported.intersection(circle):
+            reported.update(circle)
+            errors.append(
+                InputError(
+                    "mimic-cycle",
+                    found="joints that mimic each other: " + _chain([*circle, circle[0]]),
+                    expected="one independent joint",
+                    place=joints[circle[0]].element.place,
+                )
+            )
+
+
+def _mimic_circle(name: str, joints: dict[str, UrdfJoint]) -> list[str]:
+    path: dict[str, int] = {}
+    while name in joints and name not in path:
+        path[name] = len(path)
+        mimic = joints[name].mimic
+        if mimic is None:
+            return []
+        name = mimic.joint
+    return list(path)[path[name] :] if name in path else []
