@@ -17,6 +17,7 @@ from dynid.terms.term import Terms
 
 STRUCTURAL_TOLERANCE = 1e-9
 DATA_TOLERANCE = 1e-6
+ROUNDING = 1e-10
 
 
 class Category(StrEnum):
@@ -123,16 +124,16 @@ class BaseMap:
         )
 
 
-def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, floor: Float | None = None) -> BaseMap:
+def base_of_matrix(W: Float, names: Sequence[str], tolerance: float) -> BaseMap:
     """Finds the base parameters of equations with matrix W, taking columns in order as long as they are independent.
 
     W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the span of
-    the columns before it is below this.    floor: (p,) least norm that a column is scaled by (what counts as nothing).
+    the columns before it is below this. A column smaller than 1e-10 of the largest is rounding, and counts as zero.
     Raises UnfitDataError if no column differs from zero.
     """
     norm = np.linalg.norm(W, axis=0)
-    scale = norm if floor is None else np.maximum(norm, floor)
-    X = W / np.where(scale > 0, scale, 1.0)
+    scale = np.where(norm > ROUNDING * norm.max(initial=0.0), norm, 0.0)
+    X = np.where(scale > 0, W, 0.0) / np.where(scale > 0, scale, 1.0)
     basis = np.zeros((W.shape[0], 0))
     independent: list[int] = []
     accepted, rejected = 1.0, 0.0
