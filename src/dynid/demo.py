@@ -1,4 +1,4 @@
-"""The main job on a robot that is known exactly: simulate, log, identify, validate, compare with the truth, report."""
+"""The main job on a robot that is known exactly: simulate, log, identify, validate, compare, report."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ from dynid.simulate.sensors import Encoder, TorqueSensor
 from dynid.store import check_output, save
 
 ROBOT = "arm7"
-RATE = 1000.0
-SECONDS, FAST_SECONDS = (30.0, 15.0), (12.0, 8.0)
-HARMONICS, FREQUENCY = 8, 0.1
+RATE, COMPARISON_RATE = 1000.0, 100.0
+SECONDS, FAST_SECONDS = (30.0, 15.0), (15.0, 8.0)
+HARMONICS, FREQUENCY = 6, 0.2
 ENCODER_COUNTS = 2.0**17
 NOISE_SHARE, TORQUE_STEPS = 0.005, 2.0**14
 OFFSETS = (0.8, -1.2, 0.5, 0.6, -0.4, 0.2, -0.15)
 PRIOR_ERROR = (0.2, 0.3)
+NUMPY_HINT = (
+    "the native kernel is not in use: results are the same, only slower (to build it, install dynid with g++)"
+)
 
 Progress = Callable[[str, float], None]
 
@@ -48,8 +51,8 @@ class DemoResult:
     """What the demo found.
 
     held_out: (n,) ||e|| / ||tau|| on the second motion, measured and predicted torque filtered alike.
-    model_error, prior_error: (n,) the same against the noise-free torque of the second motion, for the identified
-        model and for the imprecise description that it started from.
+    model_error, prior_error: (n,) the same against the noise-free torque of the second motion, without any
+        filter, for the identified model and for the imprecise description that it started from.
     covered: how many of the `base_count` base parameters have the truth within their 95 % interval.
     seconds: wall time.    kernel: the one in use.    folder: the run folder.    report: the page to open.
     """
@@ -82,14 +85,14 @@ class DemoResult:
             f"{ROBOT}, a simulated arm of {len(self.joint_names)} joints: {train:g} s identified, "
             f"{unseen:g} s of another motion held out",
             "",
-            f"{'relative torque error':<24}{'held-out log':>14}{'noise-free truth':>18}{'before':>10}",
+            f"{'relative torque error':<24}{'held-out log':>16}{'noise-free truth':>18}{'truth, before':>18}",
         ]
         for name, *errors in zip(
             self.joint_names, self.held_out, self.model_error, self.prior_error, strict=True
         ):
+            cells = (f"{100 * error:.2f} %" for error in errors)
             lines.append(
-                f"{'  ' + name:<24}"
-                + "".join(f"{100 * e:>{w}.2f} %" for e, w in zip(errors, (12, 16, 8), strict=True))
+                f"  {name:<22}" + "".join(f"{c:>{w}}" for c, w in zip(cells, (16, 18, 18), strict=True))
             )
         lines += [
             "",
@@ -97,12 +100,11 @@ class DemoResult:
             f"{self.seconds:.1f} s with kernel {self.kernel}",
         ]
         if self.kernel == "numpy":
-            lines.append(
-                "the native kernel was not built: results are the same, but slower (install g++, then dynid again)"
-            )
+            lines.append(NUMPY_HINT)
+        logs = self.folder / "logs"
         lines += [
-            f"repeat: dynid identify {self.folder / 'robot.toml'} {self.folder / 'logs' / 'train.parquet'}"
-            f" --validate {self.folder / 'logs' / 'validate.parquet'} --out another-run",
+            f"repeat: dynid identify {self.folder / 'robot.toml'} {logs / 'train.parquet'}"
+            f" --validate {logs / 'validate.parquet'} --out another-run",
             f"report: {self.report}",
         ]
         return "\n".join(lines)
@@ -113,11 +115,12 @@ def run_demo(
 ) -> DemoResult:
     """Identifies the simulated arm7 from its log and writes a run folder, as a whole or not at all.
 
-    Beside the run itself the folder holds logs/train.parquet, logs/validate.parquet and robot.toml, the imprecise
-    description (every mass, centre, inertia, rotor and friction 20 to 30 % off) that the identification was given.
+    Beside the run itself the folder holds logs/train.parquet, logs/validate.parquet and robot.toml, the
+    imprecise description (every mass, centre, inertia, rotor and friction 20 to 30 % off) that the
+    identification was given.
 
-    seed: of motions, noise and the description's errors.    fast: shorter motions.    force: replace an earlier run.
-    progress: told (stage, seconds of data done).
+    seed: of motions, noise and the description's errors.    fast: shorter motions.
+    force: replace an earlier run.    progress: told (stage, seconds of data done).
 
     Raises RefusedError if `out` exists already, ResourceError if it cannot be written.
     """
@@ -161,7 +164,8 @@ def run_demo(
 class _Lab:
     """The true robot, how it moves, how it is measured, and what is believed about it beforehand.
 
-    theta: (p,) true parameters over the columns of DEFAULT_TERMS.    motions: to identify, and to validate on.
+    theta: (p,) true parameters over the columns of DEFAULT_TERMS.
+    motions: to identify, and to validate on.
     description: text of the imprecise robot file.
     """
 
@@ -216,7 +220,7 @@ class _Lab:
         estimate = found.estimate
         inside = np.abs(estimate.value - estimate.base.reduce(self.theta)) <= estimate.half_width()
         believed = np.array([0.0 if np.isnan(c.prior) else c.prior for c in estimate.columns])
-        _, q, dq, ddq, tau = self.motion(1, RATE / 10)
+        _, q, dq, ddq, tau = self.motion(1, COMPARISON_RATE)
 
         def error(theta: Float) -> Float:
             wrong = inverse(found.robot, found.terms, theta, q, dq, ddq) - tau
@@ -260,7 +264,7 @@ def _imprecise(description: Mapping[str, Any], rng: np.random.Generator) -> dict
 
 def _description(data: Mapping[str, Any]) -> str:
     lines = [
-        f"# {data['name']} as one might know it before measuring: geometry exact, everything else 20 to 30 % off.",
+        f"# {data['name']} as it may be known before measuring: geometry exact, all else 20 to 30 % off.",
         *(f"{key} = {_value(value)}" for key, value in data.items() if key != "joint"),
     ]
     for joint in data["joint"]:

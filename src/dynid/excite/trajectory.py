@@ -171,8 +171,8 @@ def fit_to_limits(
 
     margin: share of every limit that stays unused.    acceleration: (n,) rad/s^2 (m/s^2), None = no bound.
     A joint without any finite limit keeps its motion; one without position limits keeps its centre. The
-    limits hold on a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a sinusoid
-    exceeds its greatest grid value by at most 0.4 %.
+    limits hold on a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a
+    sinusoid exceeds its greatest grid value by at most 0.4 %.
 
     Raises UsageError if the margin is not in (0.004, 1) or the number of joints differs.
     """
