@@ -27,7 +27,7 @@ class Word(StrEnum):
 class ParameterVerdict:
     """Verdict with its reasons.
 
-    half_width: of the 95 % interval, in the parameter's unit.    relative: half_width / |value|, infinite for 0.
+    half_width: of the 95 % interval, in the parameter's unit.    relative: half_width / |value|.
     contribution: greatest share of a group's torque that the parameter makes up, upper end of its interval.
     group: the group in which it does, "" when no group with torque holds the parameter (contribution nan).
     """
@@ -42,8 +42,9 @@ class ParameterVerdict:
 def base_verdicts(estimate: Estimate, factors: Factors) -> tuple[ParameterVerdict, ...]:
     """Verdict on every base parameter, (b,).
 
-    identified: the 95 % half width is at most 20 % of |value|.    negligible: even the far end of the interval,
-    (|value| + half width) rms(column), makes up less than 1 % of the torque rms of every group.    weak: neither.
+    identified: the 95 % half width is at most 20 % of |value|.
+    negligible: (|value| + half width) rms(column) is less than 1 % of the torque rms of every group.
+    weak: neither.
 
     factors: those that were fitted; rms(column) is ||R[:, column]|| / sqrt(count).
     """

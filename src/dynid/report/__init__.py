@@ -1,1 +1,25 @@
+"""Reports: one offline HTML file for a run, and one for several runs side by side."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dynid.identification import Identification
+
+__all__ = ["write_report"]
+
+
+def write_report(identification: Identification, path: Path) -> None:
+    """Writes the report of an identification as one HTML file that needs no other file and no network.
+
+    The file appears whole or not at all.
+
+    Raises ResourceError if it cannot be written or plotly is missing.
+    """
+    # Jinja2 and the sections are loaded only when a report is written, so that importing dynid stays quick.
+    from dynid.report.html import report_html, write_text  # noqa: PLC0415
+
+    write_text(path, report_html(identification))

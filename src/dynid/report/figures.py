@@ -1,0 +1,227 @@
+"""Figures as plain plotly data: dictionaries that the page's script draws, arrays packed as base64."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.arrays import Float
+
+Trace = dict[str, Any]
+Shape = dict[str, Any]
+
+# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+INK, GREY, PALE, GRID = "#1f2933", "#6b7785", "#b8c2cc", "#e7ebef"
+CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
+_SPACE = 0.075
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its title, scale, range (None = from the data) and tick labels."""
+
+    title: str = ""
+    log: bool = False
+    span: tuple[float, float] | None = None
+    percent: bool = False
+    ticks: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes with what is drawn on them; `weight` is its share of a column's height."""
+
+    traces: tuple[Trace, ...]
+    x: Axis
+    y: Axis
+    shapes: tuple[Shape, ...] = ()
+    title: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What plotly draws.    sync: figures of the same non-empty name zoom along time together."""
+
+    data: tuple[Trace, ...]
+    layout: dict[str, Any]
+    height: int
+    sync: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """The form in which it is embedded."""
+        return {"data": list(self.data), "layout": self.layout, "sync": self.sync}
+
+
+def packed(values: npt.ArrayLike) -> dict[str, str]:
+    """A one-dimensional array as plotly reads it: float32, little endian, base64; nan leaves a gap."""
+    array = np.asarray(values, dtype="<f4")
+    return {"dtype": "f4", "bdata": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def plot_text(text: str) -> str:
+    """Text that plotly shows as it is: plotly reads a little HTML in every label."""
+    return html.escape(text, quote=False)
+
+
+def line(x: Float, y: Float, name: str, color: str, width: float = 1.2, dash: str = "solid") -> Trace:
+    """A line; nan breaks it."""
+    return {
+        "type": "scatter", "mode": "lines", "name": plot_text(name), "x": packed(x), "y": packed(y),
+        "line": {"color": color, "width": width, "dash": dash, "simplify": False},
+    }  # fmt: skip
+
+
+def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: float = 0.55) -> Trace:
+    """Markers."""
+    return {
+        "type": "scatter", "mode": "markers", "name": plot_text(name), "x": packed(x), "y": packed(y),
+        "marker": {"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
+    }  # fmt: skip
+
+
+def bars(x: Float, y: Float, width: Float | None, name: str, color: str) -> Trace:
+    """Vertical bars centred on x."""
+    trace: Trace = {
+        "type": "bar", "name": plot_text(name), "x": packed(x), "y": packed(y), "marker": {"color": color},
+    }  # fmt: skip
+    return trace | {"width": packed(width)} if width is not None else trace
+
+
+def labelled(trace: Trace, labels: Sequence[str]) -> Trace:
+    """The trace with a text for every point, shown under the pointer."""
+    return trace | {"text": [plot_text(label) for label in labels], "hovertemplate": "%{text}<extra></extra>"}
+
+
+def with_errors(trace: Trace, half_width: Float, color: str) -> Trace:
+    """The trace with vertical error bars."""
+    bar = {"type": "data", "array": packed(half_width), "color": color, "thickness": 1.2, "width": 2}
+    return trace | {"error_y": bar}
+
+
+def level_line(y: float, color: str = GREY, dash: str = "dot") -> Shape:
+    """A horizontal line across the panel."""
+    return _shape("line", {"x0": 0, "x1": 1, "y0": y, "y1": y}, "domain", "", color, dash)
+
+
+def time_line(x: float, color: str = GREY, dash: str = "dot") -> Shape:
+    """A vertical line across the panel."""
+    return _shape("line", {"x0": x, "x1": x, "y0": 0, "y1": 1}, "", "domain", color, dash)
+
+
+def level_band(low: float, high: float, color: str = GREY) -> Shape:
+    """A shaded horizontal band across the panel."""
+    shape = _shape("rect", {"x0": 0, "x1": 1, "y0": low, "y1": high}, "domain", "", color, "solid")
+    return shape | {"fillcolor": color, "opacity": 0.14, "line": {"width": 0}}
+
+
+def row_of(panels: Sequence[Panel], height: int) -> Figure:
+    """Panels side by side, each with axes of its own."""
+    count = len(panels)
+    width = (1.0 - _SPACE * (count - 1)) / count
+    layout = _layout(height, any(panel.title for panel in panels))
+    data: list[Trace] = []
+    for i, panel in enumerate(panels):
+        left = i * (width + _SPACE)
+        x, y = _axis_names(i)
+        layout[f"xaxis{i + 1 if i else ''}"] = _axis(panel.x) | {"domain": [left, left + width], "anchor": y}
+        layout[f"yaxis{i + 1 if i else ''}"] = _axis(panel.y) | {"domain": [0.0, 1.0], "anchor": x}
+        data += [trace | {"xaxis": x, "yaxis": y} for trace in panel.traces]
+        layout["shapes"] += [_placed(shape, x, y) for shape in panel.shapes]
+        if panel.title:
+            layout["annotations"].append(_title(panel.title, left + width / 2))
+    return Figure(tuple(data), layout, height)
+
+
+def column_of(panels: Sequence[Panel], height: int, sync: str = "") -> Figure:
+    """Panels above each other on one time axis, which is that of the last one."""
+    layout = _layout(height, False)
+    total = sum(panel.weight for panel in panels)
+    share = (1.0 - 0.06 * (len(panels) - 1)) / total
+    top = 1.0
+    data: list[Trace] = []
+    for i, panel in enumerate(panels):
+        _, y = _axis_names(i)
+        bottom = max(top - share * panel.weight, 0.0)
+        layout[f"yaxis{i + 1 if i else ''}"] = _axis(panel.y) | {"domain": [bottom, top], "anchor": "x"}
+        data += [trace | {"xaxis": "x", "yaxis": y} for trace in panel.traces]
+        layout["shapes"] += [_placed(shape, "x", y) for shape in panel.shapes]
+        top = bottom - 0.06
+    layout["xaxis"] = _axis(panels[-1].x) | {"anchor": _axis_names(len(panels) - 1)[1]}
+    layout["hovermode"] = "x"
+    return Figure(tuple(data), layout, height, sync)
+
+
+def _layout(height: int, titled: bool) -> dict[str, Any]:
+    return {
+        "height": height,
+        "margin": {"l": _LEFT, "r": _RIGHT, "t": _TOP + (14 if titled else 0), "b": _BOTTOM},
+        "font": {"family": _FONT, "size": 12, "color": INK},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": "zoom",
+        "bargap": 0.1,
+        "shapes": [],
+        "annotations": [],
+    }
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "title": {"text": plot_text(axis.title), "standoff": 6, "font": {"size": 12, "color": GREY}},
+        "type": "log" if axis.log else "linear",
+        "gridcolor": GRID,
+        "zerolinecolor": PALE,
+        "linecolor": PALE,
+        "showline": True,
+        "ticks": "outside" if axis.ticks else "",
+        "ticklen": 3,
+        "tickcolor": PALE,
+        "showticklabels": axis.ticks,
+        "tickfont": {"size": 11, "color": GREY},
+        "automargin": False,
+        "nticks": 6,
+        "exponentformat": "power",
+    }
+    if axis.span is not None:
+        found["range"] = [float(np.log10(v)) for v in axis.span] if axis.log else list(axis.span)
+    if axis.percent:
+        found["ticksuffix"] = " %"
+    if axis.log:
+        found["dtick"] = None
+    return found
+
+
+def _axis_names(index: int) -> tuple[str, str]:
+    suffix = str(index + 1) if index else ""
+    return f"x{suffix}", f"y{suffix}"
+
+
+def _shape(kind: str, place: dict[str, Any], x: str, y: str, color: str, dash: str) -> Shape:
+    outline = {"color": color, "width": 1, "dash": dash}
+    return place | {"type": kind, "xref": x, "yref": y, "line": outline, "layer": "below"}
+
+
+def _placed(shape: Shape, x: str, y: str) -> Shape:
+    x_domain, y_domain = shape["xref"] == "domain", shape["yref"] == "domain"
+    return shape | {"xref": f"{x} domain" if x_domain else x, "yref": f"{y} domain" if y_domain else y}
+
+
+def _title(text: str, x: float) -> dict[str, Any]:
+    return {
+        "text": plot_text(text), "x": x, "y": 1.0, "xref": "paper", "yref": "paper", "xanchor": "center",
+        "yanchor": "bottom", "showarrow": False, "font": {"size": 12, "color": INK},
+    }  # fmt: skip

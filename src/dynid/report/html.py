@@ -1,0 +1,123 @@
+"""One offline HTML page: sections, figures, style, script and plotly in a single file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from markupsafe import Markup
+
+from dynid.errors import ResourceError
+from dynid.identification import Identification
+from dynid.report.section import TEMPLATES, Page, render
+from dynid.report.sections import SECTIONS
+
+_ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A rendered section."""
+
+    anchor: str
+    title: str
+    html: Markup
+
+
+def report_html(identification: Identification) -> str:
+    """The report as text; the same identification gives the same bytes."""
+    page = Page()
+    chapters = [Chapter(s.anchor, s.title, s.render(identification, page)) for s in SECTIONS]
+    name = identification.robot.name or "robot"
+    return page_html(f"{name}: identified dynamics", "Identification report", name, chapters, page)
+
+
+def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], page: Page) -> str:
+    """A whole page from its chapters.
+
+    Scripts run by their hash alone, so nothing that comes with the data can run, whatever a joint is called.
+    """
+    plotly, script = plotly_javascript(), _asset("script.js")
+    policy = (
+        f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return render(
+        "page.html.jinja",
+        {
+            "title": title,
+            "kind": kind,
+            "subject": subject,
+            "chapters": chapters,
+            "policy": policy,
+            "style": _trusted(_asset("style.css")),
+            "plotly": _trusted(plotly),
+            "script": _trusted(script),
+            "figures": _trusted(script_json(page.figures)),
+        },
+    )
+
+
+def script_json(data: object) -> str:
+    """JSON that may stand inside a script element: no character in it can end the element."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character, escape in _ESCAPED_IN_JSON.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def plotly_javascript() -> str:
+    """The text of plotly.js from the installed plotly package; raises ResourceError if there is none."""
+    # The package is located, not imported: its own import takes longer than writing the report.
+    spec = find_spec("plotly")
+    path = Path(spec.origin).parent / "package_data" / "plotly.min.js" if spec and spec.origin else None
+    if path is None or not path.is_file():
+        raise ResourceError(
+            "missing-package", found="no plotly.js", expected="the package plotly", do="pip install plotly"
+        )
+    return _normal(path.read_text(encoding="utf-8"))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all; raises ResourceError if that fails."""
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
+    try:
+        with scratch.open("wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{path}' failed: {error.strerror or error}",
+            expected="space and permission",
+        ) from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _asset(name: str) -> str:
+    return _normal((TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+def _normal(text: str) -> str:
+    # A browser turns CR LF into LF before it hashes a script.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _trusted(text: str) -> Markup:
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise ValueError("an embedded text would end its own element")
+    return Markup(text)  # noqa: S704  (the package's own files, or JSON without any markup character)

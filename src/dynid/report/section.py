@@ -1,0 +1,99 @@
+"""The seam for sections of the report, and the page that they are rendered on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dynid.identification import Identification, Validation
+from dynid.report.figures import Figure
+from dynid.report.text import duration, interval, number, percent, short
+from dynid.validate import Origin
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+class Section(Protocol):
+    """One section: to add one write a class with these members in a small file and list it in SECTIONS.
+
+    anchor: its address within the page.    title: its heading and its entry in the table of contents.
+    """
+
+    anchor: str
+    title: str
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """HTML of the section without its heading; figures are handed to the page."""
+        ...
+
+
+class Page:
+    """Collects the figures of one page while its sections are rendered."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, dict[str, Any]] = {}
+
+    def figure(self, figure: Figure, label: str) -> Markup:
+        """Adds a figure and returns the place where it will be drawn; label: for screen readers."""
+        name = f"figure-{len(self.figures) + 1}"
+        self.figures[name] = figure.plain()
+        return Markup(
+            '<div class="plot" id="{}" role="img" aria-label="{}" style="height:{}px"></div>'
+        ).format(name, label, figure.height)
+
+    def tabs(self, tabs: list[tuple[str, str, Markup]]) -> Markup:
+        """Panels of which one is shown at a time: (label, kind "held-out" or "training" or "", content)."""
+        return render("tabs.html.jinja", {"tabs": tabs})
+
+
+def render(template: str, context: Mapping[str, object]) -> Markup:
+    """Renders a template of this package; everything in the context that is not Markup is escaped."""
+    return Markup(environment().get_template(template).render(context))  # noqa: S704  (autoescaped by Jinja2)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The Jinja2 environment: escapes everything, and a name that is not given is an error."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(number=number, percent=percent, duration=duration, short=short, interval=interval)
+    return made
+
+
+def is_held_out(validation: Validation) -> bool:
+    """Whether the scores are on data that was not fitted."""
+    return validation.scores.origin is not Origin.TRAINING
+
+
+def data_sets(identification: Identification) -> list[tuple[str, str, Validation]]:
+    """(label, kind, validation) of everything scored: held-out sets first, then training."""
+    found = []
+    counts: dict[str, int] = {}
+    total = [str(v.scores.origin) for v in identification.validations]
+    for validation in identification.validations:
+        origin = str(validation.scores.origin)
+        counts[origin] = counts.get(origin, 0) + 1
+        label = origin.capitalize() + (f" {counts[origin]}" if total.count(origin) > 1 else "")
+        kind = "held-out" if is_held_out(validation) else "training"
+        found.append((label if kind == "held-out" else "Seen in training, scored again", kind, validation))
+    return [*found, ("Training", "training", identification.training)]
+
+
+def effort_unit(identification: Identification, joint: int) -> str:
+    """Unit of a joint's effort."""
+    return "N" if identification.robot.prismatic[joint] else "N m"
+
+
+def position_unit(identification: Identification, joint: int) -> str:
+    """Unit of a joint's position."""
+    return "m" if identification.robot.prismatic[joint] else "rad"

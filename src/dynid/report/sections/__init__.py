@@ -1,0 +1,26 @@
+"""The sections of the report in their order; a new one is listed here with one line."""
+
+from dynid.report.section import Section
+from dynid.report.sections.excitation import ExcitationSection
+from dynid.report.sections.log import LogSection
+from dynid.report.sections.parameters import ParametersSection
+from dynid.report.sections.provenance import ProvenanceSection
+from dynid.report.sections.residuals import ResidualsSection
+from dynid.report.sections.scores import ScoresSection
+from dynid.report.sections.signals import SignalsSection
+from dynid.report.sections.torque import TorqueSection
+from dynid.report.sections.verdict import VerdictSection
+
+SECTIONS: tuple[Section, ...] = (
+    VerdictSection(),
+    TorqueSection(),
+    ScoresSection(),
+    ParametersSection(),
+    ExcitationSection(),
+    ResidualsSection(),
+    SignalsSection(),
+    LogSection(),
+    ProvenanceSection(),
+)
+
+__all__ = ["SECTIONS"]

@@ -1,0 +1,232 @@
+"""What is left over: does it look like noise, or does it follow velocity, position or time."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+from scipy.signal import correlate, welch
+
+from dynid.arrays import Float
+from dynid.identification import Identification, Residuals
+from dynid.report.figures import (
+    BLUE,
+    GREY,
+    INK,
+    PALE,
+    VERMILION,
+    Axis,
+    Panel,
+    bars,
+    dots,
+    level_band,
+    level_line,
+    line,
+    row_of,
+)
+from dynid.report.section import Page, data_sets, effort_unit, position_unit, render
+from dynid.report.text import number, percent
+from dynid.report.timeline import run_starts
+
+_DOTS = 500
+_BINS = 24
+_LEAST_IN_BIN = 8
+_LONGEST_WINDOW = 1024
+_MOST_LAGS = 160
+_MARKED = 0.15
+
+
+class ResidualsSection:
+    """Spectrum, autocorrelation and residual against velocity and position, joint by joint."""
+
+    anchor = "residuals"
+    title = "Residual analysis"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """One tab for every set of data with residuals, one row of plots a joint."""
+        sets = [
+            (label, kind, v.residuals)
+            for label, kind, v in data_sets(identification)
+            if v.residuals is not None
+        ]
+        tabs = [(label, kind, _rows(identification, r, page)) for label, kind, r in sets if len(r.t) > 1]
+        return render("residuals.html.jinja", {"tabs": page.tabs(tabs) if tabs else ""})
+
+
+def explained(residual: Float, variable: Float) -> float:
+    """Share of the residual's variance that its mean over bins of a variable explains, 0 to 1."""
+    _, mean, _, index = binned(residual, variable)
+    total = float(np.sum((residual - residual.mean()) ** 2))
+    if total <= 0 or len(mean) < 2:
+        return float("nan")
+    valid = index >= 0
+    between = float(np.sum((mean[index[valid]] - residual[valid].mean()) ** 2))
+    return between / total
+
+
+def binned(residual: Float, variable: Float) -> tuple[Float, Float, Float, Float]:
+    """Centres, means and standard errors of the residual in equal bins of a variable, and each sample's bin.
+
+    Bins with fewer than eight samples are left out; their samples have bin -1.
+    """
+    low, high = float(variable.min()), float(variable.max())
+    if not high > low:
+        return np.zeros(0), np.zeros(0), np.zeros(0), np.full(len(residual), -1)
+    index = np.minimum(((variable - low) / (high - low) * _BINS).astype(np.int64), _BINS - 1)
+    count = np.bincount(index, minlength=_BINS)
+    keep = count >= _LEAST_IN_BIN
+    safe = np.maximum(count, 1)
+    mean = np.bincount(index, residual, _BINS) / safe
+    square = np.bincount(index, residual**2, _BINS) / safe
+    error = np.sqrt(np.maximum(square - mean**2, 0.0) / safe)
+    centre = low + (np.arange(_BINS) + 0.5) * (high - low) / _BINS
+    renumbered = np.where(keep, np.cumsum(keep) - 1, -1)
+    return centre[keep], mean[keep], error[keep], renumbered[index]
+
+
+def runs(residuals: Residuals, values: Float) -> list[Float]:
+    """The contiguous runs of a signal (T,) over which time is uniform."""
+    return np.split(values, run_starts(residuals)[1:])
+
+
+def spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
+    """Frequencies and power spectral density, Welch's method averaged over the runs by their length."""
+    longest = max(len(part) for part in parts)
+    window = min(longest, max(2 ** int(np.log2(max(longest / 4, 8))), 8), _LONGEST_WINDOW)
+    usable = [part for part in parts if len(part) >= window]
+    density = [welch(part, fs=rate, nperseg=window, detrend="constant") for part in usable]
+    weights = np.array([len(part) for part in usable], dtype=np.float64)
+    return density[0][0], np.average([d for _, d in density], axis=0, weights=weights)
+
+
+def autocorrelation(parts: list[Float]) -> Float:
+    """Autocorrelation of the residual at lags 0, 1, ..., averaged over the runs."""
+    longest = max(len(part) for part in parts)
+    lags = min(max(longest // 2, 1), _MOST_LAGS)
+    mean = np.concatenate(parts).mean()
+    total = np.zeros(lags + 1)
+    for part in parts:
+        full = correlate(part - mean, part - mean, mode="full")[len(part) - 1 :]
+        width = min(len(full), lags + 1)
+        total[:width] += full[:width]
+    return total / total[0] if total[0] > 0 else np.full(lags + 1, np.nan)
+
+
+def _rows(identification: Identification, residuals: Residuals, page: Page) -> Markup:
+    rows = []
+    for j, name in enumerate(residuals.joint_names):
+        error = residuals.error[:, j]
+        correlation = autocorrelation(runs(residuals, error))
+        by_velocity, by_position = explained(error, residuals.dq[:, j]), explained(error, residuals.q[:, j])
+        rows.append(
+            {
+                "name": name,
+                "unit": effort_unit(identification, j),
+                "rms": number(float(np.sqrt(np.mean(error**2)))),
+                "bias": number(float(error.mean()), 2),
+                "lag": number(float(correlation[1]), 2) if len(correlation) > 1 else number(float("nan")),
+                "time": _seconds(correlation, residuals.rate),
+                "kurtosis": number(_excess_kurtosis(error), 2),
+                "velocity": percent(by_velocity),
+                "position": percent(by_position),
+                "velocity_marked": by_velocity > _MARKED,
+                "position_marked": by_position > _MARKED,
+                "plot": page.figure(
+                    row_of(_panels(identification, residuals, j, correlation), 220),
+                    f"residual analysis of joint {name}",
+                ),
+            }
+        )
+    return render("residual_rows.html.jinja", {"rows": rows, "rate": residuals.rate})
+
+
+def _panels(
+    identification: Identification, residuals: Residuals, j: int, correlation: Float
+) -> tuple[Panel, ...]:
+    error, unit = residuals.error[:, j], effort_unit(identification, j)
+    where = position_unit(identification, j)
+    return (
+        _spectrum_panel(residuals, j, unit),
+        _correlation_panel(correlation, residuals),
+        _scatter_panel(residuals.dq[:, j], error, f"velocity, {where}/s", unit),
+        _scatter_panel(residuals.q[:, j], error, f"position, {where}", unit),
+        _histogram_panel(error, unit),
+    )
+
+
+def _spectrum_panel(residuals: Residuals, j: int, unit: str) -> Panel:
+    frequency, density = spectrum(runs(residuals, residuals.error[:, j]), residuals.rate)
+    _, torque = spectrum(runs(residuals, residuals.measured[:, j]), residuals.rate)
+    shown = slice(1, None)
+    top = max(float(torque[shown].max(initial=0.0)), float(density[shown].max(initial=0.0)), 1e-30)
+    return Panel(
+        traces=(
+            line(frequency[shown], _positive(torque[shown]), "measured torque", PALE, 1.2),
+            line(frequency[shown], _positive(density[shown]), "residual", BLUE, 1.3),
+        ),
+        x=Axis("frequency, Hz", log=True),
+        y=Axis(f"({unit})²/Hz", log=True, span=(top * 1e-8, top * 3)),
+    )
+
+
+def _correlation_panel(correlation: Float, residuals: Residuals) -> Panel:
+    lag = np.arange(len(correlation)) / residuals.rate
+    bound = 1.96 / np.sqrt(max(len(residuals.t), 1))
+    return Panel(
+        traces=(line(lag, correlation, "autocorrelation", BLUE, 1.3),),
+        x=Axis("lag, s"),
+        y=Axis("autocorrelation", span=(-0.55, 1.05)),
+        shapes=(level_band(-bound, bound), level_line(0.0)),
+    )
+
+
+def _scatter_panel(variable: Float, error: Float, title: str, unit: str) -> Panel:
+    step = max(len(error) // _DOTS, 1)
+    centre, mean, spread, _ = binned(error, variable)
+    two = 2.0 * spread
+    return Panel(
+        traces=(
+            dots(variable[::step], error[::step], "residual", GREY, 2.6, 0.35),
+            line(centre, mean + two, "mean + 2 standard errors", VERMILION, 0.7, "dot"),
+            line(centre, mean - two, "mean - 2 standard errors", VERMILION, 0.7, "dot"),
+            line(centre, mean, "mean", VERMILION, 1.8),
+        ),
+        x=Axis(title),
+        y=Axis(f"residual, {unit}"),
+        shapes=(level_line(0.0),),
+    )
+
+
+def _histogram_panel(error: Float, unit: str) -> Panel:
+    spread = max(float(error.std()), 1e-300)
+    edges = np.linspace(-5, 5, 41)
+    count, _ = np.histogram((error - error.mean()) / spread, bins=edges)
+    width = edges[1] - edges[0]
+    density = count / max(len(error), 1) / width
+    centre = (edges[:-1] + edges[1:]) / 2
+    z = np.linspace(-5, 5, 101)
+    return Panel(
+        traces=(
+            bars(centre, density, None, "residual", PALE),
+            line(z, np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), "normal", INK, 1.1),
+        ),
+        x=Axis("residual / std"),
+        y=Axis("density"),
+    )
+
+
+def _positive(values: Float) -> Float:
+    return np.where(values > 0, values, np.nan)
+
+
+def _excess_kurtosis(error: Float) -> float:
+    variance = float(np.mean((error - error.mean()) ** 2))
+    return float(np.mean((error - error.mean()) ** 4)) / variance**2 - 3.0 if variance > 0 else float("nan")
+
+
+def _seconds(correlation: Float, rate: float) -> str:
+    """Correlation time, 1 + 2 sum of the autocorrelation up to its first sign change, over the rate."""
+    if not np.isfinite(correlation).all():
+        return number(float("nan"))
+    negative = np.flatnonzero(correlation < 0)
+    end = int(negative[0]) if len(negative) else len(correlation)
+    return f"{number((1.0 + 2.0 * float(correlation[1:end].sum())) / rate, 2)} s"

@@ -1,0 +1,69 @@
+"""Scores joint by joint, on data that was fitted and on data that was not."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from dynid.identification import Identification
+from dynid.judge import GOOD_R2, USABLE_R2
+from dynid.report.section import Page, data_sets, effort_unit, render
+from dynid.report.text import number, percent
+from dynid.validate import Scores
+
+
+class ScoresSection:
+    """The same figures for every set of data, side by side."""
+
+    anchor = "scores"
+    title = "Scores by joint"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """One table: a group of rows a joint, a row for every set of data."""
+        sets = data_sets(identification)
+        joints = [
+            {
+                "name": name,
+                "unit": effort_unit(identification, j),
+                "rows": [_row(label, kind, v.scores, j) for label, kind, v in sets],
+            }
+            for j, name in enumerate(identification.training.scores.joint_names)
+        ]
+        totals = [
+            {
+                "label": label,
+                "kind": kind,
+                "relative": percent(v.scores.total_relative, 3),
+                "nmse": number(v.scores.total_nmse),
+                "trajectories": v.scores.trajectories,
+            }
+            for label, kind, v in sets
+        ]
+        return render("scores.html.jinja", {"joints": joints, "totals": totals, "sets": len(sets)})
+
+
+def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
+    return {
+        "label": label,
+        "kind": kind,
+        "relative": percent(float(scores.relative[j]), 3),
+        "r2": _r2(float(scores.r2[j])),
+        "grade": _grade(float(scores.r2[j])),
+        "rms": number(float(scores.rms[j])),
+        "torque_rms": number(float(scores.torque_rms[j])),
+        "nmse": number(float(scores.nmse[j])),
+        "mse": number(float(scores.mse[j])),
+        "sde": number(float(scores.sde[j])),
+        "count": f"{scores.count[j]:.0f}",
+    }
+
+
+def _r2(value: float) -> str:
+    return f"{value:.4f}".replace("-", "−") if math.isfinite(value) and abs(value) < 100 else number(value)
+
+
+def _grade(r2: float) -> str:
+    if not math.isfinite(r2):
+        return ""
+    return "" if r2 >= GOOD_R2 else "usable" if r2 >= USABLE_R2 else "poor"

@@ -1,0 +1,132 @@
+"""How the signals were prepared, and on what evidence the cut-off frequencies were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from dynid.arrays import Float
+from dynid.identification import Identification
+from dynid.report.figures import CYCLE, DASHES, GREY, INK, Axis, Panel, line, row_of, time_line
+from dynid.report.plain import label, tables
+from dynid.report.section import Page, render
+
+_FREQUENCY_KEYS = ("frequency", "frequencies", "frequency_hz")
+_PER_ROW = 3
+
+
+class SignalsSection:
+    """Filters, rates and cut-offs, with the spectra behind them."""
+
+    anchor = "signals"
+    title = "Signals"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """Spectra with the cut-off marked where the preparation carries them, the rest as tables."""
+        spectra: list[tuple[str, Float, Float]] = []
+        rest = _without_spectra(identification.preparation, spectra)
+        chosen = cut_offs(identification.preparation)
+        plots = []
+        for first in range(0, len(spectra), _PER_ROW):
+            group = spectra[first : first + _PER_ROW]
+            panels = [_panel(name, f, values, chosen) for name, f, values in group]
+            plots.append(
+                page.figure(row_of(panels, 300), "spectra of " + ", ".join(name for name, _, _ in group))
+            )
+        return render(
+            "signals.html.jinja",
+            {
+                "plots": plots,
+                "chosen": [(label(name), value) for name, value in chosen.items()],
+                "legend": [
+                    (name, CYCLE[i % len(CYCLE)], DASHES[(i // len(CYCLE)) % len(DASHES)])
+                    for i, name in enumerate(identification.robot.joint_names)
+                ],
+                "tables": tables(rest) if rest else "",
+            },
+        )
+
+
+def cut_offs(data: Mapping[str, object]) -> dict[str, float]:
+    """Frequencies named as cut-offs anywhere in plain data, or given under "chosen", in Hz."""
+    found: dict[str, float] = {}
+
+    def visit(value: object, name: str, named: bool) -> None:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                here = str(key).lower().replace("-", "").replace("_", "")
+                visit(item, str(key), named or "cutoff" in here or here == "chosen")
+        elif named and isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+            found.setdefault(name, float(value))
+
+    visit(data, "", False)
+    distinct = {value: name for name, value in reversed(found.items()) if value > 0}
+    return {name: value for value, name in reversed(distinct.items())}
+
+
+def _without_spectra(data: Mapping[str, Any], spectra: list[tuple[str, Float, Float]]) -> dict[str, Any]:
+    frequency = next((_vector(data[key]) for key in _FREQUENCY_KEYS if key in data), None)
+    rest: dict[str, Any] = {}
+    for key, value in data.items():
+        lines = (
+            _lines(value, len(frequency)) if frequency is not None and key not in _FREQUENCY_KEYS else None
+        )
+        if frequency is not None and lines is not None:
+            spectra.append((label(key), frequency, lines))
+        elif isinstance(value, Mapping):
+            inner = _without_spectra(value, spectra)
+            if inner:
+                rest[key] = inner
+        elif frequency is None or key not in _FREQUENCY_KEYS:
+            rest[key] = value
+    return rest
+
+
+def _vector(value: object) -> Float | None:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return array if array.ndim == 1 and len(array) > 1 else None
+
+
+def _lines(value: object, length: int) -> Float | None:
+    """Spectra (joints, length) from either orientation, or None if the value is something else."""
+    if isinstance(value, Mapping):
+        try:
+            value = list(value.values())
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+    else:
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+    if array.ndim == 1 and array.shape == (length,):
+        return array[None, :]
+    if array.ndim != 2 or length not in array.shape:
+        return None
+    return array if array.shape[1] == length else array.T
+
+
+def _panel(name: str, frequency: Float, values: Float, chosen: Mapping[str, float]) -> Panel:
+    shown = frequency > 0
+    x = frequency[shown]
+    traces = tuple(
+        line(x, np.where(row[shown] > 0, row[shown], np.nan), f"joint {i + 1}", CYCLE[i % len(CYCLE)], 1.1,
+             DASHES[(i // len(CYCLE)) % len(DASHES)])
+        for i, row in enumerate(values)
+    )  # fmt: skip
+    top = float(np.nanmax(values[:, shown], initial=1e-30))
+    inside = [value for value in chosen.values() if x.size and x[0] <= value <= x[-1]]
+    return Panel(
+        traces=traces,
+        x=Axis("frequency, Hz", log=True),
+        y=Axis("power density", log=True, span=(max(top, 1e-30) * 1e-10, max(top, 1e-30) * 3)),
+        shapes=tuple(time_line(value, INK if i == 0 else GREY, "dash") for i, value in enumerate(inside)),
+        title=name,
+    )

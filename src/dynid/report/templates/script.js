@@ -1,0 +1,125 @@
+(function () {
+  "use strict";
+  var figures = JSON.parse(document.getElementById("figure-data").textContent);
+  var root = document.documentElement;
+  var plots = Array.prototype.slice.call(document.querySelectorAll(".plot"));
+  var printWidth = 700;
+  var zoom = {};
+  var busy = false;
+  root.classList.add("js");
+
+  var config = {
+    displaylogo: false, responsive: false, plotlyServerURL: "", doubleClick: "reset",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    toImageButtonOptions: { format: "svg" }
+  };
+
+  function visible(element) { return element.offsetParent !== null; }
+
+  function rangeOf(change) {
+    var keys = Object.keys(change);
+    for (var i = 0; i < keys.length; i++) {
+      if (/^xaxis\.autorange$/.test(keys[i])) { return "auto"; }
+      if (/^xaxis\.range$/.test(keys[i])) { return change[keys[i]].slice(); }
+    }
+    return "xaxis.range[0]" in change ? [change["xaxis.range[0]"], change["xaxis.range[1]"]] : null;
+  }
+
+  function zoomed(range) {
+    return range === "auto" ? { "xaxis.autorange": true } : { "xaxis.range": range.slice() };
+  }
+
+  function follow(source, sync, change) {
+    var range = rangeOf(change);
+    if (busy || range === null) { return; }
+    busy = true;
+    zoom[sync] = range;
+    var others = plots.filter(function (plot) {
+      return plot !== source && plot.dataset.drawn && figures[plot.id].sync === sync;
+    });
+    Promise.all(others.map(function (plot) { return Plotly.relayout(plot, zoomed(range)); }))
+      .then(function () { busy = false; }, function () { busy = false; });
+  }
+
+  function draw(plot, width) {
+    var figure = figures[plot.id];
+    if (!figure || width < 50) { return; }
+    if (plot.dataset.drawn) {
+      if (Math.abs(plot._fullLayout.width - width) > 1) { Plotly.relayout(plot, { width: width }); }
+      return;
+    }
+    plot.dataset.drawn = "yes";
+    var layout = figure.layout;
+    layout.width = width;
+    if (figure.sync && Array.isArray(zoom[figure.sync])) { layout.xaxis.range = zoom[figure.sync].slice(); }
+    Plotly.newPlot(plot, figure.data, layout, config);
+    if (figure.sync) { plot.on("plotly_relayout", function (change) { follow(plot, figure.sync, change); }); }
+  }
+
+  function drawVisible(element) { if (visible(element)) { draw(element, element.clientWidth); } }
+
+  if ("IntersectionObserver" in window) {
+    var observer = new IntersectionObserver(function (entries) {
+      entries.forEach(function (entry) {
+        if (entry.isIntersecting) { drawVisible(entry.target); }
+      });
+    }, { rootMargin: "1200px 0px" });
+    plots.forEach(function (plot) { observer.observe(plot); });
+  } else {
+    plots.forEach(drawVisible);
+  }
+
+  document.querySelectorAll(".tabs").forEach(function (tabs) {
+    var buttons = Array.prototype.slice.call(tabs.querySelectorAll(".tab"));
+    var panels = Array.prototype.slice.call(tabs.querySelectorAll(".tabpanel"));
+    function show(index) {
+      buttons.forEach(function (button, i) {
+        button.classList.toggle("active", i === index);
+        button.setAttribute("aria-selected", i === index ? "true" : "false");
+        button.tabIndex = i === index ? 0 : -1;
+        panels[i].classList.toggle("active", i === index);
+      });
+    }
+    buttons.forEach(function (button, i) {
+      button.addEventListener("click", function () { show(i); });
+      button.addEventListener("keydown", function (event) {
+        var step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+        if (step) { var next = (i + step + buttons.length) % buttons.length; show(next); buttons[next].focus(); }
+      });
+    });
+  });
+
+  var links = Array.prototype.slice.call(document.querySelectorAll(".contents a"));
+  function mark() {
+    var here = links[0];
+    links.forEach(function (link) {
+      var section = document.getElementById(link.getAttribute("href").slice(1));
+      if (section && section.getBoundingClientRect().top < 160) { here = link; }
+    });
+    links.forEach(function (link) { link.classList.toggle("here", link === here); });
+  }
+  window.addEventListener("scroll", mark, { passive: true });
+  mark();
+
+  var waiting = null;
+  window.addEventListener("resize", function () {
+    if (root.classList.contains("printing")) { return; }
+    clearTimeout(waiting);
+    waiting = setTimeout(function () {
+      plots.forEach(function (plot) { if (plot.dataset.drawn) { drawVisible(plot); } });
+    }, 150);
+  });
+
+  var opened = [];
+  window.addEventListener("beforeprint", function () {
+    root.classList.add("printing");
+    opened = Array.prototype.slice.call(document.querySelectorAll("details:not([open])"));
+    opened.forEach(function (details) { details.open = true; });
+    plots.forEach(function (plot) { draw(plot, printWidth); });
+  });
+  window.addEventListener("afterprint", function () {
+    root.classList.remove("printing");
+    opened.forEach(function (details) { details.open = false; });
+    plots.forEach(drawVisible);
+  });
+})();

@@ -1,0 +1,65 @@
+"""Numbers as a reader wants them: digits chosen by the interval, signs and powers typeset."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "–"
+MINUS = "−"
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LEAST, _GREATEST = -3, 5
+_MOST_DIGITS = 8
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, e.g. "0.0123", "−1.20·10⁻⁵"; "–" for nan."""
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    if value == 0:
+        return "0"
+    exponent = _exponent(value, digits)
+    return _fixed(value, digits - 1 - exponent, exponent)
+
+
+def interval(value: float, half_width: float) -> tuple[str, str]:
+    """Value and half width, rounded alike so that the half width keeps two digits; ("1.234", "0.056")."""
+    if not math.isfinite(half_width) or half_width <= 0 or not math.isfinite(value):
+        return number(value, 4), number(half_width, 2)
+    exponent = _exponent(max(abs(value), half_width), _MOST_DIGITS)
+    decimals = min(1 - _exponent(half_width, 2), _MOST_DIGITS - 1 - exponent)
+    return _fixed(value, decimals, exponent), _fixed(half_width, decimals, exponent)
+
+
+def percent(fraction: float, digits: int = 2) -> str:
+    """A fraction as per cent, e.g. "5.2 %"."""
+    return MISSING if math.isnan(fraction) else f"{number(100.0 * fraction, digits)} %"
+
+
+def duration(seconds: float) -> str:
+    """A time span in the unit that suits it, e.g. "21 s", "12.5 min", "1.2 h"."""
+    if seconds < 120:
+        return f"{number(seconds)} s"
+    return f"{number(seconds / 60)} min" if seconds < 7200 else f"{number(seconds / 3600)} h"
+
+
+def short(text: str, length: int = 60) -> str:
+    """The text itself, or its beginning and end around an ellipsis."""
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    return f"{text[: length - tail - 1]}…{text[-tail:]}"
+
+
+def _exponent(value: float, digits: int) -> int:
+    return int(f"{abs(value):.{digits - 1}e}".partition("e")[2])
+
+
+def _fixed(value: float, decimals: int, exponent: int) -> str:
+    if _LEAST <= exponent < _GREATEST:
+        text = f"{value:.{max(decimals, 0)}f}"
+    else:
+        mantissa = f"{value / 10.0**exponent:.{max(decimals + exponent, 0)}f}"
+        text = f"{mantissa}·10{str(exponent).translate(_SUPERSCRIPT)}"
+    return text.replace("-", MINUS)

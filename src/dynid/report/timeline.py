@@ -1,0 +1,91 @@
+"""Several trajectories on one time axis, and long signals thinned so that their peaks stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.identification import Residuals
+
+_WIDEST_GAP = 0.02
+_TRACKED = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Where a trajectory is drawn: its name and the drawn times of its first and last sample."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Drawn time of every sample, (T,), the first sample of every contiguous run, the trajectories' spans."""
+
+    x: Float
+    starts: Int
+    spans: tuple[Span, ...]
+
+
+def lay_out(residuals: Residuals) -> Timeline:
+    """Puts the trajectories behind one another; pauses are drawn as at most 2 % of the total."""
+    starts = run_starts(residuals)
+    ends = np.append(starts[1:], len(residuals.t))
+    lengths = [float(residuals.t[b - 1] - residuals.t[a]) for a, b in zip(starts, ends, strict=True)]
+    gap = _WIDEST_GAP * max(sum(lengths), 1e-9)
+    x = np.empty(len(residuals.t))
+    spans: list[Span] = []
+    cursor = 0.0
+    for i, (a, b) in enumerate(zip(starts, ends, strict=True)):
+        same = i > 0 and residuals.trajectory[a] == residuals.trajectory[a - 1]
+        pause = float(residuals.t[a] - residuals.t[a - 1]) if same else gap
+        cursor += min(max(pause, 0.0), gap) if i else 0.0
+        x[a:b] = cursor + (residuals.t[a:b] - residuals.t[a])
+        end = cursor + lengths[i]
+        if same:
+            spans[-1] = Span(spans[-1].name, spans[-1].start, end)
+        else:
+            spans.append(Span(residuals.trajectories[int(residuals.trajectory[a])], cursor, end))
+        cursor = end
+    return Timeline(x, starts, tuple(spans))
+
+
+def run_starts(residuals: Residuals) -> Int:
+    """Index of the first sample of every contiguous run of one trajectory and segment."""
+    if len(residuals.t) == 0:
+        return np.zeros(0, dtype=np.int64)
+    change = (
+        (np.diff(residuals.trajectory) != 0) | (np.diff(residuals.segment) != 0) | (np.diff(residuals.t) < 0)
+    )
+    return np.append(0, np.flatnonzero(change) + 1).astype(np.int64)
+
+
+def thin(signals: Sequence[Float], points: int) -> Int:
+    """Indices of at most `points` samples that keep the extremes of every signal in every bucket.
+
+    signals: each (T,).    Returns ascending indices; all of them when T <= points.
+    """
+    T = len(signals[0])
+    if points >= T:
+        return np.arange(T)
+    buckets = max(points // (2 * len(signals)), 1)
+    edges = np.unique(np.linspace(0, T, buckets + 1).astype(np.int64))
+    kept = []
+    for a, b in pairwise(edges):
+        for signal in signals:
+            part = signal[a:b]
+            if np.isfinite(part).any():
+                kept += [a + int(np.nanargmin(part)), a + int(np.nanargmax(part))]
+    return np.unique(np.array(kept, dtype=np.int64))
+
+
+def broken(values: Float, indices: Int, starts: Int) -> Float:
+    """The chosen values with a nan before every run but the first, so that no line joins two runs."""
+    places = np.searchsorted(indices, starts[1:])
+    return np.insert(values[indices].astype(np.float64), places, np.nan)

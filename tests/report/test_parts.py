@@ -1,0 +1,163 @@
+"""The parts of the report: numbers, formulas, time lines, thinning, plain data, residual statistics."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynid.identification import Identification, Residuals
+from dynid.report.figures import packed
+from dynid.report.plain import tables
+from dynid.report.sections.parameters import base_truth
+from dynid.report.sections.residuals import autocorrelation, explained, spectrum
+from dynid.report.sections.signals import cut_offs
+from dynid.report.symbols import formula, symbol
+from dynid.report.text import duration, interval, number, percent, short
+from dynid.report.timeline import broken, lay_out, thin
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.0, 3, "0"),
+        (1.0, 3, "1.00"),
+        (-0.012345, 3, "−0.0123"),
+        (999.96, 3, "1000"),
+        (12345.6, 3, "12346"),
+        (1.2e-5, 3, "1.20·10⁻⁵"),
+        (-3.4567e7, 2, "−3.5·10⁷"),
+        (float("nan"), 3, "–"),
+        (float("inf"), 3, "∞"),
+    ],
+)
+def test_numbers(value: float, digits: int, text: str) -> None:
+    assert number(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "texts"),
+    [
+        (1.23456, 0.0567, ("1.235", "0.057")),
+        (-12.3456, 1.96, ("−12.3", "2.0")),
+        (0.001, 0.5, ("0.00", "0.50")),
+        (1234.5, 250.0, ("1234", "250")),
+        (2.5e-6, 1.2e-7, ("2.50·10⁻⁶", "0.12·10⁻⁶")),
+        (1.0, float("nan"), ("1.000", "–")),
+        (1.0, 0.0, ("1.000", "0")),
+    ],
+)
+def test_the_interval_chooses_the_digits(value: float, half: float, texts: tuple[str, str]) -> None:
+    assert interval(value, half) == texts
+
+
+def test_other_texts() -> None:
+    assert percent(0.0523) == "5.2 %"
+    assert percent(float("nan")) == "–"
+    assert duration(21.0) == "21.0 s"
+    assert duration(3600.0) == "60.0 min"
+    assert duration(9000.0) == "2.50 h"
+    assert short("a" * 10, 10) == "a" * 10
+    assert len(short("a" * 100, 30)) == 30
+
+
+def test_formulas_fold_and_explain_themselves(identification: Identification) -> None:
+    columns, robot = identification.estimate.columns, identification.robot
+    names = [column.name for column in columns]
+    text = symbol(columns[names.index("Izz2")], robot)
+    assert "<i>I</i><sub>zz,2</sub>" in text
+    assert "forearm" in text
+    row = np.zeros(len(columns))
+    row[[names.index("m1"), names.index("m2")]] = [1.0, -0.3]
+    plain = formula(row, names.index("m1"), columns, robot)
+    assert "− 0.3 <span" in plain
+    assert "<details" not in plain
+    row[:12] = 1.0
+    assert "more</span>" in formula(row, 0, columns, robot)
+
+
+@given(st.integers(1, 400), st.integers(4, 60), st.integers(0, 1000))
+def test_thinning_keeps_the_peaks(count: int, points: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=count), rng.normal(size=count)
+    kept = thin([a, b], points)
+    assert len(kept) <= max(points, 4)
+    assert np.all(np.diff(kept) > 0)
+    for signal in (a, b):
+        assert signal[kept].max() == signal.max()
+        assert signal[kept].min() == signal.min()
+
+
+def test_time_runs_on_and_lines_break_between_runs(identification: Identification) -> None:
+    residuals = identification.training.residuals
+    assert residuals is not None
+    timeline = lay_out(residuals)
+    assert timeline.x[0] == 0.0
+    assert np.all(np.diff(timeline.x) > 0)
+    assert [span.name for span in timeline.spans] == list(residuals.trajectories)
+    everything = np.arange(len(residuals.t))
+    drawn = broken(timeline.x, everything, timeline.starts)
+    assert np.isnan(drawn).sum() == len(timeline.starts) - 1
+    assert np.isnan(drawn[timeline.starts[1]])
+
+
+def test_long_pauses_are_drawn_short() -> None:
+    t = np.concatenate([np.arange(100) / 10, 5000 + np.arange(100) / 10])
+    zero = np.zeros((200, 1))
+    one = Residuals(("a",), ("j",), t, np.zeros(200), np.repeat([0, 1], 100), zero, zero, zero, zero, 10.0)
+    timeline = lay_out(one)
+    assert timeline.x[-1] < 25.0
+    assert len(timeline.spans) == 1
+
+
+def test_arrays_survive_packing() -> None:
+    values = np.array([1.5, np.nan, -2.0])
+    back = np.frombuffer(base64.b64decode(packed(values)["bdata"]), dtype="<f4")
+    np.testing.assert_array_equal(back, values.astype(np.float32))
+
+
+def test_plain_data_of_any_shape_is_shown_and_escaped() -> None:
+    data = {
+        "a_b": 1.5,
+        "rate_hz": 10.0,
+        "list": [1, 2, 3],
+        "long": list(range(100)),
+        "none": None,
+        "yes": True,
+    }
+    deep = {"x": {"u": 1, "v": "<b>"}, "y": {"u": 2, "v": ""}}
+    text = str(tables({**data, "deep": deep, "rows": [{"k": "</td>"}, {"k": 2, "l": []}]}))
+    assert "a b" in text
+    assert "rate (Hz)" in text
+    assert "100 values from 0 to 99.0" in text
+    assert "&lt;b&gt;" in text
+    assert "&lt;/td&gt;" in text
+    assert text.count("<table") == text.count("</table>") == 3
+
+
+def test_cut_offs_are_found_wherever_they_stand() -> None:
+    data = {"settings": {"state_cutoff": 20.0, "order": 4}, "evidence": {"chosen": 8.0, "reach": [1.0]}}
+    assert cut_offs(data) == {"state_cutoff": 20.0, "chosen": 8.0}
+    assert cut_offs({"settings": {"cutoff": 8.0}, "chosen": 8.0}) == {"cutoff": 8.0}
+
+
+def test_residual_statistics_of_known_signals() -> None:
+    rng = np.random.default_rng(0)
+    white, x = rng.normal(size=20_000), rng.uniform(-1, 1, 20_000)
+    assert explained(white, x) < 0.01
+    assert explained(np.sign(x) + 0.1 * white, x) > 0.9
+    assert np.isnan(explained(white, np.zeros_like(x)))
+    assert np.abs(autocorrelation([white])[1:]).max() < 0.04
+    frequency, density = spectrum([white], 100.0)
+    assert np.trapezoid(density, frequency) == pytest.approx(1.0, rel=0.1)
+
+
+def test_true_base_parameters_need_every_member(identification: Identification) -> None:
+    truth = base_truth(identification)
+    assert truth is not None
+    estimate = identification.estimate
+    theta = np.array([identification.truth[c.name] for c in estimate.columns])  # type: ignore[index]
+    np.testing.assert_allclose(truth, estimate.base.reduce(theta))

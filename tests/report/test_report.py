@@ -1,0 +1,174 @@
+"""The report as a file: offline, safe, complete, whole or not at all, the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from dynid.errors import ResourceError
+from dynid.identification import Identification
+from dynid.report import html as html_module
+from dynid.report import write_report
+from dynid.report.html import plotly_javascript, report_html, script_json
+from dynid.report.sections import SECTIONS
+
+LARGEST = 8_000_000
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and the text of scripts."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.scripts: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        else:
+            self.text += data
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def page(identification: Identification) -> str:
+    return report_html(identification)
+
+
+def test_every_section_is_there_in_order(page: str) -> None:
+    anchors = [a["id"] for tag, a in read(page).tags if tag == "section"]
+    assert anchors == [section.anchor for section in SECTIONS]
+    assert anchors[0] == "verdict"
+
+
+def test_every_figure_has_data_and_every_place_a_figure(page: str) -> None:
+    reader = read(page)
+    figures = json.loads(reader.scripts[0])
+    places = [a["id"] for tag, a in reader.tags if a.get("class") == "plot"]
+    assert sorted(figures) == sorted(str(place) for place in places)
+    assert len(places) >= 12
+
+
+def test_no_reference_leaves_the_file(page: str) -> None:
+    reader = read(page.replace(plotly_javascript(), ""))
+    for tag, attributes in reader.tags:
+        for name in ("src", "href", "action", "data", "srcset", "poster", "xlink:href"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("#") or target == "data:,", (tag, target)
+    assert not re.search(r"https?://|url\(|@import", page.replace(plotly_javascript(), ""))
+
+
+def test_the_policy_allows_nothing_but_the_two_scripts_of_the_page(page: str) -> None:
+    policy = next(
+        a["content"] for tag, a in read(page).tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert policy.count("'sha256-") == 2
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+    assert "unsafe-eval" not in policy
+
+
+def test_hostile_names_stay_text(hostile: Identification, identification: Identification) -> None:
+    text = report_html(hostile)
+    reader = read(text)
+    assert [tag for tag, _ in reader.tags if tag in ("img", "iframe", "object")] == []
+    assert len(reader.scripts) == 3
+    assert not any(name.startswith("on") for _, attributes in reader.tags for name in attributes)
+    assert "<img src=x onerror=alert(1)>" in reader.text
+    assert "{{ 7*7 }}" in reader.text
+    figures = json.dumps(json.loads(reader.scripts[0]), ensure_ascii=False)
+    assert "<img" not in figures
+    assert "<script" not in figures
+
+
+def test_as_little_as_an_identification_may_hold(bare: Identification) -> None:
+    reader = read(report_html(bare))
+    assert [a["id"] for tag, a in reader.tags if tag == "section"] == [s.anchor for s in SECTIONS]
+    assert "nan" not in re.findall(r"[a-z]+", reader.text)
+    assert "nothing held out" in reader.text
+
+
+def test_held_out_and_training_are_told_apart(page: str) -> None:
+    text = read(page).text
+    assert "Held-out log" in text
+    assert "Held-out blocks" in text
+    assert "Training" in text
+
+
+def test_the_same_input_gives_the_same_bytes(identification: Identification, tmp_path: Path) -> None:
+    for name in ("a.html", "b.html"):
+        write_report(identification, tmp_path / name)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    assert (tmp_path / "a.html").stat().st_size < LARGEST
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    identification: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old", encoding="utf-8")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(html_module.os, "fsync", full)
+    with pytest.raises(ResourceError, match="No space left"):
+        write_report(identification, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_a_resource_error(identification: Identification, tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="cannot-write"):
+        write_report(identification, tmp_path / "nowhere" / "report.html")
+
+
+def test_a_missing_plotly_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_module, "find_spec", lambda _: None)
+    with pytest.raises(ResourceError, match="plotly"):
+        plotly_javascript()
+
+
+def test_json_cannot_end_its_script() -> None:
+    text = script_json({"a": "</script><!--<script>", "b": "\u2028&"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script><!--<script>", "b": "\u2028&"}
+    with pytest.raises(ValueError, match="JSON compliant"):
+        script_json([float("nan")])
+
+
+def test_importing_the_report_loads_no_template_engine() -> None:
+    import subprocess  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
+    code = "import sys, dynid.report as report; report.write_report; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
