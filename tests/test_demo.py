@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_the_run_folder_is_complete_and_alone(finished: tuple[demo.DemoResult, d
     run = (result.folder / "run.json").read_text()
     assert str(result.folder / "logs" / "train.parquet") in json.loads(run)["provenance"]["logs"]
     for path in ("run.json", "model.json", "report.html"):
-        assert ".demo" not in (result.folder / path).read_text(), path
+        assert f".run.{os.getpid()}." not in (result.folder / path).read_text(), path
 
 
 def test_the_model_predicts_the_second_motion(finished: tuple[demo.DemoResult, dict[str, float]]) -> None:
