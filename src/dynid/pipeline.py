@@ -20,7 +20,7 @@ from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structura
 from dynid.factor.factor import Factors, stack
 from dynid.identification import Identification, Residuals, Validation
 from dynid.judge import judge, refuse_negative_friction
-from dynid.log.checks import check_log
+from dynid.log.checks import LogSummary, LogWatch
 from dynid.log.read import Log
 from dynid.parallel import default_threads, ordered_map
 from dynid.provenance import provenance
@@ -88,8 +88,8 @@ def identify(
     workers = threads or default_threads()
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     started = time.perf_counter()
-    summary = check_log(log, diagnostics)
     prepared = prepare(log, chosen.preparation, diagnostics)
+    batches, summary = _read(prepared, diagnostics, workers, _stage(progress, "reading"))
     structural = structural_base(robot, chosen.terms, chosen.rows, chosen.seed)
     wanted = structural.mask & _alive(robot, chosen.terms, summary.moved, diagnostics)
     assembly = Assembly(
@@ -100,7 +100,6 @@ def identify(
         prepared.parallel_filter(),
         chosen.block_seconds or block_seconds(prepared),
     )
-    batches = _cached(prepared, workers)
     factors = assembly.factors(batches, workers, _stage(progress, "equations"))
     regression = _regression(robot, chosen.terms, structural, factors)
     estimate = chosen.estimator.fit(regression)
@@ -111,7 +110,6 @@ def identify(
         validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
     else:
         origin = _origin(validation, log.identity(), diagnostics)
-        check_log(validation, diagnostics)
         validations = (
             _score_log(robot, chosen.terms, estimate, validation, prepared.settings, diagnostics, workers, origin, progress),
         )
@@ -145,7 +143,6 @@ def validate(
     settings: Any = identification.preparation["settings"]
     trained: Any = identification.provenance.get("training_data", [])
     origin = _origin(log, trained, diagnostics)
-    check_log(log, diagnostics)
     return _score_log(
         identification.robot,
         identification.terms,
@@ -245,12 +242,23 @@ def _alive(robot: RobotModel, terms: Terms, moved: Bool, diagnostics: Diagnostic
     return np.array(mask)
 
 
-def _cached(prepared: Prepared, threads: int) -> Iterable[Samples]:
-    # Samples are needed twice, for the equations and for the residuals; they are kept where memory allows.
+def _read(
+    prepared: Prepared, diagnostics: Diagnostics, threads: int, progress: Callable[[float], None] | None
+) -> tuple[Iterable[Samples], LogSummary]:
+    """Samples of a log and what was found in it, in one pass over the files.
+
+    Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
+    anew each time.
+    """
+    watch = LogWatch(prepared.log, diagnostics)
     expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
-    if expected < CACHE_BYTES:
-        return list(ordered_map(prepared.process, prepared.windows(), threads))
-    return prepared
+    kept: list[Samples] = []
+    for samples in ordered_map(prepared.process, prepared.windows(watch), threads):
+        if progress is not None:
+            progress(len(samples) / samples.rate)
+        if expected < CACHE_BYTES:
+            kept.append(samples)
+    return (kept if expected < CACHE_BYTES else prepared), watch.finish()
 
 
 def _score(
@@ -345,7 +353,8 @@ def _score_log(
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared))
-    return _score(assembly, estimate, _cached(prepared, threads), origin, threads, _stage(progress, "validation"))
+    batches, _ = _read(prepared, diagnostics, threads, _stage(progress, "validation"))
+    return _score(assembly, estimate, batches, origin, threads, None)
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

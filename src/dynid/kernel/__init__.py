@@ -30,7 +30,6 @@ __all__ = [
     "Tree",
     "backend",
     "factor_torque",
-    "filter_lines",
     "gravity_torque",
     "inverse_dynamics",
     "joint_columns",
@@ -44,6 +43,7 @@ __all__ = [
     "qr_panel",
     "torque_regressor",
     "using",
+    "zero_phase",
 ]
 
 _TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
@@ -195,14 +195,15 @@ def qr_merge(a: Float, b: Float) -> Float:
     return qr_panel(np.concatenate([a, b]).T)
 
 
-def filter_lines(lines: Float, sos: Float, settled: Float, reverse: bool = False) -> Float:
-    """Runs a cascade of second-order sections once over each line (L, T), backwards in time if `reverse`.
+def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 0, step: int = 1) -> Float:
+    """Runs a cascade of second-order sections forward and backward over each line (L, T): no phase.
 
-    sos: (s, 6).    settled: (s, 2) state of the steady response to a constant 1, scaled by the first sample met.
+    sos: (s, 6), s <= 4.    settled: (s, 2) state of the sections after a constant input of 1.
+    pad: < T, samples of odd reflection at both ends.    start, step: samples that are returned, (L, kept).
     """
     if (native := _chosen()) is not None:
-        return np.asarray(native.filter_lines(_c(lines), _c(sos), _c(settled), reverse))
-    return factoring.filter_lines(lines, sos, settled, reverse)
+        return np.asarray(native.zero_phase(_c(lines), _c(sos), _c(settled), pad, start, step))
+    return factoring.zero_phase(lines, sos, settled, pad, start, step)
 
 
 def _chosen() -> Any:

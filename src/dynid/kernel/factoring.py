@@ -53,10 +53,15 @@ def qr_panel(panel: Float) -> Float:
     return R * np.where(np.signbit(np.diag(R)), -1.0, 1.0)[:, None]
 
 
-def filter_lines(lines: Float, sos: Float, settled: Float, reverse: bool) -> Float:
-    """One pass of a cascade of second-order sections over each line."""
-    if lines.shape[1] == 0 or lines.shape[0] == 0:
-        return np.array(lines, dtype=np.float64)
-    x = lines[:, ::-1] if reverse else lines
-    y, _ = sosfilt(sos, x, axis=1, zi=settled[:, None, :] * x[None, :, :1])
-    return np.ascontiguousarray(y[:, ::-1] if reverse else y)
+def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, step: int) -> Float:
+    """Forward and backward pass over odd-reflected lines, thinned to start, start + step, ..."""
+    if lines.shape[0] == 0:
+        return np.array(lines[:, start::step], dtype=np.float64)
+    T = lines.shape[1]
+    head = 2.0 * lines[:, :1] - lines[:, pad:0:-1]
+    tail = 2.0 * lines[:, -1:] - lines[:, T - 2 : T - pad - 2 if T - pad - 2 >= 0 else None : -1]
+    x = np.concatenate([head, lines, tail], axis=1)
+    for _ in range(2):
+        x, _ = sosfilt(sos, x, axis=1, zi=settled[:, None, :] * x[None, :, :1])
+        x = x[:, ::-1]
+    return np.ascontiguousarray(x[:, pad : pad + T][:, start::step])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,13 +128,16 @@ def check_log(log: Log, diagnostics: Diagnostics) -> LogSummary:
     a log without motion or with too few samples, and for signs, units, joint orders or compensation of gravity that
     contradict the robot.
     """
-    watch = _Watch(log, diagnostics)
+    watch = LogWatch(log, diagnostics)
     for trajectory in log.trajectories:
-        watch.trajectory(trajectory)
+        for _ in watch.observed(trajectory, log.chunks(trajectory)):
+            pass
     return watch.finish()
 
 
-class _Watch:
+class LogWatch:
+    """Checks a log while its chunks pass by on their way to somewhere else."""
+
     def __init__(self, log: Log, diagnostics: Diagnostics) -> None:
         n = log.robot.n
         self.log, self.robot, self.sink = log, log.robot, diagnostics
@@ -148,20 +152,22 @@ class _Watch:
         self.states: list[tuple[Float, Float]] = []
         self.has_velocity = self.has_effort = False
 
-    def trajectory(self, trajectory: Trajectory) -> None:
+    def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
+        """Passes the chunks of a trajectory on, having looked at each."""
         n = self.robot.n
         one = TrajectorySummary(trajectory.name, str(trajectory.file))
         one.lower, one.upper = np.full(n, np.inf), np.full(n, -np.inf)
         one.speed, one.effort = np.zeros(n), np.zeros(n)
         previous: RawChunk | None = None
         steps: list[Float] = []
-        for chunk in self.log.chunks(trajectory):
+        for chunk in chunks:
             self._time(one, chunk, previous, steps)
             self._values(one, chunk)
             if previous is None:
                 self._lattice(chunk)
             self._compare(chunk)
             previous = chunk
+            yield chunk
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -244,32 +250,43 @@ class _Watch:
         return bool(np.array_equal(row(k), row(k + 1), equal_nan=True))
 
     def _values(self, one: TrajectorySummary, chunk: RawChunk) -> None:
-        bad = ~np.isfinite(chunk.q)
+        self.total_rows += len(chunk.t)
+        q_low, q_high = chunk.q.min(axis=0), chunk.q.max(axis=0)
+        tau_low = tau_high = np.zeros(self.robot.n)
         if chunk.tau is not None:
             self.has_effort = True
-            bad |= ~np.isfinite(chunk.tau)
-            size = np.abs(chunk.tau)
-            one.effort = np.fmax(one.effort, np.nanmax(size, axis=0, initial=0.0, where=np.isfinite(size)))
-            self._flat_tops(size)
-        one.missing_rows += int(bad.any(axis=1).sum())
-        self.missing += bad.sum(axis=0)
-        self.total_rows += len(chunk.t)
-        fine = np.isfinite(chunk.q)
-        one.lower = np.minimum(one.lower, chunk.q.min(axis=0, initial=np.inf, where=fine))
-        one.upper = np.maximum(one.upper, chunk.q.max(axis=0, initial=-np.inf, where=fine))
-        jumps = np.abs(np.abs(np.diff(chunk.q, axis=0)) - 2 * np.pi) < 0.5
-        self.wraps += int((jumps & ~np.array(self.robot.prismatic)).sum())
+            tau_low, tau_high = chunk.tau.min(axis=0), chunk.tau.max(axis=0)
+        if not np.isfinite(q_low + q_high + tau_low + tau_high).all():
+            bad = ~np.isfinite(chunk.q)
+            q_low = chunk.q.min(axis=0, initial=np.inf, where=~bad)
+            q_high = chunk.q.max(axis=0, initial=-np.inf, where=~bad)
+            if chunk.tau is not None:
+                fine = np.isfinite(chunk.tau)
+                tau_low = chunk.tau.min(axis=0, initial=np.inf, where=fine)
+                tau_high = chunk.tau.max(axis=0, initial=-np.inf, where=fine)
+                bad = bad | ~fine
+            one.missing_rows += int(bad.any(axis=1).sum())
+            self.missing += bad.sum(axis=0)
+        one.lower, one.upper = np.minimum(one.lower, q_low), np.maximum(one.upper, q_high)
+        if chunk.tau is not None:
+            one.effort = np.maximum(one.effort, np.maximum(np.abs(tau_low), np.abs(tau_high)))
+            self._flat_tops(chunk.tau, tau_low, tau_high)
+        turning = ~np.array(self.robot.prismatic)
+        for j in np.flatnonzero(turning & (q_high - q_low > np.pi)):
+            step = np.abs(np.diff(chunk.q[:, j]))
+            self.wraps += int((np.abs(step - 2 * np.pi) < 0.5).sum())
         if chunk.dq is not None:
             self.has_velocity = True
-            speed = np.abs(chunk.dq)
-            one.speed = np.fmax(one.speed, speed.max(axis=0, initial=0.0, where=np.isfinite(speed)))
+            one.speed = np.fmax(one.speed, np.fmax(np.abs(chunk.dq.min(axis=0)), np.abs(chunk.dq.max(axis=0))))
 
-    def _flat_tops(self, size: Float) -> None:
-        top = size.max(axis=0, initial=0.0, where=np.isfinite(size))
+    def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
+        top = np.maximum(np.abs(low), np.abs(high))
         higher = top > self.peak * (1 + 1e-9)
         self.peak_count = np.where(higher, 0.0, self.peak_count)
         self.peak = np.where(higher, top, self.peak)
-        self.peak_count += (size >= self.peak * (1 - 1e-9)).sum(axis=0) * (self.peak > 0)
+        # Only a chunk that reaches the peak can hold samples at the peak.
+        for j in np.flatnonzero((top >= self.peak * (1 - 1e-9)) & (self.peak > 0)):
+            self.peak_count[j] += np.count_nonzero(np.abs(tau[:, j]) >= self.peak[j] * (1 - 1e-9))
 
     def _lattice(self, chunk: RawChunk) -> None:
         self.position_step = np.fmax(self.position_step, lattice_step(chunk.q[:8192]))
@@ -296,6 +313,7 @@ class _Watch:
                 self.states.append((pair[0][ok], pair[1][ok]))
 
     def finish(self) -> LogSummary:
+        """What was found, after all chunks have passed."""
         names = self.robot.joint_names
         for j, name in enumerate(names):
             if self.missing[j] == self.total_rows:

@@ -157,12 +157,12 @@ class Log:
             back = np.linalg.inv(self.robot.drive.transmission).T
             q = q @ back
             dq = dq @ back if dq is not None else None
-        sign = np.array([m.position_sign.get(j, 1.0) for j in names])
-        q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
-        if dq is not None:
-            dq = dq * sign
+        if m.position_sign or m.position_offset:
+            sign = np.array([m.position_sign.get(j, 1.0) for j in names])
+            q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
+            dq = dq * sign if dq is not None else None
         effort = self._stack(data, m.effort)
-        tau = effort @ self._effort_matrix if effort is not None else None
+        tau = (self._effort_matrix.T @ effort.T).T if effort is not None else None
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -179,12 +179,13 @@ class Log:
     def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
         if not channels:
             return None
+        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
         T = len(data[self.mapping.time.column])
-        out = np.full((T, self.robot.n), np.nan)
+        lines = np.full((self.robot.n, T), np.nan)
         for j, name in enumerate(self.robot.joint_names):
             if name in channels:
-                np.multiply(data[channels[name].column], channels[name].factor, out=out[:, j])
-        return out
+                np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
+        return lines.T
 
     @cached_property
     def _effort_matrix(self) -> Float:

@@ -35,14 +35,14 @@ def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: 
     pending: Piece | None = None
     for chunk in chunks:
         t, lines = _finite(chunk)
-        fresh = np.concatenate([[end_time], t])
-        new = np.diff(fresh) > 0
-        t, lines = t[new], lines[:, new]
+        step = np.diff(t, prepend=end_time)
+        if not (step > 0).all():
+            t, lines, step = t[step > 0], lines[:, step > 0], step[step > 0]
         if len(t) == 0:
             continue
         n = chunk.q.shape[1]
         lines[:n] = _unwrapped(lines[:n], end_position if t[0] - end_time <= longest_step else None, turning)
-        starts = np.flatnonzero(np.diff(np.concatenate([[end_time], t])) > longest_step)
+        starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in zip(edges, edges[1:], strict=False):
             broken = a in starts and np.isfinite(end_time)
@@ -61,19 +61,25 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
     parts = [chunk.q.T, *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None)]
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
     lines = np.concatenate(parts)
+    # A sum is finite only if all its parts are: one look at every value in the usual case.
+    if np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum()):
+        return chunk.t, lines
     good = np.isfinite(chunk.t) & np.isfinite(lines).all(axis=0)
-    return (chunk.t, lines) if good.all() else (chunk.t[good], lines[:, good])
+    return chunk.t[good], lines[:, good]
 
 
 def _unwrapped(q: Float, before: Float | None, turning: np.ndarray) -> Float:
-    joined = q if before is None else np.concatenate([before[:, None], q], axis=1)
     # Only jumps of a whole turn, to within what a joint can move in one step, are undone.
+    spread = q.max(axis=1) - q.min(axis=1)
+    far = np.abs(q[:, 0] - before) if before is not None else np.zeros(len(q))
+    if not ((spread > 0.7 * TURN) | (far > 0.7 * TURN))[turning].any():
+        return q
+    joined = q if before is None else np.concatenate([before[:, None], q], axis=1)
     step = np.diff(joined, axis=1)
     turns = np.where(np.abs(np.abs(step) - TURN) < 0.25 * TURN, np.round(step / TURN), 0.0)
     shift = np.cumsum(turns, axis=1) * TURN * turning[:, None]
     if before is not None:
-        carried = np.zeros((len(q), 1))
-        return q - (shift + carried)
+        return q - shift
     out = np.array(q)
     out[:, 1:] -= shift
     return out

@@ -10,7 +10,7 @@ from scipy.signal import butter, sosfilt_zi, sosfreqz
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
-from dynid.kernel import filter_lines
+from dynid.kernel import zero_phase
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,12 @@ class ZeroPhase:
         _, response = sosfreqz(self.sections, worN=frequency, fs=self.rate)
         return np.asarray(np.abs(response) ** 2)
 
-    def __call__(self, lines: Float) -> Float:
-        """Filters each line (L, T) along time; the ends are continued by odd reflection."""
+    def __call__(self, lines: Float, start: int = 0, step: int = 1) -> Float:
+        """Filters each line (L, T) along time and returns its samples start, start + step, ...
+
+        The ends are continued by odd reflection.
+        """
         T = lines.shape[1]
         if T < 2:
-            return np.array(lines)
-        pad = min(self.settling, T - 1)
-        head = 2.0 * lines[:, :1] - lines[:, pad:0:-1]
-        tail = 2.0 * lines[:, -1:] - lines[:, -2 : -pad - 2 : -1]
-        x = np.concatenate([head, lines, tail], axis=1)
-        forward = filter_lines(x, self.sections, self.settled)
-        return filter_lines(forward, self.sections, self.settled, reverse=True)[:, pad : pad + T]
+            return np.array(lines[:, start::step])
+        return zero_phase(lines, self.sections, self.settled, min(self.settling, T - 1), start, step)

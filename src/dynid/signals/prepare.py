@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.arrays import Bool, Float, Int
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
-from dynid.log.checks import lattice_step, longest_step
+from dynid.log.checks import LogWatch, lattice_step, longest_step
 from dynid.log.read import Log
 from dynid.signals.align import Piece, pieces
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
@@ -124,13 +124,18 @@ class Prepared:
         own = max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0) + 8
         return own + (self.parallel_filter().settling + 2) * self.state_decimation
 
-    def windows(self) -> Iterator[Window]:
-        """Clean rows, window by window; cheap, so that the work can be done by several threads."""
+    def windows(self, watch: LogWatch | None = None) -> Iterator[Window]:
+        """Clean rows, window by window; cheap, so that the work can be done by several threads.
+
+        watch: is shown every raw chunk on the way, so that checking a log needs no further pass over it.
+        """
         segment = 0
         for index, trajectory in enumerate(self.log.trajectories):
             step = max(1.0 / self.source_rate, median_step(self.log, index))
             cutter = _Cutter(self, trajectory.name, step)
             chunks = self.log.chunks(trajectory)
+            if watch is not None:
+                chunks = watch.observed(trajectory, chunks)
             gap = longest_step(step) if self.settings.gap == "auto" else float(self.settings.gap)
             for piece in pieces(chunks, self.log.robot.prismatic, gap, segment):
                 segment = piece.segment + 1
@@ -142,21 +147,16 @@ class Prepared:
         low, high = window.low, window.high
         grid = window.origin + np.arange(low, high) / rate
         lines, sound = self._resampled(window, grid)
-        q, rest = lines[:n], lines[n:]
-        layout = self._layout(rest)
-        smooth = self._state_filter
-        q_smooth = smooth(q) if smooth is not None else q
-        if self.settings.velocity == "measured":
-            measured = layout.get("dq")
-            if measured is None:
-                raise UsageError("no-velocity", found="prepare.velocity = 'measured' and no velocity in the log", expected="both")
-            dq = smooth(measured) if smooth is not None else measured
-            ddq = first_difference(dq, rate)
-        else:
-            dq, ddq = first_difference(q_smooth, rate), second_difference(q_smooth, rate)
+        layout = self._layout(lines)
+        first = (-low) % D
+        index = np.arange(first, high - low, D)
+        q, dq, ddq = self._motion(layout, index)
         thin = self._thinning_filter
-        others = {name: thin(values) if thin is not None else values for name, values in layout.items() if name != "dq"}
-        index = np.arange((-low) % D, high - low, D)
+
+        def thinned(values: Float) -> Float:
+            return thin(values, first, D) if thin is not None else values[:, first::D]
+
+        others = {name: thinned(values) for name, values in layout.items() if name not in ("q", "dq", "dtheta")}
         own = (low + index >= window.start) & (low + index < window.stop)
         trim = 1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
         edge = int(round(trim * rate))
@@ -166,29 +166,41 @@ class Prepared:
             own &= low + index < high - edge
         extra = {
             name: values[0] if len(values) == 1 else np.ascontiguousarray(values.T)
-            for name, values in ((key[6:], v[:, index]) for key, v in others.items() if key.startswith("extra:"))
+            for name, values in ((key[6:], v) for key, v in others.items() if key.startswith("extra:"))
         }
         tau = others.get("tau")
         theta = others.get("theta")
         return Samples(
             t=grid[index],
-            q=_rows(q_smooth, index),
-            dq=_rows(dq, index),
-            ddq=_rows(ddq, index),
-            tau=_rows(tau, index) if tau is not None else np.zeros((len(index), n)),
-            keep=own & sound[index] & self._moving(dq[:, index]),
+            q=_rows(q),
+            dq=_rows(dq),
+            ddq=_rows(ddq),
+            tau=_rows(tau) if tau is not None else np.zeros((len(index), n)),
+            keep=own & sound[index] & np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0)),
             rate=self.rate,
             segment=window.segment,
             trajectory=window.trajectory,
             first=(low + int(index[0])) // D if len(index) else 0,
-            theta=_rows(theta, index) if theta is not None else None,
-            temperature=_rows(others["temperature"], index) if "temperature" in others else None,
+            theta=_rows(theta) if theta is not None else None,
+            temperature=_rows(others["temperature"]) if "temperature" in others else None,
             extra=extra,
-            gate=np.abs(_rows(dq, index)) >= self.settings.gate if self.settings.gate > 0 else None,
+            gate=np.abs(_rows(dq)) >= self.settings.gate if self.settings.gate > 0 else None,
         )
 
-    def _moving(self, dq: Float) -> Bool:
-        return np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0))
+    def _motion(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
+        # Filters at the full rate, so that differences are taken over neighbouring samples, and keeps the indexed ones.
+        smooth, rate = self._state_filter, self.source_rate
+        q = layout["q"]
+        if self.settings.velocity == "measured":
+            if "dq" not in layout:
+                raise UsageError(
+                    "no-velocity", found="prepare.velocity = 'measured' and no velocity in the log", expected="a velocity"
+                )
+            dq = smooth(layout["dq"]) if smooth is not None else layout["dq"]
+            thinned = smooth(q, int(index[0]), self.state_decimation) if smooth is not None else q[:, index]
+            return thinned, dq[:, index], first_difference(dq, rate, index)
+        q = smooth(q) if smooth is not None else q
+        return q[:, index], first_difference(q, rate, index), second_difference(q, rate, index)
 
     def _resampled(self, window: Window, grid: Float) -> tuple[Float, Bool]:
         t = window.t
@@ -199,7 +211,7 @@ class Prepared:
                 return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(len(grid), dtype=np.bool_)
         return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
 
-    def _layout(self, rest: Float) -> dict[str, Float]:
+    def _layout(self, lines: Float) -> dict[str, Float]:
         m, n = self.log.mapping, self.joints
         names = [
             (name, n)
@@ -212,9 +224,9 @@ class Prepared:
             )
             if channels
         ] + [(f"extra:{name}", 1) for name in m.extra]
-        layout, at = {}, 0
+        layout, at = {"q": lines[:n]}, n
         for name, width in names:
-            layout[name] = rest[at : at + width]
+            layout[name] = lines[at : at + width]
             at += width
         return layout
 
@@ -235,6 +247,10 @@ class _Cutter:
         if not self.held:
             self.done, self.origin = 0, float(piece.t[0])
         self.held.append(piece)
+        last = float(piece.t[-1])
+        enough = (last - self.origin) * self.rate > self.done + self.size + self.overlap + 2
+        if not (enough or piece.last):
+            return
         t = np.concatenate([one.t for one in self.held])
         lines = np.concatenate([one.lines for one in self.held], axis=1)
         count = int(math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6)) + 1
@@ -350,5 +366,5 @@ def _positions(log: Log, rate: float) -> list[Float]:
     return found
 
 
-def _rows(lines: Float, index: Any) -> Float:
-    return np.ascontiguousarray(lines[:, index].T)
+def _rows(lines: Float) -> Float:
+    return np.ascontiguousarray(lines.T)

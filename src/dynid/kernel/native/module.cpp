@@ -296,37 +296,46 @@ Out qr_panel(In panel) {
   return array(std::move(R), {static_cast<std::size_t>(m), static_cast<std::size_t>(m)});
 }
 
-// Cascade of second-order sections run once over every line (lines, samples), from its first sample's steady state
-// `settled` (sections, 2) on, in place in a fresh array; backwards in time if `reverse`.
-Out filter_lines(In x, In sos, In settled, bool reverse) {
-  if (x.ndim() != 2 || sos.ndim() != 2 || sos.shape(1) != 6 || settled.size() != 2 * sos.shape(0))
-    throw nb::value_error("x is (lines, samples), sos (sections, 6), settled (sections, 2)");
+// Zero-phase filter: every line (lines, samples) is continued by `pad` samples of odd reflection at both ends, run
+// through the cascade forward and backward, and thinned to the samples start, start + step, ...
+// settled: (sections, 2) state after a constant input of 1.
+Out zero_phase(In x, In sos, In settled, long pad, long start, long step) {
+  if (x.ndim() != 2 || sos.ndim() != 2 || sos.shape(1) != 6 || settled.size() != 2 * sos.shape(0) || sos.shape(0) > 4)
+    throw nb::value_error("x is (lines, samples), sos (1 to 4, 6), settled (sections, 2)");
   const long L = static_cast<long>(x.shape(0)), T = static_cast<long>(x.shape(1));
   const int sections = static_cast<int>(sos.shape(0));
-  Buffer result = buffer(static_cast<std::size_t>(L * T));
-  if (T > 0) {
+  if (pad < 0 || pad >= T || start < 0 || step < 1) throw nb::value_error("0 <= pad < samples, start >= 0, step >= 1");
+  const long kept = start < T ? (T - start + step - 1) / step : 0, N = T + 2 * pad;
+  Buffer result = buffer(static_cast<std::size_t>(L * kept));
+  {
     nb::gil_scoped_release free;
-    constexpr long piece = 512;
-    const Buffer mixed = buffer(8 * piece), state = buffer(16u * sections);
+    const Buffer mixed = buffer(static_cast<std::size_t>(8 * N)), state = buffer(16u * sections);
     for (long l0 = 0; l0 < L; l0 += 8) {
       const long count = std::min<long>(8, L - l0);
-      for (int s = 0; s < sections; s++)
-        for (int h = 0; h < 2; h++)
-          for (long l = 0; l < 8; l++)
-            state[16u * s + 8 * h + l] =
-                l < count ? settled.data()[2 * s + h] * x.data()[(l0 + l) * T + (reverse ? T - 1 : 0)] : 0.0;
-      for (long done = 0; done < T; done += piece) {
-        const long size = std::min(piece, T - done), start = reverse ? T - done - size : done;
-        for (long l = 0; l < count; l++)
-          for (long i = 0; i < size; i++) mixed[8 * i + l] = x.data()[(l0 + l) * T + start + i];
+      for (long first = 0; first < T; first += 64)
+        for (long l = 0; l < count; l++) {
+          const double* line = x.data() + (l0 + l) * T;
+          for (long i = first; i < std::min(T, first + 64); i++) mixed[8 * (pad + i) + l] = line[i];
+        }
+      for (long i = 1; i <= pad; i++)
+        for (long l = 0; l < 8; l++) {
+          mixed[8 * (pad - i) + l] = 2.0 * mixed[8 * pad + l] - mixed[8 * (pad + i) + l];
+          mixed[8 * (pad + T - 1 + i) + l] = 2.0 * mixed[8 * (pad + T - 1) + l] - mixed[8 * (pad + T - 1 - i) + l];
+        }
+      for (int reverse = 0; reverse < 2; reverse++) {
+        const double* edge = mixed.get() + (reverse ? 8 * (N - 1) : 0);
         for (int s = 0; s < sections; s++)
-          table().section(mixed.get(), size, sos.data() + 6 * s, state.get() + 16u * s, reverse);
-        for (long l = 0; l < count; l++)
-          for (long i = 0; i < size; i++) result[(l0 + l) * T + start + i] = mixed[8 * i + l];
+          for (int h = 0; h < 2; h++)
+            for (long l = 0; l < 8; l++) state[16 * s + 8 * h + l] = settled.data()[2 * s + h] * edge[l];
+        table().cascade(mixed.get(), N, sos.data(), sections, state.get(), reverse);
       }
+      for (long k0 = 0; k0 < kept; k0 += 64)
+        for (long l = 0; l < count; l++)
+          for (long k = k0; k < std::min(kept, k0 + 64); k++)
+            result[(l0 + l) * kept + k] = mixed[8 * (pad + start + k * step) + l];
     }
   }
-  return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(T)});
+  return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(kept)});
 }
 
 }  // namespace
@@ -336,5 +345,5 @@ NB_MODULE(_native, m) {
   m.def("regressor", &regressor);
   m.def("fused", &fused);
   m.def("qr_panel", &qr_panel);
-  m.def("filter_lines", &filter_lines);
+  m.def("zero_phase", &zero_phase);
 }

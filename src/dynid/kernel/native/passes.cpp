@@ -91,25 +91,46 @@ void qr_block(double* P, int m, double* R) {
   }
 }
 
-void section(double* x, long samples, const double* sos, double* state, int reverse) {
-  const Lane b0 = fill(sos[0]), b1 = fill(sos[1]), b2 = fill(sos[2]), a1 = fill(sos[4]), a2 = fill(sos[5]);
-  Lane u0 = load(state), v0 = load(state + lanes), u1 = load(state + 2 * lanes), v1 = load(state + 3 * lanes);
-  const long step = reverse ? -2 * lanes : 2 * lanes;
-  double* at = reverse ? x + 2 * lanes * (samples - 1) : x;
-  for (long i = 0; i < samples; i++, at += step) {
-    const Lane x0 = load(at), x1 = load(at + lanes);
-    const Lane y0 = b0 * x0 + u0, y1 = b0 * x1 + v0;
-    u0 = b1 * x0 - a1 * y0 + u1;
-    v0 = b1 * x1 - a1 * y1 + v1;
-    u1 = b2 * x0 - a2 * y0;
-    v1 = b2 * x1 - a2 * y1;
-    store(at, y0);
-    store(at + lanes, y1);
+// ---- Filter: all sections of the cascade advance sample by sample, so that their chains of additions overlap
+template <int S>
+void cascade_of(double* x, long samples, const double* sos, double* state, int reverse) {
+  Lane b0[S], b1[S], b2[S], a1[S], a2[S], u[S][2], v[S][2];
+  for (int s = 0; s < S; s++) {
+    const double* c = sos + 6 * s;
+    b0[s] = fill(c[0]); b1[s] = fill(c[1]); b2[s] = fill(c[2]); a1[s] = fill(c[4]); a2[s] = fill(c[5]);
+    for (int h = 0; h < 2; h++) {
+      u[s][h] = load(state + 16 * s + lanes * h);
+      v[s][h] = load(state + 16 * s + 8 + lanes * h);
+    }
   }
-  store(state, u0);
-  store(state + lanes, v0);
-  store(state + 2 * lanes, u1);
-  store(state + 3 * lanes, v1);
+  const long step = reverse ? -8 : 8;
+  double* at = reverse ? x + 8 * (samples - 1) : x;
+  for (long i = 0; i < samples; i++, at += step) {
+    for (int h = 0; h < 2; h++) {
+      Lane value = load(at + lanes * h);
+      for (int s = 0; s < S; s++) {
+        const Lane y = b0[s] * value + u[s][h];
+        u[s][h] = (b1[s] * value + v[s][h]) - a1[s] * y;
+        v[s][h] = b2[s] * value - a2[s] * y;
+        value = y;
+      }
+      store(at + lanes * h, value);
+    }
+  }
+  for (int s = 0; s < S; s++)
+    for (int h = 0; h < 2; h++) {
+      store(state + 16 * s + lanes * h, u[s][h]);
+      store(state + 16 * s + 8 + lanes * h, v[s][h]);
+    }
+}
+
+void cascade(double* x, long samples, const double* sos, int sections, double* state, int reverse) {
+  switch (sections) {
+    case 1: cascade_of<1>(x, samples, sos, state, reverse); return;
+    case 2: cascade_of<2>(x, samples, sos, state, reverse); return;
+    case 3: cascade_of<3>(x, samples, sos, state, reverse); return;
+    default: cascade_of<4>(x, samples, sos, state, reverse);
+  }
 }
 
 #define DYNID_TEXT(x) #x
@@ -120,5 +141,5 @@ void section(double* x, long samples, const double* sos, double* state, int reve
 namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
-    DYNID_NAME(DYNID_ARCH), sizeof(Body), sizeof(Axis), regressor_block, gram_block, qr_block, section};
+    DYNID_NAME(DYNID_ARCH), sizeof(Body), sizeof(Axis), regressor_block, gram_block, qr_block, cascade};
 }  // namespace dynid

@@ -35,9 +35,9 @@ struct KernelTable {
   void (*gram_block)(const double* panel, int m, double* G);
   // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
   void (*qr_block)(double* panel, int m, double* R);
-  // One second-order section over `samples` samples of 8 interleaved signals x (samples, 8), in place; direct form II
-  // transposed, state (2, 8), backwards in time if `reverse`.
-  void (*section)(double* x, long samples, const double* sos, double* state, int reverse);
+  // A cascade of 1 to 4 second-order sections over `samples` samples of 8 interleaved signals x (samples, 8), in place;
+  // direct form II transposed, state (sections, 2, 8), backwards in time if `reverse`.
+  void (*cascade)(double* x, long samples, const double* sos, int sections, double* state, int reverse);
 };
 
 extern const KernelTable table_baseline;
