@@ -213,9 +213,12 @@ class _Reader:
         )
 
     def _type(self, joint: int) -> JointType:
-        if self.model.jnt_type[joint] == self.mujoco.mjtJoint.mjJNT_SLIDE:
+        if self._kind(joint) == self.mujoco.mjtJoint.mjJNT_SLIDE:
             return JointType.PRISMATIC
         return JointType.REVOLUTE if self.model.jnt_limited[joint] else JointType.CONTINUOUS
+
+    def _kind(self, joint: int) -> Any:
+        return self.mujoco.mjtJoint(int(self.model.jnt_type[joint]))
 
     def _limits(self, joints: list[int]) -> Limits:
         m = self.model
@@ -266,7 +269,8 @@ class _Reader:
     def _start(self, joint: int) -> Float:
         # MuJoCo's joint stands at `ref` in the configuration that the file describes.
         m, kinds = self.model, self.mujoco.mjtJoint
-        if m.jnt_type[joint] not in (kinds.mjJNT_HINGE, kinds.mjJNT_SLIDE):
+        kind = self._kind(joint)
+        if kind not in (kinds.mjJNT_HINGE, kinds.mjJNT_SLIDE):
             name = self.names["joint"][joint]
             raise InputError(
                 "joint-type",
@@ -276,7 +280,7 @@ class _Reader:
                 place=self.places.of("joint", name),
             )
         axis, start = np.array(m.jnt_axis[joint]), float(m.qpos0[m.jnt_qposadr[joint]])
-        if m.jnt_type[joint] == kinds.mjJNT_HINGE:
+        if kind == kinds.mjJNT_HINGE:
             return placement(rotation_about(axis, -start), np.zeros(3))
         return placement(np.eye(3), -start * axis)
 

@@ -151,7 +151,9 @@ def _check_names(elements: list[Element], errors: list[DynidError]) -> None:
 
 def _check_numbers(element: Element, errors: list[DynidError]) -> None:
     what = f"{element.tag} '{element.attributes['name']}'" if element.attributes.get("name") else ""
-    for attribute in _NUMERIC.intersection(element.attributes):
+    if element.tag == "flag":
+        return
+    for attribute in sorted(_NUMERIC.intersection(element.attributes)):
         values = check_numbers(element, attribute, errors, what)
         if attribute == "mass" and values and min(values) < 0:
             found = f"{what or element.tag}: mass {values[0]:g} kg"

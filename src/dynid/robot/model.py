@@ -102,6 +102,9 @@ class RobotModel:
         self._check()
 
     def _check(self) -> None:
+        names = [self.name, self.source, *self.body_names, *self.tree_joint_names, *self.joint_names]
+        if not all(isinstance(name, str) for name in names):
+            raise UsageError("robot-names", found=f"names {names}", expected="text")
         if len(set(self.tree_joint_names)) < self.n_bodies or not set(self.joint_names) <= set(
             self.tree_joint_names
         ):
@@ -124,6 +127,8 @@ class RobotModel:
         for name in ("T_parent_joint", "axis", "gravity", "projection", "projection_offset"):
             if not np.isfinite(getattr(self, name)).all():
                 raise UsageError("robot-finite", found=f"{name} with nan or inf", expected="finite numbers")
+        if np.abs(np.linalg.norm(self.axis, axis=1) - 1.0).max() > 1e-9:
+            raise UsageError("robot-axis", found=f"axes {self.axis.tolist()}", expected="unit length")
         R = self.T_parent_joint[:, :3, :3]
         last = self.T_parent_joint[:, 3]
         if (

@@ -230,7 +230,8 @@ def check_numbers(
         try:
             value = float(part if part.isascii() and "_" not in part else "?")
         except ValueError:
-            expected = "a number with a decimal point" if len(parts) == 1 else "numbers separated by blanks"
+            single = len(parts) == 1 and part.count(",") <= 1
+            expected = "a number with a decimal point" if single else "numbers separated by blanks"
             errors.append(_wrong_number(element, attribute, what, "number", expected, _repaired(part)))
             return None
         if not math.isfinite(value):

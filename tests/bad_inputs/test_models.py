@@ -1,0 +1,493 @@
+"""The bad-input catalogue's robot descriptions (cases 1 to 32): each stops, or warns, with its place and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, RefusedError, ResourceError
+from dynid.robot import describe, load_robot
+from dynid.robot.model import RobotModel
+
+ARM = """\
+<robot name="arm">
+  <link name="base"/>
+  <joint name="j1" type="revolute">
+    <parent link="base"/><child link="l1"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" velocity="2" effort="3"/>
+  </joint>
+  <link name="l1">
+    <inertial>
+      <origin xyz="0 0 0.1"/>
+      <mass value="1.5"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+</robot>
+"""
+MJCF = """\
+<mujoco model="arm">
+  <option gravity="0 0 -9.81" timestep="0.002"/>
+  <worldbody>
+    <body name="l1" pos="0 0 1">
+      <joint name="j1" axis="0 0 1" range="-90 90"/>
+      <inertial pos="0 0 0.1" mass="1.5" diaginertia="0.1 0.1 0.1"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+TOML = """\
+name = "arm"
+convention = "modified_dh"
+gravity = [0.0, 0.0, -9.81]
+dh = [
+  [0.0, 0.0, 0.3, 0.0],
+  [0.1, 1.5, 0.0, 0.0]
+]
+[[joint]]
+name = "j1"
+lower = -1.0
+upper = 1.0
+[[joint]]
+name = "j2"
+[joint.inertial]
+mass = 1.5
+com = [0.0, 0.0, 0.1]
+inertia = { xx = 0.1, yy = 0.1, zz = 0.1 }
+"""
+PLACED = """\
+convention = "placements"
+[[joint]]
+name = "j1"
+xyz = [0.0, 0.0, 0.3]
+axis = [0.0, 0.0, 1.0]
+"""
+SECOND = '<link name="l2"/><joint name="j2" type="revolute"><parent link="l1"/><child link="l2"/>'
+LIMIT = '<limit lower="-1" upper="1" velocity="1" effort="1"/>'
+HOSTILE = "<img src=x onerror=alert(1)>[red]\"'&{{7*7}}=1+1\u202e"
+
+
+def swap(text: str, old: str, new: str) -> str:
+    """The text with one passage replaced, which must be there."""
+    if old not in text:
+        raise AssertionError(f"{old!r} is not in the text")
+    return text.replace(old, new, 1)
+
+
+def chain(links: int, kind: str) -> str:
+    """A URDF chain whose first joint moves, the others as given."""
+    parts = [f'<link name="l{i}"/>' for i in range(links)]
+    parts += [
+        f'<joint name="j{i}" type="{"continuous" if i == 0 else kind}"><parent link="l{i}"/>'
+        f'<child link="l{i + 1}"/></joint>'
+        for i in range(links - 1)
+    ]
+    return '<robot name="r">' + "\n".join(parts) + "</robot>"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One description, the error class that it must raise and what the message must say."""
+
+    name: str
+    text: str | bytes
+    error: type[DynidError]
+    identifier: str
+    says: tuple[str, ...] = ()
+    file: str = "robot.urdf"
+    beside: dict[str, str] = field(default_factory=dict)
+    root: str | None = None
+
+
+def urdf(
+    name: str, old: str, new: str, identifier: str, *says: str, error: type[DynidError] = InputError
+) -> Case:
+    """A case of a broken URDF arm."""
+    return Case(name, swap(ARM, old, new), error, identifier, says)
+
+
+def mjcf(
+    name: str, old: str, new: str, identifier: str, *says: str, error: type[DynidError] = InputError
+) -> Case:
+    """A case of a broken MJCF arm."""
+    return Case(name, swap(MJCF, old, new), error, identifier, says, "robot.xml")
+
+
+def toml(name: str, old: str, new: str, identifier: str, *says: str, text: str = TOML) -> Case:
+    """A case of a broken TOML arm."""
+    return Case(name, swap(text, old, new), InputError, identifier, says, "robot.toml")
+
+
+CASES = [
+    Case("1 empty", "", InputError, "file-empty", (":1:", "URDF, MJCF or TOML")),
+    Case("1 blank", " \n\n", InputError, "file-empty", (":1:",)),
+    Case("1 not XML", "hello\nworld", InputError, "xml-syntax", ("robot.urdf:1:",)),
+    Case("1 other XML", "<html/>", InputError, "robot-format", (":1:", "<html>", "<robot> (URDF)")),
+    Case("1 empty MJCF", "<mujoco/>", InputError, "no-joints", ("robot.xml",), "robot.xml"),
+    Case("1 empty TOML", "", InputError, "no-convention", ("robot.toml:1:", "standard_dh"), "robot.toml"),
+    Case("1 not TOML", "a = 1\nb = = 2\n", InputError, "toml-syntax", ("robot.toml:2:5",), "robot.toml"),
+    Case("1 xacro", "<xacro:robot/>", InputError, "robot-format", ("xacro files must be expanded",)),
+    urdf("2 unclosed tag", "  </link>\n", "", "xml-syntax", ":14:", "mismatched tag", "<link> of line 8"),
+    Case("3 truncated", ARM[: ARM.index("<inertia ")], InputError, "xml-truncated",
+         ("the last complete element is <mass> in line 11", "inside <inertial> (opened in line 9)", "robot.urdf:12:")),
+    Case("3 truncated in a tag", ARM[: ARM.index("1.5") + 1], InputError, "xml-truncated",
+         (":11:", "the last complete element is <origin> in line 10")),
+    Case("3 truncated at once", "<robot na", InputError, "xml-truncated", ("the end of the file",)),
+    Case("3 truncated TOML", 'a = "x', InputError, "toml-syntax", (":1",), "robot.toml"),
+    Case("4 NUL", ARM.encode().replace(b"l1", b"l\0", 1), InputError, "encoding",
+         (f"offset {ARM.index('l1') + 1}", ":4:")),
+    Case("4 not UTF-8", ARM.encode().replace(b"l1", b"l\xff", 1), InputError, "encoding",
+         (f"offset {ARM.index('l1') + 1}",)),
+    Case("4 unknown encoding", '<?xml version="1.0" encoding="klingon"?>\n' + ARM, InputError, "encoding",
+         ("offset", "klingon")),
+    Case("4 false encoding", '<?xml version="1.0" encoding="utf-16"?>\n' + ARM, InputError, "encoding", ("offset",)),
+    Case("4 TOML", b'a = 1\nb = "\xff"\n', InputError, "encoding", ("robot.toml:2:", "byte 11"), "robot.toml"),
+    Case("5 DOCTYPE", '<?xml version="1.0"?>\n<!DOCTYPE robot>\n' + ARM, RefusedError, "xml-doctype", (":2:",)),
+    Case("5 entities", '<!DOCTYPE r [\n<!ENTITY a "aa">\n<!ENTITY b "&a;&a;">]>\n' + ARM, RefusedError,
+         "xml-doctype", (":1:",)),
+    Case("5 entity in MJCF", '<!DOCTYPE mujoco SYSTEM "file:///etc/passwd">' + MJCF, RefusedError, "xml-doctype",
+         file="robot.xml"),
+    Case("6 depth", "<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", RefusedError, "xml-depth", ("256", ":1:")),
+    Case("6 MJCF depth", "<mujoco><worldbody>" + "<body>" * 300, RefusedError, "xml-depth", file="robot.xml"),
+    Case("6 TOML depth", "a = " + "[" * 5000 + "]" * 5000, RefusedError, "toml-depth", file="robot.toml"),
+    Case("7 links", chain(10_001, "fixed"), RefusedError, "too-many-links", ("10001 links", "4001 MB")),
+    Case("7 joints", chain(400, "continuous"), RefusedError, "too-many-joints", ("399 moving joints", "MB")),
+    Case("7 elements", "<robot>" + "<a/>" * 200_001 + "</robot>", RefusedError, "xml-size", ("200000",)),
+    Case("7 bodies", "<mujoco><worldbody>" + "<body/>" * 257 + "</worldbody></mujoco>", RefusedError,
+         "too-many-links", ("257 bodies", "MB"), "robot.xml"),
+    urdf("8 nan mass", '"1.5"', '"nan"', "not-finite", ":11:7", "link 'l1'", "mass value = 'nan'"),
+    urdf("8 infinite mass", '"1.5"', '"inf"', "not-finite", ":11:", "link 'l1'"),
+    urdf("8 overflowing mass", '"1.5"', '"1e999"', "not-finite", ":11:", "link 'l1'"),
+    urdf("8 nan inertia", 'iyy="0.1"', 'iyy="NaN"', "not-finite", ":12:", "link 'l1'", "iyy"),
+    urdf("8 nan origin", '"0 0 0.1"', '"0 nan 0.1"', "not-finite", ":10:", "link 'l1'", "xyz"),
+    urdf("8 nan limit", 'upper="1"', 'upper="nan"', "not-finite", ":6:", "joint 'j1'"),
+    mjcf("8 nan mass", 'mass="1.5"', 'mass="nan"', "not-finite", ":6:7", "mass = 'nan'"),
+    mjcf("8 infinite mass", 'mass="1.5"', 'mass="inf"', "not-finite", ":6:"),
+    mjcf("8 nan position", 'pos="0 0 1"', 'pos="nan 0 1"', "not-finite", ":4:", "body 'l1'"),
+    toml("8 nan mass", "mass = 1.5", "mass = nan", "wrong-value", ":15:", "joint.1.inertial.mass", "finite"),
+    toml("8 infinite mass", "mass = 1.5", "mass = inf", "wrong-value", ":15:"),
+    urdf("9 negative mass", '"1.5"', '"-1.5"', "negative-mass", ":11:", "link 'l1'", "-1.5 kg"),
+    mjcf("9 negative mass", 'mass="1.5"', 'mass="-1.5"', "negative-mass", ":6:", "-1.5 kg"),
+    toml("9 negative mass", "mass = 1.5", "mass = -1.5", "wrong-value", ":15:", "greater than 0"),
+    urdf("10 zero mass", '"1.5"', '"0"', "zero-mass", ":8:", "link 'l1'", "moving link"),
+    mjcf("10 zero mass", 'mass="1.5"', 'mass="0"', "zero-mass", ":4:", "body 'l1'"),
+    toml("10 zero mass", "mass = 1.5", "mass = 0", "wrong-value", ":15:", "greater than 0"),
+    urdf("11 decimal comma", '"1.5"', '"1,5"', "number", ":11:", "'1,5'", "write '1.5'"),
+    urdf("11 unit", '"1.5"', '"1.5kg"', "number", ":11:", "'1.5kg'", "write '1.5'"),
+    urdf("11 commas between", '"0 0 0.1"', '"0,0,0.1"', "number", ":10:", "separated by blanks"),
+    urdf("11 two numbers", '"0 0 0.1"', '"0 0.1"', "number-count", ":10:", "3 numbers"),
+    urdf("11 nothing", '"1.5"', '""', "number-count", ":11:", "1 number"),
+    urdf("11 underscore", '"1.5"', '"1_5"', "number", ":11:"),
+    mjcf("11 decimal comma", 'mass="1.5"', 'mass="1,5"', "number", ":6:", "write '1.5'"),
+    mjcf("11 unit", 'range="-90 90"', 'range="-90deg 90deg"', "number", ":5:", "joint 'j1'", "write '-90'"),
+    toml("11 text", "mass = 1.5", 'mass = "1.5"', "wrong-value", ":15:", "valid number"),
+    toml("11 decimal comma", "mass = 1.5", "mass = 1,5", "toml-syntax", ":15:"),
+    urdf("13 inertia", 'ixx="0.1"', 'ixx="-0.1"', "inertia-not-psd", ":8:", "link 'l1'", "[-0.1, 0.1, 0.1]"),
+    mjcf("13 inertia", '"0.1 0.1 0.1"', '"0.1 -0.1 0.1"', "inertia-not-psd", ":4:", "body 'l1'", "[-0.1, 0.1, 0.1]"),
+    mjcf("13 full inertia", 'diaginertia="0.1 0.1 0.1"', 'fullinertia="0.1 0.1 0.1 0.5 0 0"', "inertia-not-psd", ":4:",
+         "-0.4"),
+    toml("13 inertia", "xx = 0.1", "xx = -0.1", "inertia-not-psd", ":14:", "joint 'j2'", "[-0.1, 0.1, 0.1]"),
+    urdf("15 zero axis", '"0 0 1"', '"0 0 0"', "zero-axis", ":5:", "joint 'j1'"),
+    urdf("15 nan axis", '"0 0 1"', '"0 0 nan"', "not-finite", ":5:", "joint 'j1'"),
+    mjcf("15 zero axis", 'axis="0 0 1"', 'axis="0 0 0"', "zero-axis", ":5:", "joint 'j1'"),
+    mjcf("15 nan axis", 'axis="0 0 1"', 'axis="0 nan 1"', "not-finite", ":5:"),
+    toml("15 zero axis", "axis = [0.0, 0.0, 1.0]", "axis = [0, 0, 0]", "zero-axis", ":5:", "'j1'", text=PLACED),
+    toml("15 nan axis", "axis = [0.0, 0.0, 1.0]", "axis = [0, 0, nan]", "wrong-value", ":5:", text=PLACED),
+    urdf("17 limits", 'lower="-1"', 'lower="2"', "limits-swapped", ":6:", "joint 'j1'", "lower 2 > upper 1"),
+    mjcf("17 limits", '"-90 90"', '"90 -90"', "limits-swapped", ":5:", "joint 'j1'", "90 > -90"),
+    toml("17 limits", "lower = -1.0", "lower = 2.0", "limits-swapped", ":10:", "joint 'j1'", "lower 2 > upper 1"),
+    urdf("18 cycle", "</robot>", SECOND + '</joint><joint name="j3" type="fixed"><parent link="l2"/><child link="l1"/>'
+         "</joint></robot>", "two-parents", "'j1' (line 3)", "'j3' (line 15)"),
+    urdf("18 cyclic island", "</robot>", '<link name="a"/><link name="b"/>\n<joint name="ab" type="fixed"><parent '
+         'link="a"/><child link="b"/></joint>\n<joint name="ba" type="fixed"><parent link="b"/><child link="a"/>'
+         "</joint></robot>", "cycle", "a -> b -> a", ":17:"),
+    urdf("18 own parent", '<child link="l1"/>', '<child link="base"/>', "cycle", "base -> base", ":3:"),
+    urdf("19 two parents", "</robot>", '<link name="p"/><joint name="j2" type="fixed"><parent link="p"/>'
+         '<child link="l1"/></joint></robot>', "two-parents", "'l1'", "'j1' (line 3)", "'j2' (line 15)"),
+    urdf("20 two roots", "</robot>", '<link name="alone"/></robot>', "two-roots", "base, alone", "--root", ":15:"),
+    Case("20 wrong root", ARM, InputError, "unknown-link", ("'bse'", "did you mean 'base'?"), root="bse"),
+    Case("20 wrong MJCF root", MJCF, InputError, "no-joints", ("below body 'x'", "l1"), "robot.xml", root="x"),
+    urdf("21 duplicate link", "</robot>", '<link name="l1"/></robot>', "duplicate-link", "'l1'", "lines 8 and 15"),
+    urdf("21 duplicate joint", "</robot>", '<link name="l2"/><joint name="j1" type="fixed"><parent link="l1"/>'
+         '<child link="l2"/></joint></robot>', "duplicate-joint", "'j1'", "lines 3 and 15"),
+    mjcf("21 duplicate body", "</body>\n", '</body>\n    <body name="l1"><joint name="j2"/></body>\n', "duplicate-body",
+         "'l1'", "lines 4 and 8"),
+    mjcf("21 duplicate joint", "</body>\n", '</body>\n    <body name="l2"><joint name="j1"/></body>\n',
+         "duplicate-joint", "'j1'", "lines 5 and 8"),
+    toml("21 duplicate joint", '"j2"', '"j1"', "duplicate-joint", ":13:", "'j1'", "first in line 8"),
+    urdf("22 unknown child", '<child link="l1"/>', '<child link="l1x"/>', "unknown-link", ":3:", "child link 'l1x'",
+         "did you mean 'l1'?"),
+    urdf("22 unknown parent", '<parent link="base"/>', '<parent link="bas"/>', "unknown-link", ":3:",
+         "parent link 'bas'", "did you mean 'base'?"),
+    urdf("22 no child", '<child link="l1"/>', "", "joint-ends", ":3:", "joint 'j1'", "child"),
+    toml("22 unknown parent", 'name = "j2"', 'name = "j2"\nparent = "j3"', "unknown-parent", ":14:", "'j3'", "j1"),
+    urdf("23 unknown type", '"revolute"', '"revolut"', "joint-type", ":3:", "'revolut'",
+         "revolute, continuous, prismatic, fixed", "did you mean 'revolute'?"),
+    urdf("23 floating", '"revolute"', '"floating"', "joint-type", ":3:", "'floating'", "fixed base"),
+    mjcf("23 unknown type", 'axis="0 0 1"', 'type="screw"', "joint-type", ":5:", "'screw'", "hinge, slide"),
+    mjcf("23 free joint", 'axis="0 0 1" range="-90 90"', 'type="free"', "joint-type", ":5:", "'j1'", "fixed base"),
+    mjcf("23 free joint element", '<joint name="j1" axis="0 0 1" range="-90 90"/>', '<freejoint name="f"/>',
+         "joint-type", ":5:", "'f'"),
+    toml("23 unknown type", 'name = "j2"', 'name = "j2"\ntype = "revolut"', "wrong-value", ":14:", "'revolute'"),
+    urdf("24 mimic missing", LIMIT.replace('velocity="1" effort="1"', 'velocity="2" effort="3"'), '<mimic joint="j9"/>',
+         "mimic-missing", ":3:", "'j1' mimics 'j9'"),
+    urdf("24 mimics itself", "</joint>", '<mimic joint="j1"/></joint>', "mimic-cycle", ":3:", "j1 -> j1"),
+    Case("24 mimic cycle", swap(swap(ARM, "</joint>", '<mimic joint="j2"/></joint>'), "</robot>",
+         SECOND + LIMIT + '<mimic joint="j1"/></joint></robot>'), InputError, "mimic-cycle", ("j1 -> j2 -> j1",)),
+    urdf("26 mesh outside", "</inertial>", '</inertial>\n<visual><geometry><mesh filename="../../x.stl"/></geometry>'
+         "</visual>", "outside-root", ":14:", "'../../x.stl'", error=RefusedError),
+    urdf("26 absolute mesh", "</inertial>", '</inertial><visual><geometry><mesh filename="file:///etc/passwd"/>'
+         "</geometry></visual>", "outside-root", ":13:", "/etc/passwd", error=RefusedError),
+    urdf("26 out of its package", "</inertial>", '</inertial><mesh filename="package://a/../../x.stl"/>',
+         "outside-root", ":13:", error=RefusedError),
+    mjcf("26 mesh outside", "<worldbody>", '<asset><mesh name="m" file="../x.stl"/></asset><worldbody>',
+         "outside-root", ":3:", "'../x.stl'", error=RefusedError),
+    mjcf("26 meshdir outside", "<worldbody>", '<compiler meshdir="/etc"/><asset><mesh name="m" file="passwd"/></asset>'
+         "<worldbody>", "outside-root", ":3:", "/etc/passwd", error=RefusedError),
+    Case("26 description outside", 'urdf = "../other.urdf"', RefusedError, "outside-root", (":1:", "../other.urdf"),
+         "robot.toml"),
+    urdf("27 http mesh", "</inertial>", '</inertial><mesh filename="https://example.org/x.stl"/>', "remote-file",
+         ":13:", "https://example.org/x.stl", "network", error=RefusedError),
+    mjcf("27 http mesh", "<worldbody>", '<asset><mesh file="http://example.org/x.stl"/></asset><worldbody>',
+         "remote-file", ":3:", error=RefusedError),
+    Case("27 http description", 'urdf = "http://example.org/x.urdf"', RefusedError, "remote-file", (":1:",),
+         "robot.toml"),
+    mjcf("28 include outside", "<worldbody>", '<include file="../x.xml"/><worldbody>', "outside-root", ":3:",
+         "'../x.xml'", error=RefusedError),
+    mjcf("28 absolute include", "<worldbody>", '<include file="/etc/passwd"/><worldbody>', "outside-root", ":3:",
+         error=RefusedError),
+    mjcf("28 include missing", "<worldbody>", '<include file="x.xml"/><worldbody>', "file-missing", "x.xml"),
+    mjcf("28 include of itself", "<worldbody>", '<include file="robot.xml"/><worldbody>', "include-twice", ":3:"),
+    Case("28 include twice", swap(MJCF, "<worldbody>", '<include file="a.xml"/><include file="a.xml"/><worldbody>'),
+         InputError, "include-twice", (":3:", "a.xml"), "robot.xml", {"a.xml": "<mujoco/>"}),
+    Case("28 entity in include", swap(MJCF, "<worldbody>", '<include file="a.xml"/><worldbody>'), RefusedError,
+         "xml-doctype", ("a.xml:1:",), "robot.xml", {"a.xml": "<!DOCTYPE mujoco><mujoco/>"}),
+    Case("28 error in include", swap(MJCF, "<worldbody>", '<include file="a.xml"/><worldbody>'), InputError,
+         "not-finite", ("a.xml:2:",), "robot.xml", {"a.xml": '<mujoco>\n<option timestep="nan"/></mujoco>'}),
+    mjcf("28 other model", "<worldbody>", '<asset><model name="m" file="m.xml"/></asset><worldbody>', "mjcf-attach",
+         ":3:", "m.xml"),
+    mjcf("29 replicate", "</body>\n", '<replicate count="100000000"><body/></replicate></body>\n', "mjcf-replicate",
+         ":7:", "100000000", error=RefusedError),
+    mjcf("29 height field", "<worldbody>", '<asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>'
+         "<worldbody>", "mjcf-hfield", ":3:", "1e+10", error=RefusedError),
+    mjcf("30 nan gravity", '"0 0 -9.81"', '"0 0 nan"', "not-finite", ":2:", "gravity"),
+    mjcf("30 infinite gravity", '"0 0 -9.81"', '"0 0 -inf"', "not-finite", ":2:", "gravity"),
+    mjcf("30 nan timestep", '"0.002"', '"nan"', "not-finite", ":2:", "timestep"),
+    toml("30 nan gravity", "-9.81", "nan", "wrong-value", ":3:", "gravity"),
+    toml("31 rows", "  [0.0, 0.0, 0.3, 0.0],\n", "", "dh-rows", ":4:", "1 rows of dh for 2 joints"),
+    toml("31 short row", "[0.1, 1.5, 0.0, 0.0]", "[0.1, 1.5, 0.0]", "dh-rows", ":6:", "row 2"),
+    toml("31 convention", '"modified_dh"', '"dh"', "wrong-value", ":2:", "'dh'", "'standard_dh', 'modified_dh'"),
+    toml("31 no convention", 'convention = "modified_dh"\n', "", "no-convention", "standard_dh"),
+    toml("31 mixed", 'name = "j2"', 'name = "j2"\nxyz = [0.0, 0.0, 1.0]', "mixed-convention", ":14:", "joint 'j2'"),
+    toml("31 two sources", 'name = "j2"', 'name = "j2"\nalpha = 1.0', "two-sources", ":14:", "alpha"),
+    toml("31 rows of placements", '"modified_dh"', '"placements"', "mixed-convention", ":4:", "dh"),
+    toml("31 missing parameter", "xyz = [0.0, 0.0, 0.3]\naxis = [0.0, 0.0, 1.0]", "a = 1.0", "missing-key", ":2:",
+         "alpha, d", text=PLACED.replace("placements", "standard_dh")),
+    toml("31 not a rotation", "xyz = [0.0, 0.0, 0.3]", "rotation = [[1, 0, 0], [0, 1, 0], [0, 0, 2]]",
+         "not-a-rotation", ":4:", text=PLACED),
+    Case("61 unknown key", swap(TOML, "lower", "lowr"), InputError, "unknown-key", (":10:", "did you mean 'lower'?"),
+         "robot.toml"),
+    toml("gear ratio", 'name = "j2"', 'name = "j2"\ndrive.gear_ratio = 0.0', "gear-ratio", ":14:", "joint 'j2'"),
+    toml("transmission", 'name = "j2"', 'name = "j2"\n[drive]\ntransmission = [[1.0, 1.0], [1.0, 1.0]]',
+         "singular-transmission", ":15:", text=TOML[: TOML.index("[joint.inertial]")]),
+    Case("description of a description", 'urdf = "robot.toml"', InputError, "xml-syntax", ("robot.toml",), "robot.toml"),
+    Case("root of a description", TOML, DynidError, "root", ("--root base",), "robot.toml", root="base"),
+    mjcf("unknown class", '<joint name="j1"', '<joint class="z" name="j1"', "mjcf", ":5:", "'z'", "does not compile"),
+    mjcf("unknown attribute", '<joint name="j1"', '<joint foo="z" name="j1"', "mjcf", ":5:", "'foo'"),
+]  # fmt: skip
+
+MESH = '</inertial><visual><geometry><mesh filename="missing.stl"/></geometry></visual>'
+WARNINGS = [
+    ("12 no inertial", ARM[: ARM.index("    <inertial>")] + "  </link>\n</robot>", "robot.urdf", "inertial-missing", 8,
+     "'l1'"),
+    ("12 MJCF no inertial", MJCF.replace('      <inertial pos="0 0 0.1" mass="1.5" diaginertia="0.1 0.1 0.1"/>\n', ""),
+     "robot.xml", "inertial-missing", 4, "'l1'"),
+    ("12 MJCF mesh only", MJCF.replace('<inertial pos="0 0 0.1" mass="1.5" diaginertia="0.1 0.1 0.1"/>',
+     '<geom type="mesh" mesh="m"/><geom size="0.1"/>'), "robot.xml", "inertial-missing", 4, "'l1'"),
+    ("13 inertia of the base", swap(ARM, '<link name="base"/>', '<link name="base"><inertial><mass value="1"/><inertia '
+     'ixx="-1"/></inertial></link>'), "robot.urdf", "inertia-not-psd", 2, "part of the base"),
+    ("14 triangle", swap(ARM, 'izz="0.1"', 'izz="0.3"'), "robot.urdf", "triangle-inequality", 8, "[0.1, 0.1, 0.3]"),
+    ("14 MJCF triangle", swap(MJCF, "0.1 0.1 0.1", "0.1 0.1 0.3"), "robot.xml", "triangle-inequality", 4, "'l1'"),
+    ("14 TOML triangle", swap(TOML, "zz = 0.1", "zz = 0.3"), "robot.toml", "triangle-inequality", 14, "'j2'"),
+    ("15 axis", swap(ARM, '"0 0 1"', '"0 0 2"'), "robot.urdf", "axis-length", 5, "length 2"),
+    ("15 MJCF axis", swap(MJCF, '"0 0 1" range', '"0 3 4" range'), "robot.xml", "axis-length", 5, "length 5"),
+    ("15 TOML axis", swap(PLACED, "axis = [0.0, 0.0, 1.0]", "axis = [0, 0, 2]"), "robot.toml", "axis-length", 5,
+     "length 2"),
+    ("16 no limit", swap(ARM, '    <limit lower="-1" upper="1" velocity="2" effort="3"/>\n', ""), "robot.urdf",
+     "limit-missing", 3, "'j1'"),
+    ("25 mesh", swap(ARM, "</inertial>", MESH), "robot.urdf", "mesh-missing", 13, "missing.stl"),
+    ("25 MJCF mesh", swap(MJCF, "<worldbody>", '<asset><mesh name="m" file="missing.stl"/></asset><worldbody>'),
+     "robot.xml", "mesh-missing", 3, "missing.stl"),
+    ("24 MJCF coupling", swap(MJCF, "<worldbody>", '<equality><joint joint1="j1"/></equality><worldbody>'), "robot.xml",
+     "mjcf-left-out", 3, "<equality>"),
+    ("MJCF springs", swap(MJCF, 'range="-90 90"', 'stiffness="5"'), "robot.xml", "mjcf-left-out", None, "stiffness"),
+]  # fmt: skip
+
+
+def read(text: str | bytes, path: Path, root: str | None = None) -> tuple[RobotModel, Diagnostics]:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    diagnostics = Diagnostics()
+    return load_robot(path, root=root, diagnostics=diagnostics), diagnostics
+
+
+def test_the_arms_are_good_before_they_are_broken(tmp_path: Path) -> None:
+    for text, file in ((ARM, "a.urdf"), (MJCF, "a.xml"), (TOML, "a.toml"), (PLACED, "b.toml")):
+        robot, diagnostics = read(text, tmp_path / file)
+        assert robot.joint_names[0] == "j1"
+        assert not list(diagnostics)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.rpartition('.')[2]} {case.name}")
+def test_a_bad_description_stops_with_its_place_and_reason(case: Case, tmp_path: Path) -> None:
+    for name, text in case.beside.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(case.error) as caught:
+        read(case.text, tmp_path / case.file, case.root)
+    error, text = caught.value, str(caught.value)
+    assert error.identifier == case.identifier, text
+    assert text.startswith(f"error[{case.identifier}] ")
+    assert "found " in text
+    for part in case.says:
+        assert part in text
+    if case.error is not DynidError:
+        assert error.exit_code == case.error.exit_code
+        assert error.place.file is not None
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted([case.file, *case.beside])
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "identifier", "line", "says"),
+    [row[1:] for row in WARNINGS],
+    ids=[row[0] for row in WARNINGS],
+)
+def test_an_odd_description_is_read_with_a_warning(
+    text: str, file: str, identifier: str, line: int | None, says: str, tmp_path: Path
+) -> None:
+    robot, diagnostics = read(text, tmp_path / file)
+    found = [item for item in diagnostics.warnings if item.identifier == identifier]
+    assert [item.place.line for item in found] == [line]
+    assert says in found[0].text
+    assert np.allclose(np.linalg.norm(robot.axis, axis=1), 1.0)
+
+
+def test_unknown_priors_are_not_numbers(tmp_path: Path) -> None:
+    for row in WARNINGS[:3]:
+        robot, _ = read(row[1], tmp_path / row[2])
+        assert np.isnan(robot.inertia_prior).all()
+
+
+def test_a_triangle_violating_prior_is_kept_as_it_is(tmp_path: Path) -> None:
+    for row in WARNINGS[4:6]:
+        robot, _ = read(row[1], tmp_path / row[2])
+        offset = 1.5 * 0.1**2
+        assert robot.inertia_prior[0, 4:] == pytest.approx(
+            [0.1 + offset, 0, 0.1 + offset, 0, 0, 0.3], abs=1e-14
+        )
+
+
+def test_zero_mass_links_are_merged_where_something_fixed_has_mass(tmp_path: Path) -> None:
+    tool = '<link name="tool"><inertial><mass value="2"/></inertial></link>'
+    joint = '<joint name="f" type="fixed"><parent link="l1"/><child link="tool"/></joint></robot>'
+    robot, diagnostics = read(
+        swap(swap(ARM, '"1.5"', '"0"'), "</robot>", tool + joint), tmp_path / "robot.urdf"
+    )
+    assert robot.inertia_prior[0, 0] == 2.0
+    assert robot.merged == (("l1", "tool"),)
+    assert not list(diagnostics)
+
+
+def test_all_independent_errors_are_told_at_once(tmp_path: Path) -> None:
+    text = swap(swap(swap(ARM, '"1.5"', '"1,5"'), 'lower="-1"', 'lower="2"'), '"0 0 1"', '"0 0 0"')
+    with pytest.raises(InputError) as caught:
+        read(text, tmp_path / "robot.urdf")
+    assert [line.partition("]")[0] for line in str(caught.value).splitlines()] == [
+        "error[zero-axis", "error[limits-swapped", "error[number",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1", "windows-1252"])
+def test_a_declared_encoding_is_decoded(encoding: str, tmp_path: Path) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?>\n' + ARM.replace("j1", "Drehgelenk-ä")
+    robot, _ = read(text.encode(encoding), tmp_path / "robot.urdf")
+    assert robot.joint_names == ("Drehgelenk-ä",)
+
+
+def test_a_long_chain_of_fixed_links_is_merged(tmp_path: Path) -> None:
+    robot, _ = read(chain(10_000, "fixed"), tmp_path / "robot.urdf")
+    assert robot.n == 1
+    assert len(robot.merged[0]) == 9999
+
+
+def test_a_root_picks_its_tree(tmp_path: Path) -> None:
+    text = swap(ARM, "</robot>", '<link name="alone"/></robot>')
+    robot, _ = read(text, tmp_path / "robot.urdf", root="base")
+    assert robot.joint_names == ("j1",)
+    two = swap(MJCF, "</body>\n", '</body>\n<body name="l2"><joint name="j2"/><geom size="1"/></body>\n')
+    assert read(two, tmp_path / "robot.xml")[0].joint_names == ("j1", "j2")
+    assert read(two, tmp_path / "robot.xml", root="l2")[0].joint_names == ("j2",)
+
+
+@pytest.mark.parametrize("file", ["robot.urdf", "robot.xml", "robot.toml"])
+def test_hostile_joint_names_are_only_names(file: str, tmp_path: Path) -> None:
+    escaped = HOSTILE.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    quoted = HOSTILE.replace('"', '\\"')
+    text = {"robot.urdf": ARM.replace('"j1"', f'"{escaped}"'), "robot.xml": MJCF.replace('"j1"', f'"{escaped}"'),
+            "robot.toml": TOML.replace('"j1"', f'"{quoted}"')}[file]  # fmt: skip
+    robot, _ = read(text, tmp_path / file)
+    assert robot.joint_names[0] == HOSTILE
+
+
+def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    robot, _ = read(TOML.replace('"j1"', '"a\\u001b[2Jb\\u009bc\\nd"'), tmp_path / "robot.toml")
+    assert all(line.isprintable() for line in describe(robot))
+
+
+def test_a_missing_file_a_folder_and_an_unreadable_one(tmp_path: Path) -> None:
+    for path, error in (
+        (tmp_path / "none.urdf", InputError),
+        (tmp_path / "none.toml", InputError),
+        (tmp_path, InputError),
+        (tmp_path / ("x" * 5000), ResourceError),
+        (Path("a\0b.urdf"), InputError),
+    ):
+        with pytest.raises(error):
+            load_robot(path)
+
+
+def test_endless_files_are_refused() -> None:
+    endless = Path("/dev/zero")
+    if not endless.exists():
+        pytest.skip("no /dev/zero here")
+    with pytest.raises(RefusedError, match="too-large"):
+        load_robot(endless)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_is_written_the_reader_stops_in_its_own_words(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text, name = data.draw(
+        st.sampled_from([(ARM, "r.urdf"), (MJCF, "r.xml"), (TOML, "r.toml"), (PLACED, "r.toml")])
+    )
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text)))
+        length = data.draw(st.integers(0, 12))
+        piece = data.draw(
+            st.sampled_from(["", "nan", "-1", "1e400", '"', "<", ">", "/", "0", "é", "=", "[", "]", " "])
+        )
+        text = text[:start] + piece + text[start + length :]
+    path = tmp_path_factory.getbasetemp() / name
+    try:
+        robot, _ = read(text, path)
+    except DynidError as error:
+        assert error.exit_code in (2, 3, 7)
+    else:
+        assert robot.tree.n == robot.n_bodies
