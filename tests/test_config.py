@@ -45,9 +45,11 @@ x = 1
 x = 2
 '''
 LINES = {
-    ("name",): 1, ("dh",): 2, ("dh", 0): 3, ("dh", 1): 4, ("gravity",): 6, ("text",): 7, ("other",): 11, ("base",): 13,
+    ("name",): 1, ("dh",): 2, ("dh", 0): 3, ("dh", 1): 4, ("gravity",): 6, ("text",): 7, ("other",): 11,
+    ("base",): 13,
     ("base", "xyz"): 14, ("base", "xyz", 2): 15, ("joint", 0): 16, ("joint", 0, "name"): 17,
-    ("joint", 0, "drive", "gear_ratio"): 18, ("joint", 0, "inertial"): 19, ("joint", 0, "inertial", "mass"): 20,
+    ("joint", 0, "drive", "gear_ratio"): 18, ("joint", 0, "inertial"): 19,
+    ("joint", 0, "inertial", "mass"): 20,
     ("joint", 1): 21, ("joint", 1, "na.me"): 22, ("joint", 1, "parts"): 23, ("joint", 1, "parts", 0): 24,
     ("joint", 1, "parts", 1): 25, ("joint", 1, "part", 0): 27, ("joint", 1, "part", 1, "x"): 30,
 }  # fmt: skip

@@ -1,4 +1,5 @@
 """MJCF trees against MuJoCo's own inverse dynamics."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 

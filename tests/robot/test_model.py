@@ -59,7 +59,8 @@ def same(a: Any, b: Any) -> bool:
 
 def test_plain_data_gives_the_same_robot_back(tmp_path: Path) -> None:
     (tmp_path / "robot.xml").write_text(
-        '<mujoco><worldbody><body name="b"><joint name="j" armature="0.5" range="-10 20"/></body></worldbody></mujoco>'
+        '<mujoco><worldbody><body name="b"><joint name="j" armature="0.5" range="-10 20"/></body></worldbody>'
+        "</mujoco>"
     )
     for one in (robot(), load_robot(tmp_path / "robot.xml")):
         text = json.dumps(robot_to_dict(one), allow_nan=False)
@@ -146,8 +147,15 @@ def test_negative_rotors_stop() -> None:
 
 def test_a_robot_in_words() -> None:
     text = "\n".join(describe(robot()))
-    for part in ("robot 'r' (r.urdf)", "2 independent joint(s), 3 moving bodies", "(1 unknown)", "a (with tool): 0 kg",
-                 "prismatic joint 'j2' along (0, 1, 0)", "(follows 'j1' times -0.5)", "mass unknown"):  # fmt: skip
+    for part in (
+        "robot 'r' (r.urdf)",
+        "2 independent joint(s), 3 moving bodies",
+        "(1 unknown)",
+        "a (with tool): 0 kg",
+        "prismatic joint 'j2' along (0, 1, 0)",
+        "(follows 'j1' times -0.5)",
+        "mass unknown",
+    ):
         assert part in text
 
 

@@ -1,4 +1,4 @@
-"""dynid's own descriptions: conventions that mean the same arm, overrides of URDF and MJCF, the measured robots."""
+"""dynid's own descriptions: conventions that mean one arm, overrides of URDF and MJCF, the measured robots."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ ROWS = np.array(
 )
 KINDS = ["revolute", "prismatic", "continuous", "revolute"]
 BASE = "[base]\nxyz = [0.1, -0.2, 0.4]\nrpy = [0.3, 0.2, -0.5]\n"
-URDF = """<robot name="two"><link name="base"/><link name="l1"><inertial><mass value="2"/><origin xyz="0.1 0 0"/>
+URDF = """<robot name="two"><link name="base"/>
+<link name="l1"><inertial><mass value="2"/><origin xyz="0.1 0 0"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link><link name="l2"><inertial><mass value="1"/>
 <origin xyz="0 0.1 0.2"/><inertia ixx="0.01" iyy="0.01" izz="0.01"/></inertial></link>
 <joint name="j1" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 1 0"/>
 <limit lower="-1" upper="1" velocity="2" effort="3"/><dynamics damping="0.5" friction="0.25"/></joint>
-<joint name="j2" type="prismatic"><parent link="l1"/><child link="l2"/><origin xyz="0.3 0 0"/><axis xyz="1 0 0"/>
+<joint name="j2" type="prismatic"><parent link="l1"/><child link="l2"/>
+<origin xyz="0.3 0 0"/><axis xyz="1 0 0"/>
 <limit lower="0" upper="1" velocity="2" effort="3"/></joint></robot>"""
 
 
@@ -141,7 +143,8 @@ def test_three_conventions_describe_one_arm(tmp_path: Path) -> None:
 
 
 def test_degrees_are_radians(tmp_path: Path) -> None:
-    text = 'convention = "placements"\nangle_unit = "{u}"\n[base]\nrpy = [{a}, 0.0, 0.0]\n[[joint]]\nname = "j"\n'
+    text = 'convention = "placements"\nangle_unit = "{u}"\n[base]\nrpy = [{a}, 0.0, 0.0]\n'
+    text += '[[joint]]\nname = "j"\n'
     text += "rpy = [0.0, {a}, {a}]\nlower = -{a}\nupper = {a}\nvelocity = {a}\neffort = 5.0\n"
     text += '[[joint]]\nname = "s"\ntype = "prismatic"\nupper = 0.5\nvelocity = 0.25\n'
     deg = read(text.format(u="deg", a=60.0), tmp_path)
@@ -177,8 +180,10 @@ def test_branches_hang_where_they_say(tmp_path: Path) -> None:
 
 
 def test_drives_are_read(tmp_path: Path) -> None:
-    text = 'convention = "placements"\n[[joint]]\nname = "a"\ndrive = { gear_ratio = -50, rotor_inertia = 1e-4 }\n'
-    text += '[[joint]]\nname = "b"\ndrive.torque_constant = 0.1\nfriction = { viscous = 2 }\n[drive]\ntorque_side = "motor"\n'
+    text = 'convention = "placements"\n[[joint]]\nname = "a"\n'
+    text += "drive = { gear_ratio = -50, rotor_inertia = 1e-4 }\n"
+    text += '[[joint]]\nname = "b"\ndrive.torque_constant = 0.1\nfriction = { viscous = 2 }\n'
+    text += '[drive]\ntorque_side = "motor"\n'
     robot = read(text, tmp_path)
     assert robot.drive.torque_side is TorqueSide.MOTOR
     assert robot.drive.gear_ratio.tolist() == [-50, 1]
@@ -199,7 +204,8 @@ def test_drives_are_read(tmp_path: Path) -> None:
 def test_a_urdf_with_overrides(tmp_path: Path) -> None:
     (tmp_path / "two.urdf").write_text(URDF)
     plain = load_robot(tmp_path / "two.urdf")
-    text = 'urdf = "two.urdf"\nname = "mine"\ngravity = [0, 0, -1.62]\nangle_unit = "deg"\n[base]\nrpy = [90, 0, 0]\n'
+    text = 'urdf = "two.urdf"\nname = "mine"\ngravity = [0, 0, -1.62]\nangle_unit = "deg"\n'
+    text += "[base]\nrpy = [90, 0, 0]\n"
     text += '[[joint]]\nname = "j2"\nupper = 0.5\ndrive.gear_ratio = 20\n[[joint]]\nname = "j1"\nupper = 90\n'
     text += 'friction.viscous = 0.75\n[[fixed]]\nname = "tool"\non = "l2"\n' + inertial(body(1))
     robot = read(text, tmp_path)
@@ -219,7 +225,8 @@ def test_a_urdf_with_overrides(tmp_path: Path) -> None:
 
 def test_an_mjcf_with_overrides_keeps_what_was_known_at_the_joints(tmp_path: Path) -> None:
     (tmp_path / "one.xml").write_text(
-        '<mujoco><worldbody><body name="b"><joint name="j" armature="0.5" damping="2"/><geom size="0.1"/></body>'
+        '<mujoco><worldbody><body name="b"><joint name="j" armature="0.5" damping="2"/>'
+        '<geom size="0.1"/></body>'
         "</worldbody></mujoco>"
     )
     robot = read('mjcf = "one.xml"\n[[joint]]\nname = "j"\neffort = 7.0\ndrive.gear_ratio = 10\n', tmp_path)
@@ -256,7 +263,7 @@ def test_overrides_that_make_no_sense_stop(
 
 
 def axes_in_world(parents: list[int], T: Float, axis: Float, q: Float) -> list[tuple[Float, Float]]:
-    """Direction (3,) and moment (3,) of every joint axis in the world: its line, whatever frame describes it."""
+    """Direction and moment of every joint axis in the world: its line, whatever frame describes it."""
     lines, moved = [], []
     for i, parent in enumerate(parents):
         here = (moved[parent] if parent >= 0 else np.eye(4)) @ T[i]

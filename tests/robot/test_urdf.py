@@ -80,7 +80,8 @@ def inertial(random: np.random.Generator) -> str:
         .replace(")", "")
     )
     return (
-        f'<inertial><origin xyz="{numbers(com)}" rpy="{numbers(rpy)}"/><mass value="{float(masses.sum())!r}"/>'
+        f'<inertial><origin xyz="{numbers(com)}" rpy="{numbers(rpy)}"/>'
+        f'<mass value="{float(masses.sum())!r}"/>'
         f"<inertia {entries}/></inertial>"
     )
 
@@ -107,8 +108,9 @@ def random_urdf(seed: int, n: int = 14) -> tuple[str, list[Joint]]:
         )
         parts.append(
             f'<joint name="{joint.name}" type="{kind}"><parent link="{parent}"/><child link="{joint.child}"/>'
-            f'<origin xyz="{numbers(random.normal(scale=0.4, size=3))}" rpy="{numbers(random.uniform(-3, 3, 3))}"/>'
-            f'<axis xyz="{numbers(axis)}"/><limit lower="-3" upper="3" velocity="1" effort="1"/>{follow}</joint>'
+            f'<origin xyz="{numbers(random.normal(scale=0.4, size=3))}" '
+            f'rpy="{numbers(random.uniform(-3, 3, 3))}"/><axis xyz="{numbers(axis)}"/>'
+            f'<limit lower="-3" upper="3" velocity="1" effort="1"/>{follow}</joint>'
         )
         empty = kind == "fixed" and random.random() < 0.3
         parts.append(f'<link name="{joint.child}">{"" if empty else inertial(random)}</link>')
@@ -203,7 +205,7 @@ def test_mimic_joints_are_projected(seed: int, tmp_path: Path) -> None:
 
 
 def example(name: str) -> Path:
-    """Where the wheel of example-robot-data put a robot; pinocchio's own models need no more than the file."""
+    """Where the wheel of example-robot-data put a robot."""
     try:
         installed = distribution("example-robot-data").files or []
     except PackageNotFoundError:
@@ -238,9 +240,11 @@ def test_real_robots_have_pinocchios_torque_and_regressor(name: str) -> None:
 
 def test_limits_friction_and_merged_links_are_read(tmp_path: Path) -> None:
     (tmp_path / "robot.urdf").write_text(
-        '<robot name="r"><link name="base"/><link name="a"/><link name="tool"/><link name="b"/><link name="c"/>'
+        '<robot name="r"><link name="base"/><link name="a"/><link name="tool"/><link name="b"/>'
+        '<link name="c"/>'
         '<joint name="j1" type="revolute"><parent link="base"/><child link="a"/>'
-        '<limit lower="-1" upper="2" velocity="3" effort="4"/><dynamics damping="0.5" friction="0.25"/></joint>'
+        '<limit lower="-1" upper="2" velocity="3" effort="4"/>'
+        '<dynamics damping="0.5" friction="0.25"/></joint>'
         '<joint name="f" type="fixed"><parent link="a"/><child link="tool"/></joint>'
         '<joint name="j2" type="continuous"><parent link="tool"/><child link="b"/>'
         '<limit lower="-1" upper="2" velocity="0" effort="0"/></joint>'

@@ -17,6 +17,7 @@ from dynid.robot.xml import Element, inside, present
 
 MAX_LINKS = 10_000
 MAX_MOVING = 256
+MAX_ERRORS = 50
 _ROUNDING = 1e-15
 
 
@@ -58,9 +59,14 @@ def lint(robot: Element, folder: Path, root: str | None, diagnostics: Diagnostic
 
 
 def stop(errors: list[DynidError]) -> None:
-    """Raises InputErrors, sorted by line, if there are any."""
-    if errors:
-        raise InputErrors(sorted(errors, key=lambda error: error.place.line or 0))
+    """Raises InputErrors, the first fifty by line, if there are any."""
+    if not errors:
+        return
+    told = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
+    if len(errors) > len(told):
+        found = f"{len(errors) - len(told)} more errors"
+        told.append(InputError("more-errors", found=found, do="repair these first", place=told[-1].place))
+    raise InputErrors(told)
 
 
 def _check_size(robot: Element) -> None:

@@ -61,7 +61,9 @@ def check_tree(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], errors:
 
 def nearest(name: str, known: dict[str, UrdfLink] | dict[str, UrdfJoint]) -> str:
     """A question with the known name that looks most like the given one, or nothing."""
-    near = get_close_matches(name, known, n=1, cutoff=0.4) if len(name) < 200 else []
+    # The search is slow: a file full of mistakes must not keep its reader busy for minutes.
+    short = len(name) < 100 and len(known) < 500
+    near = get_close_matches(name, known, n=1, cutoff=0.4) if short else []
     return f"did you mean '{near[0]}'?" if near else ""
 
 
