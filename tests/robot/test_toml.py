@@ -1,4 +1,4 @@
-"""dynid's own descriptions: conventions that mean one arm, overrides of URDF and MJCF, the measured robots."""
+"""dynid's own descriptions: conventions that mean one arm, overrides of URDF and MJCF, measured robots."""
 
 from __future__ import annotations
 
