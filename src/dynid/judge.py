@@ -21,15 +21,18 @@ FRICTION_SIGNIFICANCE = 4.0
 def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
     """Raises UnfitDataError if friction of a joint feeds power into the motion beyond doubt.
 
-    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the joint's
-    mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
+    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the
+    joint's mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
     """
     names = [column.name for column in estimate.columns]
     position = {int(c): i for i, c in enumerate(estimate.base.independent)}
     for joint, joint_name in enumerate(residuals.joint_names):
         speed = residuals.dq[:, joint]
         gradient = np.zeros(estimate.base.rank)
-        for name, power in ((f"fv{joint + 1}", np.mean(speed**2)), (f"fc{joint + 1}", np.mean(np.abs(speed)))):
+        for name, power in (
+            (f"fv{joint + 1}", np.mean(speed**2)),
+            (f"fc{joint + 1}", np.mean(np.abs(speed))),
+        ):
             if name in names and names.index(name) in position:
                 gradient[position[names.index(name)]] = power
         if not gradient.any():
@@ -40,7 +43,8 @@ def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
         if mean < -FRICTION_SIGNIFICANCE * std and mean < -0.05 * throughput:
             raise UnfitDataError(
                 "negative-friction",
-                found=f"friction that drives the motion ({mean:.3g} W on average, standard deviation {std:.2g} W)",
+                found=f"friction that drives the motion ({mean:.3g} W on average, "
+                f"standard deviation {std:.2g} W)",
                 expected="friction that takes power out of the motion",
                 do="check the sign of this joint's effort and position ([log] effort.sign)",
                 place=Place(joint=joint_name),
@@ -64,7 +68,9 @@ def judge(
     if not unseen:
         level = "usable"
         findings.append(
-            Finding("warning", "Not validated", "No data was held out.", "Pass a second log to dynid validate.")
+            Finding(
+                "warning", "Not validated", "No data was held out.", "Pass a second log to dynid validate."
+            )
         )
     _identifiability(estimate, structural, findings)
     if not estimate.status.ok:
@@ -105,7 +111,10 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             level = _worse(level, "usable")
             advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
             findings.append(Finding("warning", f"{name}: weakly predicted", text, advice))
-    if scores.total_relative > OVERFIT_RATIO * training.scores.total_relative and scores.total_relative > 0.03:
+    if (
+        scores.total_relative > OVERFIT_RATIO * training.scores.total_relative
+        and scores.total_relative > 0.03
+    ):
         level = _worse(level, "usable")
         findings.append(
             Finding(
@@ -133,7 +142,9 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
         )
     else:
         findings.append(
-            Finding("good", f"All {base.rank} base parameters were excited", "The motion informs every direction.")
+            Finding(
+                "good", f"All {base.rank} base parameters were excited", "The motion informs every direction."
+            )
         )
     if base.condition > CONDITION_HIGH:
         findings.append(

@@ -1,4 +1,4 @@
-"""A run is a folder: run.json, model.json, parameters.parquet, residuals.parquet, factors.parquet, report.html."""
+"""A run is a folder: run.json, model.json, report.html, and parameters, residuals and factors as Parquet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostic, Diagnostics, Severity
-from dynid.errors import InputError, Place, RefusedError, ResourceError
+from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.estimate.estimator import Estimate, Status
 from dynid.estimate.verdict import base_verdicts
 from dynid.factor.base import BaseMap
@@ -43,7 +43,9 @@ def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = Fals
         source = path.resolve()
         if source == target or target in source.parents:
             raise RefusedError(
-                "output-is-input", found=f"output '{folder}' holds the input '{path}'", expected="another folder"
+                "output-is-input",
+                found=f"output '{folder}' holds the input '{path}'",
+                expected="another folder",
             )
     if folder.exists():
         if not force:
@@ -55,14 +57,19 @@ def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = Fals
             )
         if not (folder / "run.json").is_file():
             raise RefusedError(
-                "not-a-run", found=f"'{folder}' is not a run folder", expected="a run of dynid to replace", do="delete it"
+                "not-a-run",
+                found=f"'{folder}' is not a run folder",
+                expected="a run of dynid to replace",
+                do="delete it",
             )
     parent = target.parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise ResourceError(
-            "cannot-write", found=f"no permission to write in '{parent}'", expected="a writable folder for --out"
+            "cannot-write",
+            found=f"no permission to write in '{parent}'",
+            expected="a writable folder for --out",
         )
 
 
@@ -83,20 +90,38 @@ def save(identification: Identification, folder: Path, force: bool = False) -> P
         _write_residuals(identification, scratch / "residuals.parquet")
         _write_factors(identification, scratch / "factors.parquet")
         write_report(identification, scratch / "report.html")
-        if folder.exists():
-            shutil.rmtree(folder)
-        scratch.rename(folder)
+        _put(scratch, folder)
     except OSError as error:
         raise ResourceError(
-            "cannot-write", found=f"writing '{folder}' failed: {error.strerror or error}", expected="space and permission"
+            "cannot-write",
+            found=f"writing '{folder}' failed: {error.strerror or error}",
+            expected="space and permission",
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return folder / "report.html"
 
 
+def _put(scratch: Path, folder: Path) -> None:
+    # The earlier run is deleted last, and comes back if the new one cannot take its place.
+    if not folder.exists():
+        scratch.rename(folder)
+        return
+    earlier = folder.with_name(f".{folder.name}.{os.getpid()}.earlier")
+    folder.rename(earlier)
+    try:
+        scratch.rename(folder)
+    except OSError:
+        earlier.rename(folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
 def load(folder: Path) -> Identification:
-    """Reads a run folder back; raises InputError if it is not one or is damaged."""
+    """Reads a run folder back.
+
+    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    """
     run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
     try:
         robot = robot_from_dict(model["robot"])
@@ -121,7 +146,7 @@ def load(folder: Path) -> Identification:
             provenance=run["provenance"],
             truth=run["truth"],
         )
-    except (KeyError, TypeError, ValueError, OSError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
             "damaged-run",
             found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
@@ -137,8 +162,8 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "origin": str(scores.origin),
         "joints": list(scores.joint_names),
         "trajectories": list(scores.trajectories),
-        "total_relative": scores.total_relative,
-        "total_nmse": scores.total_nmse,
+        "total_relative": _number(scores.total_relative),
+        "total_nmse": _number(scores.total_nmse),
     } | {name: _clean(getattr(scores, name)) for name in _SCORE_ARRAYS}
 
 
@@ -148,7 +173,7 @@ def scores_from_dict(data: Mapping[str, Any]) -> Scores:
         origin=Origin(data["origin"]),
         joint_names=tuple(data["joints"]),
         trajectories=tuple(data["trajectories"]),
-        total_relative=float(data["total_relative"]),
+        total_relative=math.nan if data["total_relative"] is None else float(data["total_relative"]),
         **{name: _array(data[name]) for name in _SCORE_ARRAYS},
     )
 
@@ -292,17 +317,20 @@ def _write_parameters(one: Identification, folder: Path) -> None:
 
 
 def _write_residuals(one: Identification, path: Path) -> None:
-    sets = [(i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None]
+    sets = [
+        (i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None
+    ]
+    whole = np.zeros(0, dtype=np.int64)
     columns: dict[str, Any] = {
-        "set": np.concatenate([np.full(len(r.t), i) for i, r in sets]),
-        "trajectory": np.concatenate([r.trajectory for _, r in sets]),
-        "segment": np.concatenate([r.segment for _, r in sets]),
-        "t": np.concatenate([r.t for _, r in sets]),
+        "set": np.concatenate([whole, *(np.full(len(r.t), i) for i, r in sets)]),
+        "trajectory": np.concatenate([whole, *(r.trajectory for _, r in sets)]),
+        "segment": np.concatenate([whole, *(r.segment for _, r in sets)]),
+        "t": np.concatenate([np.zeros(0), *(r.t for _, r in sets)]),
     }
     for name in _RESIDUAL_ARRAYS:
-        stacked = np.concatenate([getattr(r, name) for _, r in sets])
         for j, joint in enumerate(one.robot.joint_names):
-            columns[f"{name}_{joint}"] = np.ascontiguousarray(stacked[:, j])
+            lines = [np.zeros(0), *(getattr(r, name)[:, j] for _, r in sets)]
+            columns[f"{name}_{joint}"] = np.concatenate(lines)
     write_table(path, columns)
 
 
@@ -333,12 +361,29 @@ def _read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any])
 def _write_factors(one: Identification, path: Path) -> None:
     rows: dict[str, list[Any]] = {
         name: []
-        for name in ("block", "group", "trajectory", "segment", "start", "end", "count", "columns", "R", "sums", "abs")
+        for name in (
+            "block",
+            "group",
+            "trajectory",
+            "segment",
+            "start",
+            "end",
+            "count",
+            "columns",
+            "R",
+            "sums",
+            "abs",
+        )
     }
     for index, block in enumerate(one.factors.blocks):
         for group, factor in zip(one.factors.group_names, block.groups, strict=True):
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
-            arrays = (factor.columns.tolist(), factor.R.ravel().tolist(), factor.sums.tolist(), factor.target_abs)
+            arrays = (
+                factor.columns.tolist(),
+                factor.R.ravel().tolist(),
+                factor.sums.tolist(),
+                factor.target_abs,
+            )
             for name, value in zip(rows, entry + arrays, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
@@ -353,6 +398,8 @@ def _read_factors(path: Path, parameter_count: int) -> Factors:
         factors = []
         for i in range(first, first + per_block):
             w = len(table["columns"][i])
+            if not all(0 <= c < parameter_count for c in table["columns"][i]):
+                raise ValueError(f"factor {i} of a parameter that the model lacks")
             factors.append(
                 Factor(
                     columns=np.array(table["columns"][i], dtype=np.int64),
@@ -363,7 +410,9 @@ def _read_factors(path: Path, parameter_count: int) -> Factors:
                 )
             )
         start, end = float(table["start"][first]), float(table["end"][first])
-        blocks.append(Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors)))
+        blocks.append(
+            Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors))
+        )
     return Factors(tuple(groups), parameter_count, tuple(blocks))
 
 
@@ -375,12 +424,22 @@ def _read_json(path: Path) -> dict[str, Any]:
     place = Place(file=str(path))
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError("not-a-run", found="no such file", expected="a run folder of dynid identify", place=place) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError("not-a-run", found=f"damaged JSON ({error})", expected="a run folder", place=place) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            "not-a-run", found="no such file", expected="a run folder of dynid identify", place=place
+        ) from error
+    except OSError as error:
+        raise ResourceError(
+            "file-unreadable", found=f"'{error.strerror or error}'", expected="a run folder", place=place
+        ) from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            "not-a-run", found=f"damaged JSON ({error})", expected="a run folder", place=place
+        ) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError("run-format", found="a run of another format", expected=f"format {FORMAT}", place=place)
+        raise InputError(
+            "run-format", found="a run of another format", expected=f"format {FORMAT}", place=place
+        )
     return data
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import RefusedError
+from dynid.errors import RefusedError, ResourceError
 from dynid.identification import Identification
 from dynid.store import scores_to_dict
 from dynid.validate import Scores
@@ -52,9 +54,14 @@ def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
         cells = []
         for _, run in runs:
             scores = (run.validations or (run.training,))[0].scores
-            cells.append(f"{100 * scores.relative[j]:>20.2f}" if j < len(scores.joint_names) else f"{'-':>20}")
+            cells.append(
+                f"{100 * scores.relative[j]:>20.2f}" if j < len(scores.joint_names) else f"{'-':>20}"
+            )
         lines.append(f"{joint:<24}" + "".join(cells))
-    lines.append(f"{'scored on':<24}" + "".join(f"{(r.validations or (r.training,))[0].scores.origin:>20}" for _, r in runs))
+    lines.append(
+        f"{'scored on':<24}"
+        + "".join(f"{(r.validations or (r.training,))[0].scores.origin:>20}" for _, r in runs)
+    )
     differing = different_parameters(runs)
     lines += ["", f"base parameters that differ beyond their 95 % intervals: {len(differing)}"]
     lines += [f"  {line}" for line in differing]
@@ -68,7 +75,9 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
     for name, run in runs:
         half = run.estimate.half_width()
         units = run.estimate.units
-        tables.append((name, {f: (run.estimate.value[i], half[i], units[i]) for i, f in enumerate(run.estimate.names)}))
+        tables.append(
+            (name, {f: (run.estimate.value[i], half[i], units[i]) for i, f in enumerate(run.estimate.names)})
+        )
     for formula, (value, half, unit) in tables[0][1].items():
         for name, table in tables[1:]:
             if formula not in table:
@@ -76,22 +85,31 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
             other, other_half, _ = table[formula]
             if abs(value - other) > np.hypot(half, other_half):
                 lines.append(
-                    f"{formula}: {value:.4g} +- {half:.2g} {unit} in {tables[0][0]}, {other:.4g} +- {other_half:.2g} in {name}"
+                    f"{formula}: {value:.4g} +- {half:.2g} {unit} in {tables[0][0]}, "
+                    f"{other:.4g} +- {other_half:.2g} in {name}"
                 )
     return lines
 
 
 def write_scores(path: Path, scores: Scores) -> None:
-    """Writes scores as JSON; raises RefusedError if the file exists."""
+    """Writes scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot write."""
     if path.exists():
-        raise RefusedError("output-exists", found=f"output '{path}' exists already", expected="a file that does not exist yet")
-    clean = {key: _clean(value) for key, value in scores_to_dict(scores).items()}
-    scratch = path.with_name(f".{path.name}.partial")
-    scratch.write_text(json.dumps(clean, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    scratch.rename(path)
-
-
-def _clean(value: object) -> object:
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+        raise RefusedError(
+            "output-exists",
+            found=f"output '{path}' exists already",
+            expected="a file that does not exist yet",
+        )
+    text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.rename(path)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{path}' failed: {error.strerror or error}",
+            expected="space and permission",
+        ) from error
+    finally:
+        with suppress(OSError):
+            scratch.unlink()

@@ -18,7 +18,7 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 def read_table(path: Path) -> dict[str, Any]:
     """Reads a Parquet file as columns: numbers as arrays, text and nested columns as lists."""
     import pyarrow.parquet as pq  # noqa: PLC0415
-    import pyarrow.types as types  # noqa: PLC0415
+    from pyarrow import types  # noqa: PLC0415
 
     table = pq.read_table(path)
     return {

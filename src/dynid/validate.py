@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from dynid.arrays import Float, locked
+from dynid.errors import UnfitDataError
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 
@@ -25,10 +26,12 @@ class Origin(StrEnum):
 class Scores:
     """Prediction errors e = tau - tau_hat by joint; every array is (n,).
 
-    rms: root mean square of e, N m.    relative: ||e|| / ||tau||.    r2: 1 - sum e^2 / sum (tau - mean tau)^2.
+    rms: root mean square of e, N m.    relative: ||e|| / ||tau||.
+    r2: 1 - sum e^2 / sum (tau - mean tau)^2.
     nmse: mean(e^2) / mean|tau|, N m; their sum over joints is Madsen et al. 2020, eq. 22.
     mse: mean(e^2), (N m)^2.    sde: standard deviation of e, N m (Nini et al., tables I and II).
-    torque_rms: root mean square of tau.    total_relative: ||e|| / ||tau|| over all joints.    count: samples a joint.
+    torque_rms: root mean square of tau.    total_relative: ||e|| / ||tau|| over all joints.
+    count: samples a joint.
     """
 
     origin: Origin
@@ -131,12 +134,12 @@ def cross_validate(regression: Regression, estimator: Estimator, folds: int = 5)
     factors = regression.factors
     M = len(factors.blocks)
     total: Sums | None = None
-    for held_out in np.array_split(np.arange(M), min(folds, M)):
+    for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
         training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
         part = Regression(regression.columns, regression.base, training, regression.spread)
         sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector)
         total = sums if total is None else total + sums
     if total is None:
-        raise ValueError("no block to validate on")
+        raise UnfitDataError("no-blocks", found="no block of data to hold out", expected="at least two")
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     return total.scores(Origin.HELD_OUT_BLOCKS, factors.group_names, tuple(names))

@@ -50,7 +50,8 @@ class Estimate:
     """Base parameters with their uncertainty, and the full parameters closest to the prior.
 
     value: (b,).    covariance: (b, b), valid under autocorrelated residuals (block jackknife).
-    textbook_covariance: (b, b), as if residuals were independent: too small on filtered data, for comparison only.
+    textbook_covariance: (b, b), as if residuals were independent: too small on filtered data, for comparison
+        only.
     degrees_of_freedom: of the intervals (number of blocks - 1).
     sigma: (g,) residual standard deviation by group.    weights: (g,) used.
     parameters: (p,) one choice of full parameters with these base parameters.
@@ -118,16 +119,19 @@ class Estimate:
 
     @property
     def full_vector(self) -> Float:
-        """(p,) base values on the independent columns, zero elsewhere: Y theta is the same as with `parameters`."""
+        """(p,) base values on the independent columns, zero elsewhere: Y theta as with `parameters`."""
         theta = np.zeros(len(self.columns))
         theta[self.base.independent] = self.value
         return theta
 
 
 class Estimator(Protocol):
-    """The seam: one method."""
+    """The seam for methods of estimation: a name and one method."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name of the method."""
+        ...
 
     def fit(self, regression: Regression) -> Estimate:
         """Estimates the base parameters; raises UnfitDataError when there are too few equations."""
@@ -135,7 +139,7 @@ class Estimator(Protocol):
 
 
 def require_enough(regression: Regression) -> None:
-    """Raises UnfitDataError unless there are more equations than base parameters and at least three blocks."""
+    """Raises UnfitDataError unless there are two equations a base parameter and at least three blocks."""
     factors, b = regression.factors, regression.base.rank
     if factors.count < 2 * b:
         raise UnfitDataError(

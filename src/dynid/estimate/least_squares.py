@@ -17,7 +17,7 @@ from dynid.kernel import qr_panel
 
 @dataclass(frozen=True)
 class OLS:
-    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike, whatever its unit or noise."""
+    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike."""
 
     name: str = "ols"
 
@@ -29,14 +29,17 @@ class OLS:
         sigma = residual_sigma(regression, value)
         residual_square = sum(f.residual_square(_full(regression, value)) for f in regression.factors.total)
         noise = residual_square / max(regression.factors.count - regression.base.rank, 1)
-        return _estimate(self.name, regression, value, R, weights, sigma, noise, None, Status(True, "solved exactly"))
+        return _estimate(
+            self.name, regression, value, R, weights, sigma, noise, None, Status(True, "solved exactly")
+        )
 
 
 @dataclass(frozen=True)
 class WLS:
-    """Weighted least squares with weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
+    """Weighted least squares, weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
 
-    rounds: greatest number of re-weightings.    tolerance: greatest relative change of a sigma at the fixed point.
+    rounds: greatest number of re-weightings.
+    tolerance: greatest relative change of a sigma at the fixed point.
     Source: Gautier 1997; Madsen et al. 2020 eq. 20, with the weights' power corrected to 1/sigma^2.
     """
 
@@ -56,8 +59,8 @@ class Ridge:
     """Weighted least squares drawn towards the prior: adds strength ||(theta - prior)/spread||^2.
 
     strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation.
-    The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters alone:
-    strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
+    The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
+    alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
     """
 
     strength: float = 1.0
@@ -85,7 +88,7 @@ class Ridge:
 
 
 def residual_sigma(regression: Regression, value: Float) -> Float:
-    """Residual standard deviation of every group, (g,), degrees of freedom taken off for the group's own columns."""
+    """Residual standard deviation of every group, (g,), with count - columns degrees of freedom."""
     theta = _full(regression, value)
     total = regression.factors.total
     floor = np.finfo(np.float64).eps
@@ -93,7 +96,9 @@ def residual_sigma(regression: Regression, value: Float) -> Float:
     for factor in total:
         freedom = max(factor.count - len(factor.columns), 1)
         scale = np.sqrt(factor.target_square / max(factor.count, 1))
-        sigma.append(max(np.sqrt(factor.residual_square(theta) / freedom), floor * scale, np.finfo(np.float64).tiny))
+        sigma.append(
+            max(np.sqrt(factor.residual_square(theta) / freedom), floor * scale, np.finfo(np.float64).tiny)
+        )
     return np.array(sigma)
 
 
@@ -153,11 +158,15 @@ def _estimate(
     base = regression.base
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
-    covariance, leverage = block_jackknife(regression.factors, base.independent, _full(regression, value), inverse, weights)
+    covariance, leverage = block_jackknife(
+        regression.factors, base.independent, _full(regression, value), inverse, weights
+    )
     if penalty is not None:
         pull = inverse @ (penalty[:, :-1] @ inverse).T
         covariance = covariance + pull @ pull.T
-        status = Status(status.ok, status.text + "; drawn towards the prior, so intervals include the prior's spread")
+        status = Status(
+            status.ok, status.text + "; drawn towards the prior, so intervals include the prior's spread"
+        )
     return Estimate(
         method=method,
         columns=regression.columns,

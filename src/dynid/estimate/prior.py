@@ -9,17 +9,20 @@ from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column
 
-_DEGREE = {symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS}
+_DEGREE = {
+    symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS
+}
 
 
 def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: Float) -> Float:
     """Characteristic size of every parameter, (p,).
 
-    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass is known,
-    m0 is the mass whose parameters, in the middle, make up the whole torque. For other parameters: the size of the
-    prior, or, where it is unknown or zero, the value that makes up the whole torque.
+    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass
+    is known, m0 is the mass whose parameters, in the middle, make up the whole torque. For other parameters:
+    the size of the prior, or, where it is unknown or zero, the value that makes up the whole torque.
 
-    influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not measured.
+    influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
+        measured.
     """
     mass = robot.inertia_prior[:, 0]
     known = mass[np.isfinite(mass) & (mass > 0)]
@@ -43,7 +46,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
 
 
 def typical_length(robot: RobotModel) -> float:
-    """Root mean square of the non-zero distances between neighbouring joint frames, m; 0.3 m when all are zero."""
+    """Root mean square of the non-zero distances between neighbouring joint frames; 0.3 m if all are zero."""
     distance = np.linalg.norm(robot.T_parent_joint[:, :3, 3], axis=1)
     distance = distance[distance > 1e-6]
     return float(np.sqrt(np.mean(distance**2))) if len(distance) else 0.3

@@ -1,4 +1,4 @@
-"""Covariance that holds when residuals are autocorrelated: blocks of time, not samples, are the independent units."""
+"""Covariance that holds when residuals are autocorrelated: blocks of time, not samples, are independent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ LARGEST_LEVERAGE = 1.0 - 1e-6
 def block_jackknife(
     factors: Factors, columns: Int, theta: Float, inverse: Float, weights: Float
 ) -> tuple[Float, Float]:
-    """Covariance of a least-squares estimate by leaving out one block at a time, exactly and without refitting.
+    """Covariance of a least-squares estimate by leaving out one block at a time, exactly, without refitting.
 
-    With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without block m
-    differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'.
+    With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without
+    block m differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'.
     All is done in coordinates where A = I, so the condition number of A does not enter.
 
     columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, b) with A^-1 = inverse inverse'.

@@ -22,7 +22,8 @@ from dynid.terms.term import Terms
 class Assembly:
     """Everything that turns samples into factors.
 
-    wanted: (p,) mask of the columns to write down.    parallel: the filter run over both sides of the equations.
+    wanted: (p,) mask of the columns to write down.
+    parallel: the filter run over both sides of the equations.
     block_seconds: length of a block.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dynid.arrays import Bool, Float, Int, locked, locked_int
 from dynid.errors import UnfitDataError
@@ -76,16 +77,20 @@ class BaseMap:
         return np.asarray(self.B @ theta)
 
     def lift(self, beta: Float, prior: Float | None = None, spread: Float | None = None) -> Float:
-        """Parameters with the given base parameters that are closest to a prior: min ||(theta - prior)/spread||.
+        """Parameters with given base parameters, closest to a prior: min ||(theta - prior) / spread||.
 
         beta: (b,).    prior: (p,), nan or None = 0.    spread: (p,) > 0, None = 1.
         Parameters without any effect keep the prior.    Returns theta (p,) with B theta = beta.
         """
         centre = np.zeros(len(self.names)) if prior is None else np.where(np.isnan(prior), 0.0, prior)
         width = np.ones(len(self.names)) if spread is None else spread
-        BS = self.B * width
-        step = np.linalg.lstsq(BS @ BS.T, beta - self.B @ centre, rcond=None)[0]
-        return np.asarray(centre + width * (BS.T @ step))
+        Q, R = np.linalg.qr((self.B * width).T)
+        theta = centre
+        # Spreads of very different size cost digits in one solution; each further step wins them back.
+        for _ in range(3):
+            step = solve_triangular(R, beta - self.B @ theta, trans=1)
+            theta = theta + width * (Q @ step)
+        return theta
 
     def null_space(self) -> Float:
         """(p, p - b) basis of the directions that change no equation; one column a dependent parameter."""
@@ -97,8 +102,8 @@ class BaseMap:
 
     def categories(self) -> tuple[Category, ...]:
         """Category of every parameter, (p,)."""
-        invisible = ~self.B.any(axis=0)
-        alone = self.mask & ~self.null_space().any(axis=1)
+        invisible: Bool = ~np.any(self.B, axis=0)
+        alone: Bool = self.mask & ~np.any(self.null_space(), axis=1)
         return tuple(
             Category.NOT_IDENTIFIABLE
             if invisible[j]
@@ -110,10 +115,13 @@ class BaseMap:
 
     def formulas(self, digits: int = 4) -> tuple[str, ...]:
         """Each base parameter written as a formula, e.g. "Izz1 + Iyy2 + 0.1067 m4"."""
-        return tuple(_formula(row, int(lead), self.names, digits) for row, lead in zip(self.B, self.independent, strict=True))
+        return tuple(
+            _formula(row, int(lead), self.names, digits)
+            for row, lead in zip(self.B, self.independent, strict=True)
+        )
 
     def compose(self, inner: BaseMap) -> BaseMap:
-        """The map of `self`, found among the independent columns of `inner`, seen from the parameters of `inner`."""
+        """The map `self`, found among the independent columns of `inner`, from the parameters of `inner`."""
         return BaseMap(
             names=inner.names,
             independent=inner.independent[self.independent],
@@ -125,10 +133,11 @@ class BaseMap:
 
 
 def base_of_matrix(W: Float, names: Sequence[str], tolerance: float) -> BaseMap:
-    """Finds the base parameters of equations with matrix W, taking columns in order as long as they are independent.
+    """Finds the base parameters of equations with matrix W, keeping each column independent of those before.
 
-    W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the span of
-    the columns before it is below this. A column smaller than 1e-10 of the largest is rounding, and counts as zero.
+    W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the
+        span of the columns before it is below this. A column smaller than 1e-10 of the largest is rounding,
+        and counts as zero.
     Raises UnfitDataError if no column differs from zero.
     """
     norm = np.linalg.norm(W, axis=0)
@@ -180,7 +189,10 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     samples = random_states(robot, max(64, -(-4 * len(names) // robot.n)), seed, terms.channels())
     equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
     W = np.concatenate(
-        [_scatter(panel[:-1], columns, len(names)) for panel, columns in zip(equations.panels, equations.columns, strict=True)]
+        [
+            _scatter(panel[:-1], columns, len(names))
+            for panel, columns in zip(equations.panels, equations.columns, strict=True)
+        ]
     )
     return base_of_matrix(W, names, STRUCTURAL_TOLERANCE)
 
@@ -191,7 +203,10 @@ def random_states(robot: RobotModel, count: int, seed: int, channels: Sequence[s
     q = rng.uniform(-np.pi, np.pi, (count, robot.n))
     q[:, np.array(robot.prismatic)] /= np.pi
     samples = Samples.from_motion(
-        q, rng.normal(0, 2, (count, robot.n)), rng.normal(0, 4, (count, robot.n)), rng.normal(0, 1, (count, robot.n))
+        q,
+        rng.normal(0, 2, (count, robot.n)),
+        rng.normal(0, 4, (count, robot.n)),
+        rng.normal(0, 1, (count, robot.n)),
     )
     extra = {name: rng.normal(0, 1, count) for name in channels}
     return Samples(
@@ -213,7 +228,7 @@ def _without_dust(B: Float) -> Float:
 
 def _formula(row: Float, lead: int, names: Sequence[str], digits: int) -> str:
     text = names[lead]
-    for j in np.flatnonzero(row):
+    for j in np.flatnonzero(row).tolist():
         if j == lead:
             continue
         size = abs(row[j])

@@ -1,4 +1,4 @@
-"""Factors: what is left of a log of any length, one small triangle a group of equations and block of time."""
+"""Factors: what is left of a log of any length, one small triangle a group of equations and block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from dynid.kernel import qr_merge, qr_panel
 class Factor:
     """Sufficient statistics of one group of equations, [X y] = Q R.
 
-    columns: (w,) indices of the parameters, ascending.    R: (w + 1, w + 1) upper triangular, target last, so that
+    columns: (w,) indices of the parameters, ascending.
+    R: (w + 1, w + 1) upper triangular, target last, so that
     ||y - X b||^2 = ||R[:, :w] b - R[:, w]||^2 for every b.    count: number of equations.
     sums: (w + 1,) sum of every column of [X y].    target_abs: sum of |y|.
     """
@@ -53,7 +54,9 @@ class Factor:
     def merge(self, other: Factor) -> Factor:
         """Factor of both sets of equations; raises UsageError if their columns differ."""
         if not np.array_equal(self.columns, other.columns):
-            raise UsageError("factor-columns", found="two factors of different columns", expected="the same columns")
+            raise UsageError(
+                "factor-columns", found="two factors of different columns", expected="the same columns"
+            )
         return Factor(
             columns=self.columns,
             R=qr_merge(self.R, other.R),
@@ -94,7 +97,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Factors of consecutive samples of one segment: the unit of cross-validation, bootstrap and jackknife."""
+    """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife."""
 
     trajectory: str
     segment: int
@@ -107,8 +110,10 @@ class Block:
 class Factors:
     """All blocks of a log and their sum.
 
-    group_names: names of the groups of equations.    parameter_count: number of parameters that indices count over.
-    blocks: in the order of the log; the sum is formed over a fixed binary tree, so its bytes depend on nothing else.
+    group_names: names of the groups of equations.
+    parameter_count: number of parameters that indices count over.
+    blocks: in the order of the log; the sum is formed over a fixed binary tree, so its bytes depend on
+        nothing else.
     """
 
     group_names: tuple[str, ...]
@@ -139,7 +144,9 @@ class Factors:
     def join(self, other: Factors) -> Factors:
         """Blocks of two logs of the same model."""
         if (self.group_names, self.parameter_count) != (other.group_names, other.parameter_count):
-            raise UsageError("factor-model", found="factors of two different models", expected="the same groups")
+            raise UsageError(
+                "factor-model", found="factors of two different models", expected="the same groups"
+            )
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
 
 

@@ -1,7 +1,7 @@
-"""The numeric kernel: regressors of trees, triangular factors and filters; native when it was built, NumPy otherwise.
+"""The numeric kernel: regressors of trees, triangular factors and filters; native where built, else NumPy.
 
-Both backends run the same algorithms and agree to rounding. `backend()` names the one in use; the environment variable
-DYNID_KERNEL=numpy, or `with using("numpy")`, selects the NumPy one.
+Both backends run the same algorithms and agree to rounding. `backend()` names the one in use; the environment
+variable DYNID_KERNEL=numpy, or `with using("numpy")`, selects the NumPy one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,9 @@ def using(name: str) -> Iterator[None]:
     Raises UsageError for another name, or for "native" when it was not built.
     """
     if name not in ("native", "numpy") or (name == "native" and _native is None):
-        raise UsageError("kernel", found=f"kernel '{name}'", expected="'numpy'" + (" or 'native'" if _native else ""))
+        raise UsageError(
+            "kernel", found=f"kernel '{name}'", expected="'numpy'" + (" or 'native'" if _native else "")
+        )
     token = _native_wanted.set(name == "native")
     try:
         yield
@@ -86,7 +89,9 @@ def torque_regressor(
     return reference.torque_regressor(tree, q, dq, ddq, wanted)
 
 
-def momentum_regressor(tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1) -> Panels:
+def momentum_regressor(
+    tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1
+) -> Panels:
     """Generalised momentum P with P(q, dq) pi = M(q) dq; q, dq: (T, n)."""
     wanted = _wanted(tree, columns)
     _check(tree, q, dq)
@@ -95,7 +100,9 @@ def momentum_regressor(tree: Tree, q: Float, dq: Float, columns: Bool | None = N
     return reference.momentum_regressor(tree, q, dq, wanted)
 
 
-def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1) -> Panels:
+def momentum_rate_regressor(
+    tree: Tree, q: Float, dq: Float, columns: Bool | None = None, threads: int = 1
+) -> Panels:
     """R with R(q, dq) pi = -C'(q, dq) dq + g(q), so that Y pi = d(P pi)/dt + R pi; q, dq: (T, n)."""
     wanted = _wanted(tree, columns)
     _check(tree, q, dq)
@@ -116,7 +123,7 @@ def kinetic_energy_regressor(
 
 
 def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None, threads: int = 1) -> Float:
-    """Lines U (w, T) with pi' U = potential energy over the wanted columns, zero at the base origin; q: (T, n)."""
+    """Lines U (w, T), pi' U = potential energy over the wanted columns, zero at the base origin."""
     wanted = _wanted(tree, columns)
     _check(tree, q)
     if (native := _chosen()) is not None:
@@ -125,7 +132,7 @@ def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None
 
 
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Joint torque (T, n) of bodies with inertial parameters (n, 10) by the recursive Newton-Euler algorithm."""
+    """Joint torque (T, n) of bodies with parameters (n, 10) by the recursive Newton-Euler algorithm."""
     _check(tree, q, dq, ddq)
     return reference.inverse_dynamics(tree, np.asarray(inertia, dtype=np.float64), q, dq, ddq)
 
@@ -164,7 +171,7 @@ def factor_torque(
     method: str = "qr",
     threads: int = 1,
 ) -> list[Float]:
-    """Per joint, the triangular factor or the Gram matrix of [Y extra tau], without ever storing the regressor.
+    """Per joint the triangular factor or the Gram matrix of [Y extra tau]; the regressor is never stored.
 
     q, dq, ddq, tau: (T, n).    extra: per joint (e, T) further lines, e.g. its friction.
     columns: (10 n,) mask.    method: "qr" -> upper triangular R with non-negative diagonal; "gram" -> X'X.
@@ -218,7 +225,9 @@ def _wanted(tree: Tree, columns: Bool | None) -> Bool:
     if columns is None:
         return np.ones(10 * tree.n, dtype=np.bool_)
     if np.shape(columns) != (10 * tree.n,):
-        raise UsageError("array-shape", found=f"columns of shape {np.shape(columns)}", expected=f"({10 * tree.n},)")
+        raise UsageError(
+            "array-shape", found=f"columns of shape {np.shape(columns)}", expected=f"({10 * tree.n},)"
+        )
     return columns
 
 
@@ -226,7 +235,9 @@ def _check(tree: Tree, *arrays: Float) -> None:
     for array in arrays:
         if array.ndim != 2 or array.shape != (len(arrays[0]), tree.n):
             raise UsageError(
-                "array-shape", found=f"motion of shape {array.shape}", expected=f"({len(arrays[0])}, {tree.n})"
+                "array-shape",
+                found=f"motion of shape {array.shape}",
+                expected=f"({len(arrays[0])}, {tree.n})",
             )
 
 
@@ -254,5 +265,5 @@ def _joint_panels(
     native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
 ) -> Panels:
     lines, first = _lines(native, tree, quantity, q, dq, ddq, wanted, threads)
-    values = tuple(lines[a:b] for a, b in zip(first, first[1:], strict=False))
+    values = tuple(lines[a:b] for a, b in pairwise(first))
     return Panels(joint_columns(tree, wanted), values)

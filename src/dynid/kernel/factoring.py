@@ -1,4 +1,4 @@
-"""Triangular factors and filter cascades in NumPy and SciPy: oracle of the native kernel and its substitute."""
+"""Triangular factors and filter cascades in NumPy and SciPy: oracle and substitute of the native kernel."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from dynid.kernel.tree import Tree
 class Panels:
     """Per joint the columns that occur and their values.
 
-    columns: per joint (w_i,) ascending column indices.    values: per joint (w_i, T), a contiguous line a column.
+    columns: per joint (w_i,) ascending column indices.
+    values: per joint (w_i, T), a contiguous line a column.
     """
 
     columns: tuple[Int, ...]
@@ -32,6 +33,8 @@ class Panels:
 def joint_columns(tree: Tree, wanted: Bool) -> tuple[Int, ...]:
     """Wanted columns 10 j + k of the bodies that each joint moves, ascending, per joint."""
     return tuple(
-        np.array([c for j in tree.subtrees[i] for c in range(10 * j, 10 * j + 10) if wanted[c]], dtype=np.int64)
+        np.array(
+            [c for j in tree.subtrees[i] for c in range(10 * j, 10 * j + 10) if wanted[c]], dtype=np.int64
+        )
         for i in range(tree.n)
     )

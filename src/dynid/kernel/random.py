@@ -9,9 +9,11 @@ from dynid.kernel.tree import Tree
 
 
 def random_tree(seed: int, n: int, branching: float = 0.3) -> Tree:
-    """A tree of n bodies; each hangs on the one before it, or with probability `branching` on any earlier one."""
+    """A tree of n bodies, each on the one before it, or with probability `branching` on any earlier one."""
     rng = np.random.default_rng(seed)
-    parent = np.array([-1] + [int(rng.integers(-1, j)) if rng.random() < branching else j - 1 for j in range(1, n)])
+    parent = np.array(
+        [-1] + [int(rng.integers(-1, j)) if rng.random() < branching else j - 1 for j in range(1, n)]
+    )
     axis = rng.normal(size=(n, 3))
     rotation, _ = np.linalg.qr(rng.normal(size=(n, 3, 3)))
     rotation[np.linalg.det(rotation) < 0, :, 0] *= -1.0

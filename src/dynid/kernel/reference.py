@@ -1,8 +1,8 @@
 """The kernel's algorithms in NumPy, batched over samples: oracle of the native kernel and its substitute.
 
-All vectors are (3, T); body quantities are expressed in the body's joint frame. Letters: w, al angular velocity and
-acceleration, v linear velocity of the frame's origin, d its acceleration minus gravity, a, l motion axis of an
-ancestor joint seen at the body (angular, linear). The inertial parameters enter linearly:
+All vectors are (3, T); body quantities are expressed in the body's joint frame. Letters: w, al angular
+velocity and acceleration, v linear velocity of the frame's origin, d its acceleration minus gravity, a, l
+motion axis of an ancestor joint seen at the body (angular, linear). The inertial parameters enter linearly:
 force = m d + B h, moment = h x d + K(al) J + w x K(w) J with B = [al]x + [w]x[w]x, h = m c.
 Source: Newton-Euler recursion; the linear form is Atkeson, An and Hollerbach 1986, eqs 6 to 10.
 """
@@ -20,7 +20,7 @@ from dynid.kernel.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent vectors."""
+    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent."""
 
     E: list[Float]
     p: list[Float]
@@ -32,7 +32,7 @@ class Motion:
 
 
 def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
-    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies; q.. (T, n)."""
+    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies."""
     T = len(q)
     state = Motion([], [], [], [], [], [], [])
     base = np.zeros((3, T))
@@ -92,9 +92,9 @@ def momentum_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
 def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
     """R(q, dq) with R pi = -C' dq + g, so that Y = dP/dt + R.
 
-    For a joint with axis (a, l) and the momentum (f, m) of a body, both in the body's frame, the joint's share of
-    C' dq is f . (w x l + v x a) + m . (w x a), velocities being those of the joint's own body (Chavez-Olivares et
-    al. 2012, generalised).
+    For a joint with axis (a, l) and the momentum (f, m) of a body, both in the body's frame, the joint's
+    share of C' dq is f . (w x l + v x a) + m . (w x a), velocities being those of the joint's own body
+    (Chavez-Olivares et al. 2012, generalised).
     """
     state = motion(tree, q, dq, np.zeros_like(q))
     fall = motion(tree, q, np.zeros_like(q), np.zeros_like(q)).d
@@ -225,7 +225,7 @@ def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Flo
 
 
 def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float, Float]]]:
-    # Velocity (w, v) of body i, taken as a rigid extension at the origin and in the frame of its descendant j.
+    # Velocity (w, v) of body i, as a rigid extension at the origin and in the frame of its descendant j.
     carried: list[dict[int, tuple[Float, Float]]] = []
     for j in range(tree.n):
         parent = int(tree.parent[j])
@@ -239,14 +239,14 @@ def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float
 
 def _inertia_times(pi: Float, x: Float) -> Float:
     xx, xy, yy, xz, yz, zz = pi[4:]
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ x
+    return np.asarray(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ x)
 
 
 def _rotation(axis: Float, angle: Float) -> Float:
     s, c = np.sin(angle), np.cos(angle)
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3)[:, :, None] + K[:, :, None] * s + (K @ K)[:, :, None] * (1.0 - c)
+    return np.asarray(np.eye(3)[:, :, None] + K[:, :, None] * s + (K @ K)[:, :, None] * (1.0 - c))
 
 
 def _into(E: Float, x: Float) -> Float:
@@ -267,7 +267,7 @@ def _cross_columns(a: Float) -> list[Float]:
 
 
 def _dot(a: Float, b: Float) -> Float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
 def _stacked(lines: list[Float], T: int) -> Float:

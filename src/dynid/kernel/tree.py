@@ -15,8 +15,10 @@ from dynid.errors import UsageError
 class Tree:
     """A fixed-base tree of n bodies, each moved by one revolute or prismatic joint.
 
-    parent: (n,), -1 = base, parent[j] < j.    prismatic: (n,).    axis: (n, 3) unit vectors in the joint frame.
-    rotation, translation: (n, 3, 3), (n, 3) placement of the joint frame at q = 0 in the parent's joint frame.
+    parent: (n,), -1 = base, parent[j] < j.    prismatic: (n,).
+    axis: (n, 3) unit vectors in the joint frame.
+    rotation, translation: (n, 3, 3), (n, 3) placement of the joint frame at q = 0 in the parent's joint
+        frame.
     gravity: (3,) acceleration of gravity in the base frame, m/s^2.
 
     Raises UsageError if a parent comes after its child or an axis is not of unit length.
@@ -33,13 +35,22 @@ class Tree:
         n = len(self.parent)
         object.__setattr__(self, "parent", locked_int(self.parent, (n,), "parent"))
         object.__setattr__(self, "prismatic", locked_bool(self.prismatic, (n,), "prismatic"))
-        for name, shape in (("axis", (n, 3)), ("rotation", (n, 3, 3)), ("translation", (n, 3)), ("gravity", (3,))):
+        for name, shape in (
+            ("axis", (n, 3)),
+            ("rotation", (n, 3, 3)),
+            ("translation", (n, 3)),
+            ("gravity", (3,)),
+        ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         for j, parent in enumerate(self.parent):
             if not -1 <= parent < j:
-                raise UsageError("tree-order", found=f"body {j} with parent {parent}", expected="parents before children")
+                raise UsageError(
+                    "tree-order", found=f"body {j} with parent {parent}", expected="parents before children"
+                )
         if not np.allclose(np.linalg.norm(self.axis, axis=1), 1.0, atol=1e-9):
-            raise UsageError("tree-axis", found=f"axes of length {np.linalg.norm(self.axis, axis=1)}", expected="1")
+            raise UsageError(
+                "tree-axis", found=f"axes of length {np.linalg.norm(self.axis, axis=1)}", expected="1"
+            )
 
     @property
     def n(self) -> int:

@@ -1,4 +1,4 @@
-"""A row scheme: which scalar equations are written down from samples, all of them linear in the same parameters."""
+"""A row scheme: which scalar equations are written down from samples, all linear in the same parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.terms.term import Terms
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of one batch of samples, in groups that share their columns (for torque rows: one group a joint).
+    """Equations of one batch of samples, in groups that share their columns; for torque rows, the joints.
 
     columns: per group the indices (w_g,) of the parameters that occur, ascending.
     panels: per group (w_g + 1, T): a line a column, the target (left-hand side) last.
@@ -36,7 +36,10 @@ class Equations:
 class Rows(Protocol):
     """The seam for row schemes: one small file with these members."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Name of the scheme."""
+        ...
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
         """Names of the groups of equations."""

@@ -31,7 +31,8 @@ CATALOGUE: dict[str, type[Term]] = {
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:
     """Writes terms as plain data: {"term": name, option: value, ...} for each."""
     return [
-        {"term": term.name} | {key: _plain(getattr(term, key)) for key in _options(type(term))} for term in terms
+        {"term": term.name} | {key: _plain(getattr(term, key)) for key in _options(type(term))}
+        for term in terms
     ]
 
 
@@ -59,11 +60,15 @@ def _term(entry: str | Mapping[str, Any]) -> Term:
     for key in options:
         if key not in allowed:
             raise InputError(
-                "unknown-option", found=f"option '{key}' of term '{name}'", expected="one of " + ", ".join(allowed)
+                "unknown-option",
+                found=f"option '{key}' of term '{name}'",
+                expected="one of " + ", ".join(allowed),
             )
     missing = [key for key, required in allowed.items() if required and key not in options]
     if missing:
-        raise InputError("missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them")
+        raise InputError(
+            "missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them"
+        )
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
 
 

@@ -1,4 +1,4 @@
-"""Torque that the log itself brings along: a counterbalance, a vendor's compensation, any measured disturbance."""
+"""Torque that the log itself brings along: a counterbalance, a vendor's compensation, a disturbance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from dynid.terms.term import Column, Term, channel
 class ChannelTorque(Term):
     """Torque proportional to an extra log channel on one joint: tau_j = s u(t).
 
-    channel_name: the extra channel u.    joint: its joint.    free: whether the scale s is sought (prior 1) or is 1.
+    channel_name: the extra channel u.    joint: its joint.
+    free: whether the scale s is sought (prior 1) or is 1.
     """
 
     channel_name: str

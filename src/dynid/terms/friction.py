@@ -1,4 +1,4 @@
-"""Friction that is linear in its coefficients; it opposes the motion: tau = ... + fv dq + fc sign(dq) + fo."""
+"""Friction that is linear in its coefficients: tau = ... + fv dq + fc sign(dq) + fo."""
 
 from __future__ import annotations
 

@@ -14,10 +14,11 @@ from dynid.terms.term import JointTerm
 
 @dataclass(frozen=True)
 class DriveGain(JointTerm):
-    """Relative error of the drive gain: tau_true = (1 + dk_j) tau_nominal, so tau_nominal = Y theta - dk_j tau_nominal.
+    """Relative error of the drive gain: tau_true = (1 + dk_j) tau_nominal.
 
-    Only a torque known from elsewhere gives the equations a scale: without one, dk = -1 and theta = 0 solve them
-    exactly. Use it together with a known payload or a channel of known torque.
+    So tau_nominal = Y theta - dk_j tau_nominal.
+    Only a torque known from elsewhere gives the equations a scale: without one, dk = -1 and theta = 0 solve
+    them exactly. Use it together with a known payload or a channel of known torque.
     Source: Gautier and Briot 2014 (global identification of drive gains with a payload).
     """
 

@@ -31,7 +31,9 @@ class KnownPayload(Term):
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():
             raise UsageError(
-                "payload-inertia", found=f"{list(self.inertia)}", expected="ten finite numbers: m, mcx, ..., Izz"
+                "payload-inertia",
+                found=f"{list(self.inertia)}",
+                expected="ten finite numbers: m, mcx, ..., Izz",
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:

@@ -21,8 +21,8 @@ _NON_NEGATIVE = {"m", "Ixx", "Iyy", "Izz"}
 class RigidBody(Term):
     """Torque of the rigid bodies, gravity included: tau = Y(q, dq, ddq) pi, ten parameters a body.
 
-    Order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of the body. For a robot with mimic
-    joints the tree's torque is projected on the independent joints, tau = J' tau_tree.
+    Order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of the body. For a robot with
+    mimic joints the tree's torque is projected on the independent joints, tau = J' tau_tree.
     Source: Newton-Euler recursion, linear in pi (Atkeson, An, Hollerbach 1986).
     """
 
@@ -58,7 +58,9 @@ def _project(robot: RobotModel, tree_panels: Panels) -> Panels:
         union = np.unique(np.concatenate([tree_panels.columns[i] for i in bodies]))
         total = np.zeros((len(union), T))
         for i in bodies:
-            total[np.searchsorted(union, tree_panels.columns[i])] += robot.projection[i, joint] * tree_panels.values[i]
+            total[np.searchsorted(union, tree_panels.columns[i])] += (
+                robot.projection[i, joint] * tree_panels.values[i]
+            )
         columns.append(union)
         values.append(total)
     return Panels(columns=tuple(columns), values=tuple(values))

@@ -12,7 +12,7 @@ from dynid.terms.term import JointTerm
 
 @dataclass(frozen=True)
 class RotorInertia(JointTerm):
-    """Inertia of rotor and gear seen at the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, in kg m^2 (kg when prismatic)."""
+    """Rotor and gear seen at the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, kg m^2 (kg when prismatic)."""
 
     name: str = "rotor_inertia"
     symbol = "Ia"

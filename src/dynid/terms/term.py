@@ -1,4 +1,4 @@
-"""A term: one physical effect, the parameters it adds and the torque they cause. Terms add: RigidBody() + Viscous()."""
+"""A term: one physical effect, its parameters and their torque. Terms add: RigidBody() + Viscous()."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.arrays import Bool, Float, Int
 from dynid.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -48,7 +48,7 @@ class Term(ABC):
 
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns, per joint, the wanted columns of Y in tau = Y theta; column indices count within the term."""
+        """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
@@ -81,7 +81,9 @@ class Terms:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise UsageError(
-                "duplicate-parameter", found=f"parameters {', '.join(twice)} in two terms", expected="each term once"
+                "duplicate-parameter",
+                found=f"parameters {', '.join(twice)} in two terms",
+                expected="each term once",
             )
         return columns
 
@@ -91,7 +93,7 @@ class Terms:
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool | None = None) -> Panels:
         """Returns Y of all terms side by side, per joint, structurally zero columns left out."""
-        columns: list[list[Float]] = [[] for _ in range(robot.n)]
+        columns: list[list[Int]] = [[] for _ in range(robot.n)]
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         first = 0
         for term in self.terms:
