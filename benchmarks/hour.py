@@ -61,13 +61,14 @@ def make_log(path: Path, minutes: float) -> None:
     tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) + 0.8 * dq + 1.2 * np.tanh(dq / 0.02)
     names = ["t", *(f"{p}_{j}" for p in ("q", "dq", "tau") for j in robot.joint_names)]
     schema = pa.schema([(name, pa.float64()) for name in names])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False) as writer:
         for repeat in range(int(minutes * 60 / period)):
             columns = [t + repeat * period]
-            for values, noise in ((q, 1e-5), (dq, 1e-3), (tau, 0.2)):
-                noisy = values + rng.normal(0, noise, values.shape)
+            # Encoders and torque sensors have a resolution, as every real log shows.
+            for values, noise, resolution in ((q, 2e-5, 1e-5), (dq, 1e-3, 1e-4), (tau, 0.2, 1e-2)):
+                noisy = np.round((values + rng.normal(0, noise, values.shape)) / resolution) * resolution
                 columns += [np.ascontiguousarray(noisy[:, j]) for j in range(n)]
-            writer.write_table(pa.table(columns, schema=schema))
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=20_000)
 
 
 def measure(code: str, log: Path) -> dict[str, float]:

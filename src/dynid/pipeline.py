@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,8 @@ def identify(
     workers = threads or default_threads()
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     started = time.perf_counter()
+    hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
+    hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
     batches, summary = _read(prepared, diagnostics, workers, _stage(progress, "reading"))
     structural = structural_base(robot, chosen.terms, chosen.rows, chosen.seed)
@@ -109,10 +112,12 @@ def identify(
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
     else:
+        hashes.join()
         origin = _origin(validation, log.identity(), diagnostics)
         validations = (
             _score_log(robot, chosen.terms, estimate, validation, prepared.settings, diagnostics, workers, origin, progress),
         )
+    hashes.join()
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
         robot=robot,

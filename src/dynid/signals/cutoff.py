@@ -11,9 +11,10 @@ from scipy.signal import welch
 
 from dynid.arrays import Float
 
-SHARE = 0.995
-MARGIN = 2.0
-LEAST, GREATEST = 2.0, 25.0
+SHARE = 0.999
+HIGHEST_MOTION = 20.0
+MARGIN = 10.0
+LEAST, GREATEST = 5.0, 25.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,7 @@ class CutoffEvidence:
     """Why a cut-off was chosen.
 
     frequency: (F,) Hz.    velocity: (n, F) spectra of the joint velocities.    reach: (n,) frequency below which a joint
-    has 99.5 % of its velocity's power above the noise floor.    chosen: Hz.
+    has 99.9 % of its velocity's power.    chosen: Hz.
     """
 
     joint_names: tuple[str, ...]
@@ -46,10 +47,10 @@ class CutoffEvidence:
 def choose_cutoff(positions: Sequence[Float], rate: float, joint_names: tuple[str, ...]) -> CutoffEvidence:
     """Chooses the cut-off of the parallel filter from uniformly sampled positions, a list of (n, T).
 
-    Per joint the noise floor of the velocity's spectrum (its position noise is white, so it rises with f^2) is taken
-    from the upper half of the band and subtracted; the joint's reach is the frequency below which 99.5 % of the rest
-    lies. The cut-off is twice the greatest reach, between 2 and 25 Hz and below a fifth of the sampling rate: the
-    dynamics are quadratic in velocity, so torque reaches twice as far as motion.
+    A joint's reach is the frequency below which 99.9 % of its velocity's power lies, counted up to 20 Hz: no arm moves
+    faster, and above it the noise of the position, magnified by differentiation, would outweigh the motion. The cut-off
+    is ten times the greatest reach, between 5 and 25 Hz and below a fifth of the sampling rate.
+    Source: the rule of thumb of Khalil and Dombre 2002, section 12.4.2 (filter at ten times the dynamics' frequency).
     """
     longest = max(len(q[0]) for q in positions)
     size = int(min(longest, max(256, 8 * rate)))
@@ -59,17 +60,16 @@ def choose_cutoff(positions: Sequence[Float], rate: float, joint_names: tuple[st
     for q in positions:
         if q.shape[1] < size:
             continue
-        frequency, density = welch(q, fs=rate, nperseg=size, detrend="linear", axis=1)
+        frequency, density = welch(q, fs=rate, nperseg=size, detrend="constant", axis=1)
         total = density * q.shape[1] if total is None else total + density * q.shape[1]
         weight += q.shape[1]
     if total is None:
         joined = max(positions, key=lambda q: q.shape[1])
-        frequency, total = welch(joined, fs=rate, nperseg=joined.shape[1], detrend="linear", axis=1)
+        frequency, total = welch(joined, fs=rate, nperseg=joined.shape[1], detrend="constant", axis=1)
         weight = 1
     spectrum = total / weight
-    upper = frequency > 0.25 * rate
-    floor = np.median(spectrum[:, upper], axis=1)
-    velocity = np.maximum(spectrum - floor[:, None], 0.0) * (2 * np.pi * frequency) ** 2
+    velocity = spectrum * (2 * np.pi * frequency) ** 2
+    velocity = np.where(frequency <= HIGHEST_MOTION, velocity, 0.0)
     energy = np.cumsum(velocity, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = energy / energy[:, -1:]
@@ -78,7 +78,7 @@ def choose_cutoff(positions: Sequence[Float], rate: float, joint_names: tuple[st
     chosen = float(np.clip(wanted, LEAST, min(GREATEST, 0.2 * rate)))
     chosen = float(f"{chosen:.2g}")
     mover = joint_names[int(np.argmax(reach))]
-    reason = f"twice the {reach.max():.2g} Hz below which '{mover}' has {100 * SHARE:.3g} % of its velocity's power"
+    reason = f"ten times the {reach.max():.2g} Hz below which '{mover}' has {100 * SHARE:.3g} % of its velocity's power"
     if not np.isclose(chosen, wanted, rtol=0.1):
         reason += f", bounded to {LEAST:g} ... {min(GREATEST, 0.2 * rate):g} Hz"
     every = max(1, len(frequency) // 400)

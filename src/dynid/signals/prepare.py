@@ -16,7 +16,7 @@ import numpy as np
 from dynid.arrays import Bool, Float, Int
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
-from dynid.log.checks import LogWatch, lattice_step, longest_step
+from dynid.log.checks import LogWatch, check_log, lattice_step, longest_step
 from dynid.log.read import Log
 from dynid.signals.align import Piece, pieces
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
@@ -29,9 +29,9 @@ from dynid.signals.settings import Preparation
 
 WINDOW_SECONDS = 60.0
 STATE_RATIO = 1.0
-STATE_OVERSAMPLING = 8.0
+STATE_OVERSAMPLING = 32.0
 FINAL_OVERSAMPLING = 5.0
-EVIDENCE_SAMPLES = 400_000
+EVIDENCE_SAMPLES = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,7 @@ class Prepared:
         own = (low + index >= window.start) & (low + index < window.stop)
         trim = 1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
         edge = int(round(trim * rate))
-        if window.begins:
-            own &= low + index >= edge
+        own &= low + index >= edge
         if window.ends:
             own &= low + index < high - edge
         extra = {
@@ -239,6 +238,9 @@ class _Cutter:
         self.prepared, self.trajectory, self.step = prepared, trajectory, step
         self.rate, self.overlap = prepared.source_rate, prepared.overlap
         self.size = max(int(WINDOW_SECONDS * self.rate) // D, 1) * D
+        # Grid samples known beyond a window before it is cut: enough to tell that it is not the last one, so that
+        # where windows end does not depend on how the rows arrived.
+        self.ahead = max(self.overlap + 2, self.size // 2)
         self.held: list[Piece] = []
         self.done, self.origin = 0, 0.0
 
@@ -248,7 +250,7 @@ class _Cutter:
             self.done, self.origin = 0, float(piece.t[0])
         self.held.append(piece)
         last = float(piece.t[-1])
-        enough = (last - self.origin) * self.rate > self.done + self.size + self.overlap + 2
+        enough = (last - self.origin) * self.rate > self.done + self.size + self.ahead + 2
         if not (enough or piece.last):
             return
         t = np.concatenate([one.t for one in self.held])
@@ -263,7 +265,7 @@ class _Cutter:
             stop = min(self.done + self.size, count)
             if piece.last and count - stop < self.size // 2:
                 stop = count
-            if not piece.last and stop + self.overlap + 2 > count:
+            if not piece.last and count - stop < self.ahead:
                 return
             low, high = max(self.done - self.overlap, 0), min(stop + self.overlap, count)
             a = max(int(np.searchsorted(t, self.origin + (low - 2) / self.rate)) - 1, 0)
@@ -349,20 +351,22 @@ def median_step(log: Log, index: int) -> float:
 def _positions(log: Log, rate: float) -> list[Float]:
     found, total = [], 0
     for trajectory in log.trajectories:
-        parts = []
+        segments: dict[int, list[Piece]] = {}
         for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
-            parts.append(piece)
+            segments.setdefault(piece.segment, []).append(piece)
             total += len(piece.t)
             if total > EVIDENCE_SAMPLES:
                 break
-        t = np.concatenate([piece.t for piece in parts])
-        q = np.concatenate([piece.lines[: log.robot.n] for piece in parts], axis=1)
-        if is_uniform(t, rate):
-            found.append(q)
-        elif len(t) > 8:
-            found.append(at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
+        for parts in segments.values():
+            t = np.concatenate([piece.t for piece in parts])
+            q = np.concatenate([piece.lines[: log.robot.n] for piece in parts], axis=1)
+            if len(t) > 8:
+                found.append(q if is_uniform(t, rate) else at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
         if total > EVIDENCE_SAMPLES:
             break
+    if not found:
+        check_log(log, Diagnostics())  # says what is wrong with the rows
+        raise UnfitDataError("no-rows", found="no run of complete rows", expected="rows without missing values")
     return found
 
 
