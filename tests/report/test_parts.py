@@ -16,7 +16,7 @@ from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import autocorrelation, explained, spectrum
 from dynid.report.sections.signals import cut_offs
 from dynid.report.symbols import formula, symbol
-from dynid.report.text import duration, interval, number, percent, short
+from dynid.report.text import duration, interval, number, percent, plain_number, r_squared, short, unit
 from dynid.report.timeline import broken, lay_out, thin
 
 
@@ -55,11 +55,15 @@ def test_the_interval_chooses_the_digits(value: float, half: float, texts: tuple
 
 
 def test_other_texts() -> None:
-    assert percent(0.0523) == "5.2 %"
+    assert percent(0.0523) == "5.2\u00a0%"
     assert percent(float("nan")) == "–"
-    assert duration(21.0) == "21.0 s"
-    assert duration(3600.0) == "60.0 min"
-    assert duration(9000.0) == "2.50 h"
+    assert duration(21.0) == "21.0\u00a0s"
+    assert duration(3600.0) == "60.0\u00a0min"
+    assert duration(9000.0) == "2.50\u00a0h"
+    assert unit("kg m^2") == "kg m²"
+    assert r_squared(0.99914) == "0.9991"
+    assert plain_number(1000.0) == "1000"
+    assert plain_number(-2.5e-7) == "−2.500·10⁻⁷"
     assert short("a" * 10, 10) == "a" * 10
     assert len(short("a" * 100, 30)) == 30
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -115,6 +116,16 @@ def test_as_little_as_an_identification_may_hold(bare: Identification) -> None:
     assert [a["id"] for tag, a in reader.tags if tag == "section"] == [s.anchor for s in SECTIONS]
     assert "nan" not in re.findall(r"[a-z]+", reader.text)
     assert "nothing held out" in reader.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_a_very_short_log_is_shown(identification: Identification, count: int) -> None:
+    whole = identification.training.residuals
+    assert whole is not None
+    arrays = ("t", "trajectory", "segment", "measured", "predicted", "q", "dq")
+    cut = replace(whole, **{name: getattr(whole, name)[:count] for name in arrays})
+    short = replace(identification, training=replace(identification.training, residuals=cut))
+    assert read(report_html(short)).open == []
 
 
 def test_held_out_and_training_are_told_apart(page: str) -> None:

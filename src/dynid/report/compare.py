@@ -159,9 +159,7 @@ def _bars(joints: list[str], scores: list[tuple[str, Scores | None, Scores]]) ->
         traces.append(
             labelled(bars(x, values, np.full(len(x), 0.92 * width), name, CYCLE[i % len(CYCLE)]), labels)
         )
-    panel = Panel(
-        tuple(traces), Axis("joint, in the order of the table"), Axis("held-out error", percent=True)
-    )
+    panel = Panel(tuple(traces), Axis(labels=tuple(joints)), Axis("held-out error", percent=True))
     return row_of((panel,), 280)
 
 
@@ -180,6 +178,7 @@ def _parameters_context(runs: Runs, shared: tuple[Difference, ...]) -> dict[str,
         "apart": [_difference_row(runs, d) for d in apart],
         "alike": [_difference_row(runs, d) for d in shared if not d.disagrees],
         "total": len(shared),
+        "robots": len({one.robot.name for _, one in runs}),
         "alone": [(name, formulas) for name, formulas in alone if formulas],
     }
 

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.arrays import Float
+from dynid.report.text import MINUS, short
 
 Trace = dict[str, Any]
 Shape = dict[str, Any]
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
-INK, GREY, PALE, GRID = "#1f2933", "#6b7785", "#b8c2cc", "#e7ebef"
+INK, GREY, STEEL, PALE, GRID = "#1f2933", "#6b7785", "#8fa3b5", "#b8c2cc", "#e7ebef"
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -29,13 +30,14 @@ _SPACE = 0.075
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its title, scale, range (None = from the data) and tick labels."""
+    """An axis: title, scale and range (None = from the data); labels stand at 1, 2, ... for numbers."""
 
     title: str = ""
     log: bool = False
     span: tuple[float, float] | None = None
     percent: bool = False
-    ticks: bool = True
+    most_ticks: int = 6
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def bars(x: Float, y: Float, width: Float | None, name: str, color: str) -> Trac
     """Vertical bars centred on x."""
     trace: Trace = {
         "type": "bar", "name": plot_text(name), "x": packed(x), "y": packed(y), "marker": {"color": color},
+        "textposition": "none",
     }  # fmt: skip
     return trace | {"width": packed(width)} if width is not None else trace
 
@@ -173,6 +176,7 @@ def _layout(height: int, titled: bool) -> dict[str, Any]:
         "showlegend": False,
         "hovermode": "closest",
         "dragmode": "zoom",
+        "modebar": {"bgcolor": "rgba(255,255,255,0.85)", "color": GREY, "activecolor": INK},
         "bargap": 0.1,
         "shapes": [],
         "annotations": [],
@@ -187,22 +191,44 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "zerolinecolor": PALE,
         "linecolor": PALE,
         "showline": True,
-        "ticks": "outside" if axis.ticks else "",
+        "ticks": "outside",
         "ticklen": 3,
         "tickcolor": PALE,
-        "showticklabels": axis.ticks,
         "tickfont": {"size": 11, "color": GREY},
         "automargin": False,
-        "nticks": 6,
+        "nticks": axis.most_ticks,
+        "tickangle": 0,
         "exponentformat": "power",
     }
-    if axis.span is not None:
-        found["range"] = [float(np.log10(v)) for v in axis.span] if axis.log else list(axis.span)
+    span = axis.span if axis.span is not None and np.isfinite(axis.span).all() else None
+    if span is not None:
+        found["range"] = [float(np.log10(v)) for v in span] if axis.log else list(span)
     if axis.percent:
         found["ticksuffix"] = " %"
-    if axis.log:
-        found["dtick"] = None
+    places = _log_ticks(*span, axis.most_ticks) if axis.log and span is not None else []
+    places += [(float(i), plot_text(short(label, 24))) for i, label in enumerate(axis.labels, start=1)]
+    if places:
+        found |= {"tickvals": [place for place, _ in places], "ticktext": [text for _, text in places]}
     return found
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[tuple[float, str]]:
+    """Round numbers between two values: 1, 2, 5 or 1, 3 in every decade where they fit, powers of ten otherwise."""
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    for mantissas in ((1, 2, 5), (1, 3)):
+        ticks = [(m, e) for e in range(first, last + 1) for m in mantissas if low <= m * 10.0**e <= high]
+        if len(ticks) <= most:
+            return [(m * 10.0**e, _tick_text(m, e)) for m, e in ticks]
+    stride = max(-(-(last - first) // 5), 1)
+    decades = [(1, e) for e in range(first, last + 1) if e % stride == 0 and low <= 10.0**e <= high]
+    return [(m * 10.0**e, _tick_text(m, e)) for m, e in decades]
+
+
+def _tick_text(mantissa: int, exponent: int) -> str:
+    if -3 <= exponent <= 3:
+        return f"{mantissa * 10.0**exponent:g}"
+    head = f"{mantissa}·" if mantissa > 1 else ""
+    return f"{head}10<sup>{str(exponent).replace('-', MINUS)}</sup>"
 
 
 def _axis_names(index: int) -> tuple[str, str]:

@@ -49,20 +49,18 @@ def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], 
         f"default-src 'none'; script-src {_hash(plotly)} {_hash(script)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    return render(
-        "page.html.jinja",
-        {
-            "title": title,
-            "kind": kind,
-            "subject": subject,
-            "chapters": chapters,
-            "policy": policy,
-            "style": _trusted(_asset("style.css")),
-            "plotly": _trusted(plotly),
-            "script": _trusted(script),
-            "figures": _trusted(script_json(page.figures)),
-        },
-    )
+    context = {
+        "title": title,
+        "kind": kind,
+        "subject": subject,
+        "chapters": chapters,
+        "policy": policy,
+        "style": _trusted(_asset("style.css")),
+        "plotly": _trusted(plotly),
+        "script": _trusted(script),
+        "figures": _trusted(script_json(page.figures)),
+    }
+    return str(render("page.html.jinja", context))
 
 
 def script_json(data: object) -> str:

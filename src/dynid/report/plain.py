@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from markupsafe import Markup, escape
 
-from dynid.report.text import number, short
+from dynid.report.text import number, plain_number, short
 
 _LISTED = 12
 _MOST_ROWS = 200
@@ -36,7 +36,7 @@ def cell(value: object) -> Markup:
     if isinstance(value, bool):
         return Markup("yes") if value else Markup("no")
     if isinstance(value, float):
-        return escape(number(value, 5))
+        return escape(plain_number(value))
     if _is_mapping(value):
         return Markup(", ").join(Markup("{} {}").format(label(k), cell(v)) for k, v in value.items())
     if _is_list(value):
@@ -68,7 +68,9 @@ def _mapping(data: Table, depth: int) -> Markup:
         )
         html += Markup('<table class="pairs"><tbody>{}</tbody></table>').format(rows)
     for key, value in deep:
-        html += Markup('<div class="nested"><h4>{}</h4>{}</div>').format(label(key), tables(value, depth + 1))
+        html += Markup('<div class="nested{}"><h4>{}</h4>{}</div>').format(
+            " wide" if _is_wide(value) else "", label(key), tables(value, depth + 1)
+        )
     return html
 
 
@@ -84,7 +86,8 @@ def _records(records: Sequence[Table]) -> Markup:
     if len(records) > _MOST_ROWS:
         note = Markup('<p class="note">{} more rows are not shown.</p>').format(len(records) - _MOST_ROWS)
     return Markup(
-        '<div class="scroll"><table class="data"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}'
+        '<div class="scroll"><table class="data generic"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>{}"
     ).format(head, body, note)
 
 
@@ -104,6 +107,10 @@ def _list(values: Sequence[object]) -> Markup:
         return Markup("{} values from {} to {}").format(len(values), number(min(finite)), number(max(finite)))
     shown = Markup(", ").join(cell(v) for v in values[:_LISTED])
     return shown if len(values) <= _LISTED else shown + Markup(" and {} more").format(len(values) - _LISTED)
+
+
+def _is_wide(value: object) -> bool:
+    return not (_is_mapping(value) and all(_is_flat(item) for item in value.values()))
 
 
 def _is_mapping(value: object) -> TypeGuard[Table]:

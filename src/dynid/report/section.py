@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from dynid.identification import Identification, Validation
 from dynid.report.figures import Figure
-from dynid.report.text import duration, interval, number, percent, short
+from dynid.report.text import number, short, unit
 from dynid.validate import Origin
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -66,7 +66,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(number=number, percent=percent, duration=duration, short=short, interval=interval)
+    made.filters.update(number=number, short=short, unit=unit)
     return made
 
 

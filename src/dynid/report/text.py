@@ -6,6 +6,7 @@ import math
 
 MISSING = "–"
 MINUS = "−"
+NO_BREAK = "\u00a0"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LEAST, _GREATEST = -3, 5
 _MOST_DIGITS = 8
@@ -34,14 +35,33 @@ def interval(value: float, half_width: float) -> tuple[str, str]:
 
 def percent(fraction: float, digits: int = 2) -> str:
     """A fraction as per cent, e.g. "5.2 %"."""
-    return MISSING if math.isnan(fraction) else f"{number(100.0 * fraction, digits)} %"
+    return MISSING if math.isnan(fraction) else f"{number(100.0 * fraction, digits)}{NO_BREAK}%"
 
 
 def duration(seconds: float) -> str:
     """A time span in the unit that suits it, e.g. "21 s", "12.5 min", "1.2 h"."""
     if seconds < 120:
-        return f"{number(seconds)} s"
-    return f"{number(seconds / 60)} min" if seconds < 7200 else f"{number(seconds / 3600)} h"
+        return f"{number(seconds)}{NO_BREAK}s"
+    if seconds < 7200:
+        return f"{number(seconds / 60)}{NO_BREAK}min"
+    return f"{number(seconds / 3600)}{NO_BREAK}h"
+
+
+def r_squared(value: float) -> str:
+    """A coefficient of determination: what matters is its distance from 1, so four decimals."""
+    return f"{value:.4f}".replace("-", MINUS) if math.isfinite(value) and abs(value) < 100 else number(value)
+
+
+def unit(text: str) -> str:
+    """A unit with its powers raised, e.g. "kg m²"."""
+    return text.replace("^2", "²").replace("^3", "³")
+
+
+def plain_number(value: float) -> str:
+    """A number of somebody else's choosing, to six digits and without trailing zeros."""
+    if not math.isfinite(value) or (value != 0 and not 1e-4 <= abs(value) < 1e7):
+        return number(value, 4)
+    return f"{value:.6g}".replace("-", MINUS)
 
 
 def short(text: str, length: int = 60) -> str:

@@ -48,8 +48,8 @@ class ExcitationSection:
                 "rank": base.rank,
                 "structural_rank": structural.rank,
                 "total": len(columns),
-                "gap": number(base.gap, 2),
-                "structural_gap": number(structural.gap, 2),
+                "gap": _gap(base),
+                "structural_gap": _gap(structural),
                 "condition": number(base.condition),
                 "word": next(word for limit, word in _WORDS if not base.condition > limit),
                 "lost": [symbol(columns[j], robot) for j in lost],
@@ -72,7 +72,7 @@ def _singular_panel(base: BaseMap) -> Panel:
     return Panel(
         traces=(labelled(dots(index, values, "singular value", BLUE, 5, 0.9), labels),),
         x=Axis("number"),
-        y=Axis("singular value", log=True),
+        y=Axis("singular value", log=True, span=(float(values.min()) / 1.6, float(values.max()) * 1.6)),
         title="Singular values of the columns scaled to equal length",
     )
 
@@ -98,6 +98,14 @@ def _leverage_panel(identification: Identification) -> Panel:
             *(time_line(float(left[i]), GREY) for i in changes),
         ),
         title="Which part of the log informs (dotted: equal shares)",
+    )
+
+
+def _gap(base: BaseMap) -> str:
+    if not math.isfinite(base.gap):
+        return "every column was kept"
+    return (
+        f"the weakest column kept stands out {number(base.gap, 2)} times more than the strongest one dropped"
     )
 
 

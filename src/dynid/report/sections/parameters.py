@@ -60,7 +60,7 @@ class ParametersSection:
                 "truth": _truth_html(identification, truth, page) if truth is not None else "",
                 "method": estimate.method,
                 "status": estimate.status,
-                "freedom": number(estimate.degrees_of_freedom, 4),
+                "freedom": f"{estimate.degrees_of_freedom:g}",
                 "grids": _grids(identification),
                 "categories": [
                     (str(c), _MARK[c], _CSS[c], sum(have is c for have in categories)) for c in Category
@@ -196,7 +196,7 @@ def _truth_panel(identification: Identification, truth: Float, known: Bool) -> P
     points = with_errors(dots(x, y, "estimate", BLUE, 5, 0.9), estimate.half_width()[visible], BLUE)
     return Panel(
         traces=(line(ends, ends, "truth", GREY, 1.0, "dot"), labelled(points, labels)),
-        x=Axis("|truth|, SI units", log=True),
+        x=Axis("|truth|, SI units", log=True, span=(ends[0] / 2, ends[1] * 2)),
         y=Axis("|estimate|", log=True, span=(ends[0] / 5, ends[1] * 5)),
         title="Estimate against truth, with intervals",
     )

@@ -28,9 +28,11 @@ from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
 
 _DOTS = 500
-_BINS = 24
+_FEWEST_BINS, _MOST_BINS = 6, 24
+_SAMPLES_IN_BIN = 60
 _LEAST_IN_BIN = 8
 _LONGEST_WINDOW = 1024
+_LEAST_FOR_SPECTRUM = 16
 _MOST_LAGS = 160
 _MARKED = 0.15
 
@@ -71,14 +73,15 @@ def binned(residual: Float, variable: Float) -> tuple[Float, Float, Float, Float
     low, high = float(variable.min()), float(variable.max())
     if not high > low:
         return np.zeros(0), np.zeros(0), np.zeros(0), np.full(len(residual), -1)
-    index = np.minimum(((variable - low) / (high - low) * _BINS).astype(np.int64), _BINS - 1)
-    count = np.bincount(index, minlength=_BINS)
+    bins = min(max(len(residual) // _SAMPLES_IN_BIN, _FEWEST_BINS), _MOST_BINS)
+    index = np.minimum(((variable - low) / (high - low) * bins).astype(np.int64), bins - 1)
+    count = np.bincount(index, minlength=bins)
     keep = count >= _LEAST_IN_BIN
     safe = np.maximum(count, 1)
-    mean = np.bincount(index, residual, _BINS) / safe
-    square = np.bincount(index, residual**2, _BINS) / safe
+    mean = np.bincount(index, residual, bins) / safe
+    square = np.bincount(index, residual**2, bins) / safe
     error = np.sqrt(np.maximum(square - mean**2, 0.0) / safe)
-    centre = low + (np.arange(_BINS) + 0.5) * (high - low) / _BINS
+    centre = low + (np.arange(bins) + 0.5) * (high - low) / bins
     renumbered = np.where(keep, np.cumsum(keep) - 1, -1)
     return centre[keep], mean[keep], error[keep], renumbered[index]
 
@@ -154,6 +157,9 @@ def _panels(
 
 
 def _spectrum_panel(residuals: Residuals, j: int, unit: str) -> Panel:
+    title = f"spectrum, ({unit})²/Hz"
+    if max(len(part) for part in runs(residuals, residuals.t)) < _LEAST_FOR_SPECTRUM:
+        return Panel((), Axis("frequency, Hz"), Axis(), title=title)
     frequency, density = spectrum(runs(residuals, residuals.error[:, j]), residuals.rate)
     _, torque = spectrum(runs(residuals, residuals.measured[:, j]), residuals.rate)
     shown = slice(1, None)
@@ -163,8 +169,9 @@ def _spectrum_panel(residuals: Residuals, j: int, unit: str) -> Panel:
             line(frequency[shown], _positive(torque[shown]), "measured torque", PALE, 1.2),
             line(frequency[shown], _positive(density[shown]), "residual", BLUE, 1.3),
         ),
-        x=Axis("frequency, Hz", log=True),
-        y=Axis(f"({unit})²/Hz", log=True, span=(top * 1e-8, top * 3)),
+        x=Axis("frequency, Hz", log=True, span=(float(frequency[1]), float(frequency[-1])), most_ticks=4),
+        y=Axis(log=True, span=(top * 1e-8, top * 3), most_ticks=5),
+        title=title,
     )
 
 
@@ -173,8 +180,9 @@ def _correlation_panel(correlation: Float, residuals: Residuals) -> Panel:
     bound = 1.96 / np.sqrt(max(len(residuals.t), 1))
     return Panel(
         traces=(line(lag, correlation, "autocorrelation", BLUE, 1.3),),
-        x=Axis("lag, s"),
-        y=Axis("autocorrelation", span=(-0.55, 1.05)),
+        x=Axis("lag, s", most_ticks=4),
+        y=Axis(span=(-0.55, 1.05)),
+        title="autocorrelation",
         shapes=(level_band(-bound, bound), level_line(0.0)),
     )
 
@@ -185,13 +193,14 @@ def _scatter_panel(variable: Float, error: Float, title: str, unit: str) -> Pane
     two = 2.0 * spread
     return Panel(
         traces=(
-            dots(variable[::step], error[::step], "residual", GREY, 2.6, 0.35),
+            dots(variable[::step], error[::step], "residual", GREY, 3.0, 0.4),
             line(centre, mean + two, "mean + 2 standard errors", VERMILION, 0.7, "dot"),
             line(centre, mean - two, "mean - 2 standard errors", VERMILION, 0.7, "dot"),
             line(centre, mean, "mean", VERMILION, 1.8),
         ),
-        x=Axis(title),
-        y=Axis(f"residual, {unit}"),
+        x=Axis(title, most_ticks=4),
+        y=Axis(),
+        title=f"residual, {unit}",
         shapes=(level_line(0.0),),
     )
 
@@ -209,8 +218,9 @@ def _histogram_panel(error: Float, unit: str) -> Panel:
             bars(centre, density, None, "residual", PALE),
             line(z, np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), "normal", INK, 1.1),
         ),
-        x=Axis("residual / std"),
-        y=Axis("density"),
+        x=Axis("residual / std", most_ticks=4),
+        y=Axis(most_ticks=4),
+        title="distribution",
     )
 
 

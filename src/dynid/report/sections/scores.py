@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dynid.identification import Identification
 from dynid.judge import GOOD_R2, USABLE_R2
 from dynid.report.section import Page, data_sets, effort_unit, render
-from dynid.report.text import number, percent
+from dynid.report.text import number, percent, r_squared
 from dynid.validate import Scores
 
 
@@ -48,7 +48,7 @@ def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
         "label": label,
         "kind": kind,
         "relative": percent(float(scores.relative[j]), 3),
-        "r2": _r2(float(scores.r2[j])),
+        "r2": r_squared(float(scores.r2[j])),
         "grade": _grade(float(scores.r2[j])),
         "rms": number(float(scores.rms[j])),
         "torque_rms": number(float(scores.torque_rms[j])),
@@ -57,10 +57,6 @@ def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
         "sde": number(float(scores.sde[j])),
         "count": f"{scores.count[j]:.0f}",
     }
-
-
-def _r2(value: float) -> str:
-    return f"{value:.4f}".replace("-", "−") if math.isfinite(value) and abs(value) < 100 else number(value)
 
 
 def _grade(r2: float) -> str:

@@ -125,7 +125,7 @@ def _panel(name: str, frequency: Float, values: Float, chosen: Mapping[str, floa
     inside = [value for value in chosen.values() if x.size and x[0] <= value <= x[-1]]
     return Panel(
         traces=traces,
-        x=Axis("frequency, Hz", log=True),
+        x=Axis("frequency, Hz", log=True, span=(float(x[0]), float(x[-1]))),
         y=Axis("power density", log=True, span=(max(top, 1e-30) * 1e-10, max(top, 1e-30) * 3)),
         shapes=tuple(time_line(value, INK if i == 0 else GREY, "dash") for i, value in enumerate(inside)),
         title=name,

@@ -8,7 +8,7 @@ from dynid.identification import Identification, Residuals, Validation
 from dynid.report.figures import (
     BLUE,
     GREY,
-    INK,
+    STEEL,
     VERMILION,
     Axis,
     Figure,
@@ -19,7 +19,7 @@ from dynid.report.figures import (
     time_line,
 )
 from dynid.report.section import Page, data_sets, effort_unit, render
-from dynid.report.text import number, percent
+from dynid.report.text import number, percent, r_squared
 from dynid.report.timeline import Timeline, broken, lay_out, thin
 
 MOST_POINTS = 4000
@@ -66,7 +66,7 @@ def _panels(
                 "name": name,
                 "relative": percent(float(scores.relative[j])),
                 "rms": f"{number(float(scores.rms[j]))} {effort_unit(identification, j)}",
-                "r2": number(float(scores.r2[j])),
+                "r2": r_squared(float(scores.r2[j])),
                 "plot": page.figure(figure, f"measured and predicted torque of joint {name}"),
             }
         )
@@ -93,8 +93,8 @@ def _figure(
     borders = tuple(time_line(span.start, GREY) for span in timeline.spans[1:])
     torque = Panel(
         traces=(
-            line(x, broken(measured, kept, timeline.starts), "measured", INK, 1.3),
-            line(x, broken(predicted, kept, timeline.starts), "predicted", VERMILION, 1.1),
+            line(x, broken(measured, kept, timeline.starts), "measured", STEEL, 2.6),
+            line(x, broken(predicted, kept, timeline.starts), "predicted", VERMILION, 1.2),
         ),
         x=Axis("time, s"),
         y=Axis(unit),
@@ -104,7 +104,7 @@ def _figure(
     residual = Panel(
         traces=(line(x, broken(error, kept, timeline.starts), "residual", BLUE, 0.9),),
         x=Axis("time, s"),
-        y=Axis("residual"),
+        y=Axis("residual", most_ticks=4),
         shapes=(*borders, level_line(0.0)),
     )
     return column_of((torque, residual), 250, sync)

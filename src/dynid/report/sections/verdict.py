@@ -10,9 +10,11 @@ from markupsafe import Markup
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.identification import Finding, Identification, Validation
 from dynid.report.section import Page, data_sets, render
+from dynid.report.symbols import symbol
 from dynid.report.text import MISSING, duration, number, percent
 
 _ORDER = {"problem": 0, "warning": 1, "note": 2, "good": 3}
+_NAMED = 4
 _MARKS = {"problem": "✕", "warning": "!", "note": "i", "good": "✓"}
 
 
@@ -38,6 +40,7 @@ class VerdictSection:
                 "open": [f for f in findings if f.level != "good"],
                 "fine": [f for f in findings if f.level == "good"],
                 "mark": _mark,
+                "weak": _weakest(identification),
             },
         )
 
@@ -113,6 +116,20 @@ def _joint_bars(identification: Identification) -> list[dict[str, object]]:
             "training_width": _width(float(t), top),
         }
         for name, h, t in zip(identification.training.scores.joint_names, held_out, training, strict=True)
+    ]
+
+
+def _weakest(identification: Identification) -> list[tuple[Markup, str, str]]:
+    """The weak base parameters that could matter most: symbol, greatest share of a torque, joint."""
+    estimate = identification.estimate
+    verdicts = base_verdicts(estimate, identification.factors)
+    weak = [
+        (v, int(i)) for v, i in zip(verdicts, estimate.base.independent, strict=True) if v.word is Word.WEAK
+    ]
+    weak.sort(key=lambda pair: -np.nan_to_num(pair[0].contribution))
+    return [
+        (symbol(estimate.columns[i], identification.robot), percent(v.contribution), v.group)
+        for v, i in weak[:_NAMED]
     ]
 
 

@@ -4,13 +4,14 @@
   var root = document.documentElement;
   var plots = Array.prototype.slice.call(document.querySelectorAll(".plot"));
   var printWidth = 700;
+  var printScale = 0.8;
   var zoom = {};
   var busy = false;
   root.classList.add("js");
 
   var config = {
     displaylogo: false, responsive: false, plotlyServerURL: "", doubleClick: "reset",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
     toImageButtonOptions: { format: "svg" }
   };
 
@@ -41,23 +42,33 @@
       .then(function () { busy = false; }, function () { busy = false; });
   }
 
-  function draw(plot, width) {
+  function draw(plot, width, scale) {
     var figure = figures[plot.id];
     if (!figure || width < 50) { return; }
+    figure.height = figure.height || figure.layout.height;
+    var height = Math.round(figure.height * scale);
+    plot.style.height = height + "px";
     if (plot.dataset.drawn) {
-      if (Math.abs(plot._fullLayout.width - width) > 1) { Plotly.relayout(plot, { width: width }); }
+      var now = plot._fullLayout;
+      if (Math.abs(now.width - width) > 1 || now.height !== height) {
+        Plotly.relayout(plot, { width: width, height: height });
+      }
       return;
     }
     plot.dataset.drawn = "yes";
     var layout = figure.layout;
     layout.width = width;
+    layout.height = height;
     if (figure.sync && Array.isArray(zoom[figure.sync])) { layout.xaxis.range = zoom[figure.sync].slice(); }
     Plotly.newPlot(plot, figure.data, layout, config);
     if (figure.sync) { plot.on("plotly_relayout", function (change) { follow(plot, figure.sync, change); }); }
   }
 
-  function drawVisible(element) { if (visible(element)) { draw(element, element.clientWidth); } }
+  function drawVisible(element) { if (visible(element)) { draw(element, element.clientWidth, 1); } }
 
+  plots.forEach(function (plot) {
+    if (plot.getBoundingClientRect().top < window.innerHeight + 300) { drawVisible(plot); }
+  });
   if ("IntersectionObserver" in window) {
     var observer = new IntersectionObserver(function (entries) {
       entries.forEach(function (entry) {
@@ -115,11 +126,13 @@
     root.classList.add("printing");
     opened = Array.prototype.slice.call(document.querySelectorAll("details:not([open])"));
     opened.forEach(function (details) { details.open = true; });
-    plots.forEach(function (plot) { draw(plot, printWidth); });
+    plots.forEach(function (plot) { draw(plot, printWidth, printScale); });
   });
   window.addEventListener("afterprint", function () {
     root.classList.remove("printing");
     opened.forEach(function (details) { details.open = false; });
-    plots.forEach(drawVisible);
+    plots.forEach(function (plot) {
+      if (visible(plot)) { drawVisible(plot); } else { plot.style.height = figures[plot.id].height + "px"; }
+    });
   });
 })();
