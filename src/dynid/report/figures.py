@@ -213,7 +213,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    """Round numbers between two values: 1, 2, 5 or 1, 3 in every decade where they fit, powers of ten otherwise."""
+    """Round numbers between two values: 1, 2, 5 or 1, 3 a decade where they fit, else powers of ten."""
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     for mantissas in ((1, 2, 5), (1, 3)):
         ticks = [(m, e) for e in range(first, last + 1) for m in mantissas if low <= m * 10.0**e <= high]
