@@ -16,7 +16,7 @@ from dynid.errors import UnfitDataError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.prior import parameter_spread
-from dynid.factor.assemble import Assembly, predict
+from dynid.factor.assemble import Assembly
 from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structural_base
 from dynid.factor.factor import Factors, stack
 from dynid.identification import Identification, Residuals, Validation
@@ -277,7 +277,7 @@ def _score(
     robot, theta = assembly.robot, estimate.full_vector
 
     def one(samples: Samples) -> tuple[Samples, Float, Float]:
-        model = predict(robot, assembly.terms, theta, samples)
+        model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         kept, times = assembly.parallel.apply(np.ascontiguousarray(lines), samples)
         return samples, kept, times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dynid.arrays import Float, Int
 from dynid.factor.factor import Factors
@@ -34,11 +35,19 @@ def block_jackknife(
             X = factor.R[:, :-1] @ inverse[place]
             H += weight * (X.T @ X)
             score += weight * (inverse[place].T @ factor.gradient(theta))
-        share, directions = np.linalg.eigh(H)
-        remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
-        shifts.append(directions @ ((directions.T @ score) / remaining))
+        shifts.append(_without_block(H, score))
         leverage.append(np.trace(H) / b)
     M = len(shifts)
     D = np.array(shifts) - np.mean(shifts, axis=0)
     white = (M - 1) / M * (D.T @ D)
     return inverse @ white @ inverse.T, np.array(leverage)
+
+
+def _without_block(H: Float, score: Float) -> Float:
+    # (1 - H)^-1 score; where a block holds all there is to know of a direction, its leverage is kept below one.
+    try:
+        return np.asarray(cho_solve(cho_factor(np.eye(len(H)) - H, check_finite=False), score, check_finite=False))
+    except LinAlgError:
+        share, directions = np.linalg.eigh(H)
+        remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
+        return np.asarray(directions @ ((directions.T @ score) / remaining))

@@ -93,15 +93,6 @@ class Assembly:
         return Equations(equations.columns, tuple(panels)), times
 
 
-def predict(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """Joint torque of the model at the samples, (T, n), known torque included; theta: (p,)."""
-    panels = terms.torque_regressor(robot, samples, theta != 0)
-    torque = terms.known_torque(robot, samples)
-    for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-        torque[:, joint] += theta[columns] @ values
-    return torque
-
-
 def _open(gate: Bool | None, group: int, a: int, b: int) -> Bool | slice:
     return slice(None) if gate is None else gate[a:b, group]
 

@@ -131,10 +131,14 @@ def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None
     return reference.potential_energy_regressor(tree, q, wanted)
 
 
-def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Joint torque (T, n) of bodies with parameters (n, 10) by the recursive Newton-Euler algorithm."""
+def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float, threads: int = 1) -> Float:
+    """Joint torque (T, n) of bodies with inertial parameters (n, 10), which need not belong to real bodies."""
     _check(tree, q, dq, ddq)
-    return reference.inverse_dynamics(tree, np.asarray(inertia, dtype=np.float64), q, dq, ddq)
+    pi = _c(np.reshape(inertia, (tree.n, 10)))
+    if (native := _chosen()) is not None:
+        wanted = np.asarray(pi.ravel() != 0)
+        return np.asarray(native.torque(*_data(tree, wanted), pi.ravel(), *map(_c, (q, dq, ddq)), threads))
+    return reference.inverse_dynamics(tree, pi, q, dq, ddq)
 
 
 def gravity_torque(tree: Tree, inertia: Float, q: Float) -> Float:
@@ -182,6 +186,12 @@ def factor_torque(
     wanted = _wanted(tree, columns)
     _check(tree, q, dq, ddq, tau)
     more = [np.zeros((0, len(q)))] * tree.n if extra is None else list(extra)
+    if len(more) != tree.n or any(lines.shape[1:] != (len(q),) for lines in more):
+        raise UsageError(
+            "array-shape",
+            found=f"extra lines of shapes {[lines.shape for lines in more]}",
+            expected=f"(any, {len(q)}) for each of {tree.n} joints",
+        )
     if (native := _chosen()) is None:
         return factoring.factor_torque(tree, q, dq, ddq, tau, more, wanted, method)
     owner = np.repeat(np.arange(tree.n), [len(lines) for lines in more])

@@ -142,7 +142,7 @@ class LogWatch:
         n = log.robot.n
         self.log, self.robot, self.sink = log, log.robot, diagnostics
         self.done: list[TrajectorySummary] = []
-        self.missing = np.zeros(n)
+        self.missing: dict[str, Float] = {}
         self.total_rows = 0
         self.agreement = np.zeros((3, n, n))
         self.position_step, self.velocity_step = np.zeros(n), np.zeros(n)
@@ -206,6 +206,7 @@ class LogWatch:
         dt = np.diff(t)
         if previous is None:
             one.start = float(chunk.t[0])
+        if not np.isfinite(one.median_dt):
             positive = dt[dt > 0]
             one.median_dt = float(np.median(positive)) if len(positive) else np.nan
         one.end = float(chunk.t[-1])
@@ -224,14 +225,14 @@ class LogWatch:
                 do="set sort = true under [log] if the rows are only out of order",
                 place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
             )
-        for k in np.flatnonzero(dt == 0):
-            if not self._same(chunk, previous, int(k) - (previous is not None)):
+        for k in np.flatnonzero(dt == 0).tolist():
+            if not self._same(chunk, previous, k - (previous is not None)):
                 raise UnfitDataError(
                     "duplicate-time",
                     found="two different rows with the same time stamp",
                     expected="one row a time stamp",
                     do="check the unit and resolution of the time column",
-                    place=Place(file=one.file, row=first + int(k) + 1, time=float(t[k + 1])),
+                    place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
                 )
             one.duplicates += 1
         wide = dt > longest_step(one.median_dt)
@@ -256,28 +257,43 @@ class LogWatch:
         if chunk.tau is not None:
             self.has_effort = True
             tau_low, tau_high = chunk.tau.min(axis=0), chunk.tau.max(axis=0)
-        if not np.isfinite(q_low + q_high + tau_low + tau_high).all():
-            bad = ~np.isfinite(chunk.q)
-            q_low = chunk.q.min(axis=0, initial=np.inf, where=~bad)
-            q_high = chunk.q.max(axis=0, initial=-np.inf, where=~bad)
+        dq_low = dq_high = np.zeros(self.robot.n)
+        if chunk.dq is not None:
+            self.has_velocity = True
+            dq_low, dq_high = chunk.dq.min(axis=0), chunk.dq.max(axis=0)
+        further = (chunk.theta, chunk.dtheta, chunk.temperature, *chunk.extra.values())
+        with np.errstate(invalid="ignore"):
+            seen = q_low + q_high + tau_low + tau_high + dq_low + dq_high
+            complete = np.isfinite(seen.sum() + sum(float(x.sum()) for x in further if x is not None))
+        if not complete:
+            self._missing(one, chunk)
+            q_low, q_high = _finite_range(chunk.q)
             if chunk.tau is not None:
-                fine = np.isfinite(chunk.tau)
-                tau_low = chunk.tau.min(axis=0, initial=np.inf, where=fine)
-                tau_high = chunk.tau.max(axis=0, initial=-np.inf, where=fine)
-                bad = bad | ~fine
-            one.missing_rows += int(bad.any(axis=1).sum())
-            self.missing += bad.sum(axis=0)
+                tau_low, tau_high = _finite_range(chunk.tau)
+            if chunk.dq is not None:
+                dq_low, dq_high = _finite_range(chunk.dq)
         one.lower, one.upper = np.minimum(one.lower, q_low), np.maximum(one.upper, q_high)
         if chunk.tau is not None:
             one.effort = np.maximum(one.effort, np.maximum(np.abs(tau_low), np.abs(tau_high)))
             self._flat_tops(chunk.tau, tau_low, tau_high)
         turning = ~np.array(self.robot.prismatic)
-        for j in np.flatnonzero(turning & (q_high - q_low > np.pi)):
-            step = np.abs(np.diff(chunk.q[:, j]))
+        for joint in np.flatnonzero(turning & (q_high - q_low > np.pi)):
+            step = np.abs(np.diff(chunk.q[:, joint]))
             self.wraps += int((np.abs(step - 2 * np.pi) < 0.5).sum())
         if chunk.dq is not None:
-            self.has_velocity = True
-            one.speed = np.fmax(one.speed, np.fmax(np.abs(chunk.dq.min(axis=0)), np.abs(chunk.dq.max(axis=0))))
+            one.speed = np.fmax(one.speed, np.fmax(np.abs(dq_low), np.abs(dq_high)))
+
+    def _missing(self, one: TrajectorySummary, chunk: RawChunk) -> None:
+        rows = np.zeros(len(chunk.t), dtype=np.bool_)
+        by_name = {"position": chunk.q, "velocity": chunk.dq, "effort": chunk.tau, "motor_position": chunk.theta}
+        by_name |= {"motor_velocity": chunk.dtheta, "temperature": chunk.temperature, **chunk.extra}
+        for name, values in by_name.items():
+            if values is None:
+                continue
+            bad = ~np.isfinite(values)
+            rows |= bad if bad.ndim == 1 else bad.any(axis=1)
+            self.missing[name] = self.missing.get(name, 0.0) + bad.sum(axis=0)
+        one.missing_rows += int(rows.sum())
 
     def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
         top = np.maximum(np.abs(low), np.abs(high))
@@ -315,17 +331,19 @@ class LogWatch:
     def finish(self) -> LogSummary:
         """What was found, after all chunks have passed."""
         names = self.robot.joint_names
-        for j, name in enumerate(names):
-            if self.missing[j] == self.total_rows:
-                raise UnfitDataError("joint-missing", found="no value at all", expected="numbers", place=Place(joint=name))
-            if self.missing[j] > MISSING_SHARE * self.total_rows:
-                raise UnfitDataError(
-                    "missing-values",
-                    found=f"{100 * self.missing[j] / self.total_rows:.2g} % missing or infinite values",
-                    expected=f"at most {100 * MISSING_SHARE:.0f} %",
-                    place=Place(joint=name),
-                )
-        if self.missing.any():
+        for channel, counts in self.missing.items():
+            for j, count in enumerate(np.atleast_1d(counts)):
+                place = Place(joint=names[j] if np.ndim(counts) else None)
+                if count == self.total_rows:
+                    raise UnfitDataError("joint-missing", found=f"no {channel} at all", expected="numbers", place=place)
+                if count > MISSING_SHARE * self.total_rows:
+                    raise UnfitDataError(
+                        "missing-values",
+                        found=f"{100 * count / self.total_rows:.2g} % missing or infinite values of {channel}",
+                        expected=f"at most {100 * MISSING_SHARE:.0f} %",
+                        place=place,
+                    )
+        if self.missing:
             rows = sum(one.missing_rows for one in self.done)
             self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are masked")
         lower = np.min([one.lower for one in self.done], axis=0)
@@ -340,11 +358,11 @@ class LogWatch:
             self._velocity(moved)
         self._torque()
         saturated = self.peak_count / max(self.total_rows, 1)
-        for j in np.flatnonzero(saturated > SATURATED_SHARE):
+        for k in np.flatnonzero(saturated > SATURATED_SHARE):
             self.sink.warn(
                 "saturated",
-                f"{100 * saturated[j]:.2g} % of the effort lies exactly at its peak of {self.peak[j]:.4g}: saturated?",
-                Place(joint=names[j]),
+                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its peak of {self.peak[k]:.4g}: saturated?",
+                Place(joint=names[k]),
             )
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
@@ -429,7 +447,7 @@ def check_against_prior(robot: RobotModel, q: Float, tau: Float) -> None:
         return
     x, y = g - g.mean(axis=0), tau - tau.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        C = (x.T @ y) / np.outer(np.sqrt((x**2).sum(axis=0)), np.sqrt((y**2).sum(axis=0)))
+        C = np.nan_to_num((x.T @ y) / np.outer(np.sqrt((x**2).sum(axis=0)), np.sqrt((y**2).sum(axis=0))))
         slope = (x * y).sum(axis=0) / (x**2).sum(axis=0)
     names = robot.joint_names
     share = np.abs(slope[heavy])
@@ -457,6 +475,11 @@ def check_against_prior(robot: RobotModel, q: Float, tau: Float) -> None:
                 "unit-suspicion", found=f"torque {slope[j]:.3g} times the gravity torque of the description",
                 expected="a ratio near 1", do="declare unit and side of the effort (mA, motor side)", place=Place(joint=names[j]),
             )  # fmt: skip
+
+
+def _finite_range(values: Float) -> tuple[Float, Float]:
+    fine = np.isfinite(values)
+    return values.min(axis=0, initial=np.inf, where=fine), values.max(axis=0, initial=-np.inf, where=fine)
 
 
 def lattice_step(values: Float) -> Float:

@@ -47,16 +47,28 @@ class CsvTable:
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import csv as pacsv  # noqa: PLC0415
 
-        options = pacsv.ConvertOptions(
-            include_columns=list(columns), decimal_point=self.decimal, null_values=["", "nan", "NaN", "NAN", "null", "NULL"],
-        )  # fmt: skip
-        try:
-            stream = pacsv.open_csv(
+        def opened(kinds: Mapping[str, Any]) -> Any:
+            return pacsv.open_csv(
                 self.path,
-                read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=True),
+                read_options=pacsv.ReadOptions(
+                    block_size=BLOCK_BYTES, use_threads=True, column_names=list(self.column_names), skip_rows=1
+                ),
                 parse_options=pacsv.ParseOptions(delimiter=self.delimiter),
-                convert_options=options,
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=list(columns),
+                    column_types=dict(kinds),
+                    decimal_point=self.decimal,
+                    null_values=["", "nan", "NaN", "NAN", "null", "NULL"],
+                ),
             )
+
+        try:
+            # The types are guessed from the first block: a column that begins with whole numbers, or with nothing,
+            # must not be held to that further down.
+            with opened({}) as first_look:
+                whole = (pa.types.is_integer, pa.types.is_null)
+                kinds = {f.name: pa.float64() for f in first_look.schema if any(test(f.type) for test in whole)}
+            stream = opened(kinds)
             position = 0
             for batch in stream:
                 for first in range(0, batch.num_rows, rows):
@@ -120,9 +132,11 @@ class CsvTable:
             reader = csv.reader(file, delimiter=self.delimiter)
             header = [cell.strip() for cell in next(reader)]
             texts: dict[int, bool] = {}
-            for row, cells in enumerate(reader):
+            row = -1
+            for cells in reader:
                 if not cells:
                     continue
+                row += 1
                 if len(cells) != len(header):
                     return self._error(
                         "ragged-row", f"{len(cells)} cells", f"{len(header)}, as in the header", line=reader.line_num, row=row
@@ -134,14 +148,14 @@ class CsvTable:
                     if row == 0:
                         texts[i] = not good
                     if not good and not texts.get(i, False):
-                        return self.text_cell(name, cells[i], row)
+                        return self.text_cell(name, cells[i], row, reader.line_num)
         return self._error("csv", " ".join(str(error).split())[:200], "a CSV file with one number a cell")
 
-    def text_cell(self, column: str, cell: str, row: int) -> InputError:
+    def text_cell(self, column: str, cell: str, row: int, line: int) -> InputError:
         """The error for a cell that should be a number."""
         comma = "," in cell and _is_number(cell.replace(",", "."))
         do = "set decimal = \",\" under [log]" if comma else ""
-        return self._error("text-cell", f"column '{column}' = '{cell}'", "a number", line=row + 2, row=row, do=do)
+        return self._error("text-cell", f"column '{column}' = '{cell}'", "a number", line=line, row=row, do=do)
 
     def _error(
         self, identifier: str, found: str, expected: str, *, line: int | None = None, row: int | None = None, do: str = ""

@@ -36,15 +36,16 @@ class Table(Protocol):
 
 
 class LogReader(Protocol):
-    """Opens one file format."""
+    """Opens one file format, known by its first bytes; suffixes: the endings that promise it."""
 
     name: str
+    suffixes: tuple[str, ...]
 
-    def can_read(self, path: Path) -> bool:
-        """Whether this reader takes the file, judged by its first bytes and its ending."""
+    def can_read(self, head: bytes) -> bool:
+        """Whether a file with these first bytes is of this format."""
         ...
 
-    def open(self, path: Path) -> Table:
+    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
         """Opens the file; raises InputError if it is not what it claims to be."""
         ...
 

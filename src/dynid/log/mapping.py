@@ -227,7 +227,7 @@ class _Resolver:
         else:
             columns = {joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")}
             missing = [joint for joint in names if joint not in columns]
-            if missing and key in ("position", "effort"):
+            if missing:
                 self.errors.append(
                     InputError("missing-joint", found=f"{key} without {', '.join(missing)}", expected="a column for every joint",
                                place=self.place(key))

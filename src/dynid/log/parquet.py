@@ -56,6 +56,14 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.column_names = tuple(self._file.schema_arrow.names)
+        twice = sorted({name for name in self.column_names if self.column_names.count(name) > 1})
+        if twice:
+            raise InputError(
+                "duplicate-column",
+                found=f"column(s) {', '.join(twice)} more than once",
+                expected="unique names",
+                place=Place(file=str(path)),
+            )
         self.row_count: int | None = self._file.metadata.num_rows
 
     def batches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dynid.arrays import Float
-from dynid.errors import InputError, InputErrors, Place, UsageError
+from dynid.errors import InputError, InputErrors, Place, ResourceError, UsageError
 from dynid.log.csv import CsvReader
 from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Text, Trajectory
 from dynid.log.mapping import canonical_map
@@ -74,8 +76,12 @@ def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
         raise InputError("file-missing", found="no such file", expected="a log file", place=place)
     if path.is_dir():
         raise InputError("file-missing", found="a folder", expected="a log file", place=place)
-    with path.open("rb") as file:
-        head = file.read(4096)
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise ResourceError("file-unreadable", found=f"'{found}'", expected="a log file", place=place) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
     for reader in READERS:
@@ -155,14 +161,14 @@ class Log:
             raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
         if m.position_side == "motor":
             back = np.linalg.inv(self.robot.drive.transmission).T
-            q = q @ back
-            dq = dq @ back if dq is not None else None
+            q = _mapped(q, back)
+            dq = _mapped(dq, back) if dq is not None else None
         if m.position_sign or m.position_offset:
             sign = np.array([m.position_sign.get(j, 1.0) for j in names])
             q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
             dq = dq * sign if dq is not None else None
         effort = self._stack(data, m.effort)
-        tau = (self._effort_matrix.T @ effort.T).T if effort is not None else None
+        tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -206,6 +212,18 @@ class Log:
             expected="joint torque per ampere (or per raw unit) of every joint",
             do="give drive.drive_gain (or drive.gear_ratio and drive.torque_constant) in the robot file",
         )
+
+
+def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
+    """values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
+    with np.errstate(invalid="ignore"):
+        mapped: Float = (matrix.T @ values.T).T
+        complete = np.isfinite(mapped.sum())
+    if not complete:
+        missing = ~np.isfinite(values)
+        mapped = (matrix.T @ np.where(missing, 0.0, values).T).T
+        mapped[missing.astype(np.float64) @ (matrix != 0) > 0] = np.nan
+    return mapped
 
 
 def file_hash(path: Path) -> str:
@@ -273,10 +291,20 @@ def _trajectories(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
                 place=Place(file=str(table.path), row=rows[1]),
             )
         found += [Trajectory(name, table.path, first, count, start, end) for name, first, count, start, end in runs]
-    names = [one.name for one in found]
-    if len(set(names)) < len(names):
-        found = [replace(one, name=f"{one.file.stem}:{one.name}") if names.count(one.name) > 1 else one for one in found]
+    # A name that several files use is qualified by its file: by the stem, or by as much of the path as it takes.
+    for qualified in (_by_stem, _by_path):
+        uses = Counter(one.name for one in found)
+        found = [replace(one, name=qualified(one)) if uses[one.name] > 1 else one for one in found]
     return found
+
+
+def _by_stem(one: Trajectory) -> str:
+    stem = one.file.stem
+    return f"{one.file.parent.name}/{stem}" if one.name == stem else f"{stem}:{one.name}"
+
+
+def _by_path(one: Trajectory) -> str:
+    return f"{one.file}:{one.name.rpartition(':')[2]}"
 
 
 def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float]]:
@@ -288,27 +316,33 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
         labels = batch[m.trajectory] if m.trajectory else Text(np.zeros(len(t), dtype=np.int64), (table.path.stem,))
         if not isinstance(labels, Text):
             values, codes = np.unique(labels, return_inverse=True)
-            labels = Text(codes.astype(np.int64), tuple(f"{value:g}" for value in values))
+            labels = Text(codes.astype(np.int64), tuple(_label(value) for value in values))
         edges = [0, *(np.flatnonzero(np.diff(labels.codes)) + 1).tolist(), len(t)]
         for a, b in zip(edges, edges[1:], strict=False):
             if b == a:
                 continue
             name = labels.names[labels.codes[a]] if labels.codes[a] >= 0 else ""
             part = t[a:b][np.isfinite(t[a:b])]
-            low, high = (float(part[0]), float(part[-1])) if len(part) else (np.nan, np.nan)
+            low, high = (float(part.min()), float(part.max())) if len(part) else (np.nan, np.nan)
             if runs and runs[-1][0] == name:
                 runs[-1][2] += b - a
-                runs[-1][4] = high
+                runs[-1][3] = float(np.fmin(runs[-1][3], low))
+                runs[-1][4] = float(np.fmax(runs[-1][4], high))
             else:
                 runs.append([name, row + a, b - a, low, high])
         row += len(t)
     if not runs:
         raise InputError("no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path)))
-    return [tuple(run) for run in runs]  # type: ignore[misc]
+    return [(name, first, count, start, end) for name, first, count, start, end in runs]
+
+
+def _label(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
 
 
 def _selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[Trajectory]:
     names = [one.name for one in found]
+    given: set[Trajectory] = set()
     for selection in wanted:
         hits = [one for one in found if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)]
         if not hits:
@@ -320,13 +354,30 @@ def _selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[
                 do=f"did you mean '{near[0]}'?" if near else "",
             )
         for one in hits:
-            start, end = one.start_time, one.end_time
-            if selection.part is not None:
-                span = end - start
-                start, end = one.start_time + selection.part[0] * span, one.start_time + selection.part[1] * span
-            if selection.window is not None:
-                start, end = selection.window
-            yield one if (start, end) == (one.start_time, one.end_time) else replace(one, start_time=start, end_time=end)
+            part = _part(one, selection)
+            if part not in given:
+                given.add(part)
+                yield part
+
+
+def _part(one: Trajectory, selection: Selection) -> Trajectory:
+    start, end = one.start_time, one.end_time
+    if selection.part is not None:
+        a, b = selection.part
+        start, end = start + a * (end - start), start + b * (end - start)
+    if selection.window is not None:
+        start, end = max(start, selection.window[0]), min(end, selection.window[1])
+    if (start, end) == (one.start_time, one.end_time):
+        return one
+    if not start < end:
+        asked = selection.window if selection.window is not None else selection.part
+        raise InputError(
+            "empty-window",
+            found=f"no row of trajectory '{one.name}' in {list(asked or ())}",
+            expected=f"a part of its {one.start_time:.6g} to {one.end_time:.6g} s",
+            place=Place(file=str(one.file)),
+        )
+    return replace(one, start_time=start, end_time=end)
 
 
 def _sorted(log: Log, trajectory: Trajectory) -> RawChunk:
@@ -351,7 +402,11 @@ def _taken(chunk: RawChunk, index: Any) -> RawChunk:
         chunk,
         t=chunk.t[index],
         q=chunk.q[index],
-        **{name: take(getattr(chunk, name)) for name in ("dq", "tau", "theta", "dtheta", "temperature")},
+        dq=take(chunk.dq),
+        tau=take(chunk.tau),
+        theta=take(chunk.theta),
+        dtheta=take(chunk.dtheta),
+        temperature=take(chunk.temperature),
         extra={name: values[index] for name, values in chunk.extra.items()},
     )
 
@@ -361,14 +416,18 @@ def _joined(chunks: list[RawChunk]) -> RawChunk:
         return chunks[0]
     first = chunks[0]
 
-    def join(name: str) -> Float | None:
-        parts = [getattr(chunk, name) for chunk in chunks]
-        return None if parts[0] is None else np.concatenate(parts)
+    def join(parts: list[Float | None]) -> Float | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if present else None
 
     return replace(
         first,
         t=np.concatenate([chunk.t for chunk in chunks]),
         q=np.concatenate([chunk.q for chunk in chunks]),
-        **{name: join(name) for name in ("dq", "tau", "theta", "dtheta", "temperature")},
+        dq=join([chunk.dq for chunk in chunks]),
+        tau=join([chunk.tau for chunk in chunks]),
+        theta=join([chunk.theta for chunk in chunks]),
+        dtheta=join([chunk.dtheta for chunk in chunks]),
+        temperature=join([chunk.temperature for chunk in chunks]),
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dynid.arrays import Bool
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
@@ -25,10 +23,5 @@ class TorqueRows:
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel a joint: its structurally non-zero columns and the measured torque."""
-        regressor = terms.torque_regressor(robot, samples, wanted)
-        target = samples.tau - terms.known_torque(robot, samples)
-        panels = tuple(
-            np.concatenate([values, np.ascontiguousarray(target[:, j])[None, :]])
-            for j, values in enumerate(regressor.values)
-        )
-        return Equations(columns=regressor.columns, panels=panels)
+        panels = terms.torque_regressor(robot, samples, wanted, samples.tau - terms.known_torque(robot, samples))
+        return Equations(columns=panels.columns, panels=panels.values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float
 from dynid.log.log import RawChunk
 
 TURN = 2.0 * np.pi
@@ -32,16 +32,19 @@ def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: 
     turning = ~np.array(prismatic)
     end_time = -np.inf
     end_position: Float | None = None
+    turned = np.zeros(len(turning))
     pending: Piece | None = None
     for chunk in chunks:
         t, lines = _finite(chunk)
         step = np.diff(t, prepend=end_time)
         if not (step > 0).all():
-            t, lines, step = t[step > 0], lines[:, step > 0], step[step > 0]
+            later = t > np.maximum.accumulate(np.concatenate([[end_time], t]))[:-1]
+            t, lines = t[later], lines[:, later]
         if len(t) == 0:
             continue
         n = chunk.q.shape[1]
-        lines[:n] = _unwrapped(lines[:n], end_position if t[0] - end_time <= longest_step else None, turning)
+        before, end_position = end_position, lines[:n, -1].copy()
+        lines[:n], turned = _unwrapped(lines[:n], before, turned, turning)
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in zip(edges, edges[1:], strict=False):
@@ -52,7 +55,6 @@ def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: 
                 segment += 1
             pending = Piece(segment, t[a:b], lines[:, a:b], last=False)
             end_time = float(t[b - 1])
-        end_position = lines[:n, -1]
     if pending is not None:
         yield replace(pending, last=True)
 
@@ -62,24 +64,25 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
     lines = np.concatenate(parts)
     # A sum is finite only if all its parts are: one look at every value in the usual case.
-    if np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum()):
+    with np.errstate(invalid="ignore"):
+        complete = np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum())
+    if complete:
         return chunk.t, lines
     good = np.isfinite(chunk.t) & np.isfinite(lines).all(axis=0)
     return chunk.t[good], lines[:, good]
 
 
-def _unwrapped(q: Float, before: Float | None, turning: np.ndarray) -> Float:
-    # Only jumps of a whole turn, to within what a joint can move in one step, are undone.
+def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> tuple[Float, Float]:
+    """Undoes jumps of a whole turn, to within what a joint can move in one step.
+
+    q: (n, T) as logged.    before: (n,) the values that came before.    turned: (n,) turns undone so far.
+    Returns the values on one branch, and the turns undone at their end.
+    """
     spread = q.max(axis=1) - q.min(axis=1)
     far = np.abs(q[:, 0] - before) if before is not None else np.zeros(len(q))
     if not ((spread > 0.7 * TURN) | (far > 0.7 * TURN))[turning].any():
-        return q
-    joined = q if before is None else np.concatenate([before[:, None], q], axis=1)
-    step = np.diff(joined, axis=1)
+        return (q - TURN * turned[:, None] if turned.any() else q), turned
+    step = np.diff(q, axis=1, prepend=q[:, :1] if before is None else before[:, None])
     turns = np.where(np.abs(np.abs(step) - TURN) < 0.25 * TURN, np.round(step / TURN), 0.0)
-    shift = np.cumsum(turns, axis=1) * TURN * turning[:, None]
-    if before is not None:
-        return q - shift
-    out = np.array(q)
-    out[:, 1:] -= shift
-    return out
+    total = turned[:, None] + np.cumsum(turns, axis=1) * turning[:, None]
+    return q - TURN * total, total[:, -1].copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.signal import butter, sosfilt_zi, sosfreqz
@@ -11,6 +11,12 @@ from scipy.signal import butter, sosfilt_zi, sosfreqz
 from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.kernel import zero_phase
+
+
+@lru_cache(maxsize=64)
+def zero_phase_filter(cutoff: float, order: int, rate: float) -> ZeroPhase:
+    """The filter of these settings, designed once."""
+    return ZeroPhase(cutoff, order, rate)
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,10 @@ class ZeroPhase:
 
     @cached_property
     def settling(self) -> int:
-        """Samples after which the one-way impulse response stays below 1e-12 of its peak."""
+        """Samples after which the one-way impulse response has fallen to 1e-11."""
         poles = np.concatenate([np.roots(section[3:]) for section in self.sections])
         slowest = float(np.abs(poles).max())
-        return int(np.ceil(np.log(1e-13) / np.log(slowest))) + 8 * self.order
+        return int(np.ceil(np.log(1e-11) / np.log(slowest))) + 8 * self.order
 
     def gain(self, frequency: Float) -> Float:
         """Gain of both passes together at frequencies in Hz."""

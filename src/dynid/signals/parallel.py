@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Float, Int
-from dynid.signals.filter import ZeroPhase
+from dynid.signals.filter import ZeroPhase, zero_phase_filter
 from dynid.signals.samples import Samples
 
 
@@ -30,15 +30,23 @@ class ParallelFilter:
     @property
     def settling(self) -> int:
         """Neighbouring samples needed on each side."""
-        return 0 if self.cutoff is None else ZeroPhase(self.cutoff, self.order, self.rate).settling
+        return 0 if self.cutoff is None else self._filter.settling
+
+    @property
+    def _filter(self) -> ZeroPhase:
+        return zero_phase_filter(self.cutoff or np.inf, self.order, self.rate)
 
     def kept(self, samples: Samples) -> Int:
         """Indices of the samples that stay."""
-        grid = (samples.first + np.arange(len(samples))) % self.decimation == 0
-        return np.flatnonzero(grid & samples.keep)
+        grid = np.arange(self._phase(samples), len(samples), self.decimation)
+        return grid[samples.keep[grid]]
 
     def apply(self, panel: Float, samples: Samples) -> tuple[Float, Float]:
         """Filters a panel (w, T); returns what stays of it (w, kept) and the times (kept,)."""
-        index = self.kept(samples)
-        filtered = panel if self.cutoff is None else ZeroPhase(self.cutoff, self.order, self.rate)(panel)
-        return np.ascontiguousarray(filtered[:, index]), samples.t[index]
+        start, step = self._phase(samples), self.decimation
+        thinned = panel[:, start::step] if self.cutoff is None else self._filter(panel, start, step)
+        keep = samples.keep[start::step]
+        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[self.kept(samples)]
+
+    def _phase(self, samples: Samples) -> int:
+        return -samples.first % self.decimation

@@ -27,9 +27,9 @@ from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rat
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 
-WINDOW_SECONDS = 60.0
+WINDOW_SECONDS = 30.0
 STATE_RATIO = 1.0
-STATE_OVERSAMPLING = 32.0
+STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
 EVIDENCE_SAMPLES = 200_000
 
@@ -136,6 +136,8 @@ class Prepared:
             chunks = self.log.chunks(trajectory)
             if watch is not None:
                 chunks = watch.observed(trajectory, chunks)
+            if self.settings.velocity != "measured":
+                chunks = (replace(chunk, dq=None, dtheta=None) for chunk in chunks)
             gap = longest_step(step) if self.settings.gap == "auto" else float(self.settings.gap)
             for piece in pieces(chunks, self.log.robot.prismatic, gap, segment):
                 segment = piece.segment + 1
@@ -212,16 +214,17 @@ class Prepared:
 
     def _layout(self, lines: Float) -> dict[str, Float]:
         m, n = self.log.mapping, self.joints
+        measured = self.settings.velocity == "measured"
         names = [
             (name, n)
-            for name, channels in (
-                ("dq", m.velocity),
-                ("tau", m.effort),
-                ("theta", m.motor_position),
-                ("dtheta", m.motor_velocity),
-                ("temperature", m.temperature),
+            for name, logged in (
+                ("dq", bool(m.velocity) and measured),
+                ("tau", bool(m.effort)),
+                ("theta", bool(m.motor_position)),
+                ("dtheta", bool(m.motor_velocity) and measured),
+                ("temperature", bool(m.temperature)),
             )
-            if channels
+            if logged
         ] + [(f"extra:{name}", 1) for name in m.extra]
         layout, at = {"q": lines[:n]}, n
         for name, width in names:

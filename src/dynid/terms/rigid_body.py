@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool
-from dynid.kernel import Panels, torque_regressor
+from dynid.arrays import Bool, Float
+from dynid.kernel import Panels, inverse_dynamics, torque_regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Column, Term
@@ -48,6 +48,12 @@ class RigidBody(Term):
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """The kernel's inverse dynamics, projected when there are mimic joints."""
+        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        tree_torque = inverse_dynamics(robot.tree, theta, q, dq, ddq)
+        return tree_torque @ robot.projection if robot.has_mimic else tree_torque
 
 
 def _project(robot: RobotModel, tree_panels: Panels) -> Panels:

@@ -50,6 +50,14 @@ class Term(ABC):
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
 
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """Returns Y theta, (T, n), for values of this term's parameters; a faster way than by columns may override it."""
+        panels = self.torque_regressor(robot, samples, theta != 0)
+        total = np.zeros((len(samples), robot.n))
+        for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+            total[:, joint] = theta[columns] @ values
+        return total
+
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
         return None
@@ -91,8 +99,13 @@ class Terms:
         """Extra log channels that the terms read, each once."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
 
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool | None = None) -> Panels:
-        """Returns Y of all terms side by side, per joint, structurally zero columns left out."""
+    def torque_regressor(
+        self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
+    ) -> Panels:
+        """Returns Y of all terms side by side, per joint, structurally zero columns left out.
+
+        target: (T, n), appended to each joint's panel as its last line.
+        """
         columns: list[list[Int]] = [[] for _ in range(robot.n)]
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         first = 0
@@ -105,11 +118,23 @@ class Terms:
                     columns[joint].append(part.columns[joint] + first)
                     values[joint].append(part.values[joint])
             first += count
-        T = len(samples)
+        for joint in range(robot.n):
+            values[joint].append(np.zeros((0, len(samples))) if target is None else target[None, :, joint])
         return Panels(
-            columns=tuple(np.concatenate(c) if c else np.zeros(0, dtype=np.int64) for c in columns),
-            values=tuple(np.concatenate(v) if v else np.zeros((0, T)) for v in values),
+            columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
+            values=tuple(np.concatenate(v) for v in values),
         )
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
+        total = self.known_torque(robot, samples)
+        first = 0
+        for term in self.terms:
+            count = len(term.columns(robot))
+            if theta[first : first + count].any():
+                total += term.torque(robot, samples, theta[first : first + count])
+            first += count
+        return total
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float:
         """Sum of the torque that needs no unknown, (T, n)."""

@@ -4,12 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tables.hpp"
@@ -33,20 +36,48 @@ const dynid::KernelTable& table() {
   return dynid::table_baseline;
 }
 
-struct Free { void operator()(void* p) const { std::free(p); } };
-using Buffer = std::unique_ptr<double[], Free>;
+// Zeroed memory. Large pieces come from the system and go back to it at once: kept in the heaps of several threads,
+// pieces of many sizes would add up to several times what is in use.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t count) : bytes_((std::max<std::size_t>(count, 8) * sizeof(double) + 63) / 64 * 64) {
+    if (mapped()) {
+      void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (p == MAP_FAILED) throw std::bad_alloc();
+      data_ = static_cast<double*>(p);
+    } else {
+      void* p = std::aligned_alloc(64, bytes_);
+      if (!p) throw std::bad_alloc();
+      std::memset(p, 0, bytes_);
+      data_ = static_cast<double*>(p);
+    }
+  }
+  Buffer(Buffer&& other) noexcept : data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr; }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Buffer() {
+    if (!data_) return;
+    if (mapped()) munmap(data_, bytes_);
+    else std::free(data_);
+  }
+  double* get() const { return data_; }
+  double& operator[](std::size_t i) const { return data_[i]; }
 
-Buffer buffer(std::size_t count) {
-  const std::size_t bytes = (std::max<std::size_t>(count, 8) * sizeof(double) + 63) / 64 * 64;
-  void* p = std::aligned_alloc(64, bytes);
-  if (!p) throw std::bad_alloc();
-  std::memset(p, 0, bytes);
-  return Buffer(static_cast<double*>(p));
-}
+ private:
+  bool mapped() const { return bytes_ >= (1u << 20); }
+  double* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+Buffer buffer(std::size_t count) { return Buffer(count); }
 
 Out array(Buffer data, std::vector<std::size_t> shape) {
-  double* p = data.release();
-  return Out(p, shape.size(), shape.data(), nb::capsule(p, [](void* q) noexcept { std::free(q); }));
+  auto* owner = new Buffer(std::move(data));
+  return Out(owner->get(), shape.size(), shape.data(), nb::capsule(owner, [](void* p) noexcept { delete static_cast<Buffer*>(p); }));
 }
 
 template <class Work>
@@ -168,6 +199,47 @@ nb::tuple regressor(InInt parent, InInt kind, In axis, In rotation, In translati
     });
   }
   return nb::make_tuple(array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(T)}), first);
+}
+
+// tau (samples, joints) = Y pi, block by block, the regressor never stored; coefficients (10 n) of all bodies.
+Out torque(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In pi, In q, In dq, In ddq,
+           int threads) {
+  const Robot robot(parent, kind, axis, rotation, translation, gravity, mask);
+  const int n = robot.view.n;
+  const MotionIn motion = motion_of(q, dq, ddq, n);
+  if (pi.size() != 10u * n) throw nb::value_error("pi must hold ten numbers a body");
+  std::vector<int> first;
+  const std::vector<int> order = robot.slots(first, false);
+  const long L = static_cast<long>(order.size()), T = motion.T;
+  std::vector<double> weight(L);
+  std::vector<int> body_of(robot.pairs());
+  for (int j = 0; j < n; j++)
+    for (int pair = robot.pair_first[j]; pair < robot.pair_first[j + 1]; pair++) body_of[pair] = j;
+  for (long l = 0; l < L; l++) weight[l] = pi.data()[10 * body_of[order[l] / 10] + order[l] % 10];
+  Buffer result = buffer(static_cast<std::size_t>(T) * n);
+  {
+    nb::gil_scoped_release free;
+    over((T + shard_samples - 1) / shard_samples, threads, [&](long shard) {
+      const Buffer scratch = buffer(robot.scratch()), input = buffer(3u * n * block_samples);
+      const Buffer block = buffer(static_cast<std::size_t>(L) * block_samples), total = buffer(block_samples);
+      std::vector<double*> lines(10u * robot.pairs(), nullptr);
+      for (long l = 0; l < L; l++) lines[order[l]] = block.get() + l * block_samples;
+      for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
+        motion.block(start, input.get());
+        table().regressor_block(robot.view, dynid::torque, input.get(), lines.data(), scratch.get());
+        const long count = std::min<long>(block_samples, T - start);
+        for (int i = 0; i < n; i++) {
+          std::fill(total.get(), total.get() + block_samples, 0.0);
+          for (long l = first[i]; l < first[i + 1]; l++) {
+            const double* line = block.get() + l * block_samples;
+            for (int s = 0; s < block_samples; s++) total[s] += weight[l] * line[s];
+          }
+          for (long s = 0; s < count; s++) result[(start + s) * n + i] = total[s];
+        }
+      }
+    });
+  }
+  return array(std::move(result), {static_cast<std::size_t>(T), static_cast<std::size_t>(n)});
 }
 
 void reduce_rows(const double* R, int m, double* into, double* panel) {
@@ -343,6 +415,7 @@ Out zero_phase(In x, In sos, In settled, long pad, long start, long step) {
 NB_MODULE(_native, m) {
   m.def("instruction_set", [] { return std::string(table().name); });
   m.def("regressor", &regressor);
+  m.def("torque", &torque);
   m.def("fused", &fused);
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);
