@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -23,7 +24,8 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threa
     with ThreadPoolExecutor(max_workers=threads) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
-            waiting.append(pool.submit(function, item))
+            # A thread does not inherit what its caller chose with dynid.kernel.using.
+            waiting.append(pool.submit(copy_context().run, function, item))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
 
 from dynid.arrays import Float, Int
 from dynid.factor.factor import Factors
@@ -46,8 +46,11 @@ def block_jackknife(
 def _without_block(H: Float, score: Float) -> Float:
     # (1 - H)^-1 score; where a block holds all there is to know of a direction, its leverage is kept below one.
     try:
-        return np.asarray(cho_solve(cho_factor(np.eye(len(H)) - H, check_finite=False), score, check_finite=False))
+        L = np.linalg.cholesky(np.eye(len(H)) - H)
     except LinAlgError:
-        share, directions = np.linalg.eigh(H)
-        remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
-        return np.asarray(directions @ ((directions.T @ score) / remaining))
+        L = np.zeros_like(H)
+    if (np.diag(L) ** 2 > 1.0 - LARGEST_LEVERAGE).all():
+        return np.asarray(cho_solve((L, True), score, check_finite=False))
+    share, directions = np.linalg.eigh(H)
+    remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
+    return np.asarray(directions @ ((directions.T @ score) / remaining))

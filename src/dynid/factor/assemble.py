@@ -42,15 +42,16 @@ class Assembly:
         Raises UnfitDataError if no sample is left to use.
         """
         pieces: list[Block] = []
+        latest: tuple[int, int] | None = None
         for done in ordered_map(self._blocks, batches, threads):
-            for block in done:
-                last = pieces[-1] if pieces else None
-                if last is not None and (last.segment, last.start) == (block.segment, block.start):
-                    pieces[-1] = _joined(last, block)
+            for number, block in done:
+                if latest == (block.segment, number):
+                    pieces[-1] = _joined(pieces[-1], block)
                 else:
                     pieces.append(block)
+                latest = block.segment, number
             if progress is not None and done:
-                progress(sum(piece.end - piece.start for piece in done))
+                progress(sum(piece.end - piece.start for _, piece in done))
         if not pieces:
             raise UnfitDataError(
                 "no-samples",
@@ -64,14 +65,17 @@ class Assembly:
             blocks=tuple(_without_stubs(pieces, self.block_seconds)),
         )
 
-    def _blocks(self, samples: Samples) -> list[Block]:
+    def _blocks(self, samples: Samples) -> list[tuple[int, Block]]:
+        # The number of a block within its segment is counted in samples: times differ in their last digits.
         equations = self.rows.equations(self.robot, self.terms, samples, self.wanted)
         filtered, times = self.filtered(equations, samples)
         if len(times) == 0:
             return []
-        gate = samples.gate[self.parallel.kept(samples)] if samples.gate is not None else None
+        kept = self.parallel.kept(samples)
+        gate = samples.gate[kept] if samples.gate is not None else None
         origin = samples.t[0] - samples.first / samples.rate
-        number = np.floor((times - origin) / self.block_seconds).astype(np.int64)
+        size = max(round(self.block_seconds * samples.rate), 1)
+        number = (samples.first + kept) // size
         edges = np.flatnonzero(np.diff(number)) + 1
         blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
@@ -79,8 +83,9 @@ class Assembly:
                 Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, g, a, b)]))
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
-            start = float(origin + number[a] * self.block_seconds)
-            blocks.append(Block(samples.trajectory, samples.segment, start, float(times[b - 1]), groups))
+            start = float(origin + number[a] * size / samples.rate)
+            block = Block(samples.trajectory, samples.segment, start, float(times[b - 1]), groups)
+            blocks.append((int(number[a]), block))
         return blocks
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:

@@ -51,7 +51,7 @@ class Term(ABC):
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Returns Y theta, (T, n), for values of this term's parameters; a faster way than by columns may override it."""
+        """Returns Y theta, (T, n), for values (p,) of the parameters; a faster way may override it."""
         panels = self.torque_regressor(robot, samples, theta != 0)
         total = np.zeros((len(samples), robot.n))
         for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):

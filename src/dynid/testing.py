@@ -1,0 +1,651 @@
+"""Contract suites for plug-in authors, and the random robots, motions and equations that they run on.
+
+A suite is a class of pytest functions. Derive from it in a test module, say what is to be tested, run pytest:
+
+    class TestStribeck(TermContract):
+        def term(self) -> Term:
+            return Stribeck()
+
+Every suite names its hooks: methods and attributes to override. A broken law raises AssertionError.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.errors import DynidError, UnfitDataError
+from dynid.estimate.estimator import Estimate, Estimator, Regression
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.kernel.random import random_inertia, random_tree
+from dynid.log.log import Table, Text
+from dynid.robot.drive import Drive
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.rows.rows import Rows
+from dynid.signals.samples import Samples
+from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
+from dynid.terms.friction import Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Column, Term, Terms
+
+RATIO, SHIFT = -0.7, 0.2
+
+
+def random_robot(seed: int, n: int = 4, branching: float = 0.3, mimic: bool = False) -> RobotModel:
+    """A robot of n bodies with random placements, axes, joint types and physically consistent bodies.
+
+    mimic: whether the last body's joint follows the first one, q_n = -0.7 q_1 + 0.2.
+    """
+    tree = random_tree(seed, n, branching)
+    placement = np.repeat(np.eye(4)[None], n, axis=0)
+    placement[:, :3, :3] = tree.rotation
+    placement[:, :3, 3] = tree.translation
+    independent = n - 1 if mimic else n
+    projection, offset = np.eye(n, independent), np.zeros(n)
+    if mimic:
+        projection[-1, 0], offset[-1] = RATIO, SHIFT
+    joints = tuple(f"joint{i + 1}" for i in range(n))
+    return RobotModel(
+        name=f"random{seed}",
+        body_names=tuple(f"body{i + 1}" for i in range(n)),
+        tree_joint_names=joints,
+        joint_names=joints[:independent],
+        parent=tree.parent,
+        joint_types=tuple(JointType.PRISMATIC if slides else JointType.REVOLUTE for slides in tree.prismatic),
+        T_parent_joint=placement,
+        axis=tree.axis,
+        inertia_prior=random_inertia(seed, n),
+        gravity=np.array([0.0, 0.0, -9.81]),
+        limits=Limits(
+            np.full(independent, -2.0),
+            np.full(independent, 2.0),
+            np.full(independent, 3.0),
+            np.full(independent, 100.0),
+        ),
+        drive=Drive.direct(independent),
+        projection=projection,
+        projection_offset=offset,
+        friction_prior=np.full((independent, 2), np.nan),
+    )
+
+
+def smooth_samples(
+    robot: RobotModel,
+    count: int = 200,
+    seed: int = 0,
+    rate: float = 1000.0,
+    channels: Sequence[str] = (),
+) -> Samples:
+    """Samples of a motion of three sines a joint, exact in every derivative; torque and channels random."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(count) / rate
+    frequency = 2 * np.pi * rng.uniform(0.3, 2.0, 3)
+    angle = frequency[:, None] * t + rng.uniform(0, 6, (robot.n, 3, 1))
+    size = rng.uniform(0.2, 0.5, (robot.n, 3, 1))
+    q = (size * np.sin(angle)).sum(axis=1).T
+    dq = (size * frequency[:, None] * np.cos(angle)).sum(axis=1).T
+    ddq = (-size * frequency[:, None] ** 2 * np.sin(angle)).sum(axis=1).T
+    plain = Samples.from_motion(q, dq, ddq, rng.normal(0, 1, (count, robot.n)), rate)
+    return replace(plain, extra={name: rng.normal(0, 1, count) for name in channels})
+
+
+def piece_of(samples: Samples, part: slice) -> Samples:
+    """Consecutive samples of a batch, as a batch of their own."""
+    arrays = {
+        name: getattr(samples, name)[part]
+        for name in (
+            "t",
+            "q",
+            "dq",
+            "ddq",
+            "tau",
+            "keep",
+            "theta",
+            "dtheta",
+            "ddtheta",
+            "temperature",
+            "gate",
+        )
+        if getattr(samples, name) is not None
+    }
+    return Samples(
+        t=arrays["t"],
+        q=arrays["q"],
+        dq=arrays["dq"],
+        ddq=arrays["ddq"],
+        tau=arrays["tau"],
+        keep=arrays["keep"],
+        rate=samples.rate,
+        segment=samples.segment,
+        trajectory=samples.trajectory,
+        first=samples.first + (part.start or 0),
+        theta=arrays.get("theta"),
+        dtheta=arrays.get("dtheta"),
+        ddtheta=arrays.get("ddtheta"),
+        temperature=arrays.get("temperature"),
+        extra={name: values[part] for name, values in samples.extra.items()},
+        gate=arrays.get("gate"),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """A regression whose truth is known, with the dense equations behind its factors.
+
+    regression: what an estimator works on.
+    theta: (p,) true parameters.    beta: (b,) true base parameters.
+    X, y: by group, (T, b) and (T,); a group lacks some of the base parameters, whose columns are zero.
+    """
+
+    regression: Regression
+    theta: Float
+    beta: Float
+    X: tuple[Float, ...]
+    y: tuple[Float, ...]
+
+
+def synthetic_regression(
+    seed: int = 0,
+    *,
+    count: int = 1200,
+    blocks: int = 24,
+    noise: Sequence[float] = (0.3, 0.03),
+    correlation: float = 0.0,
+    base: int = 5,
+    prior: Float | None = None,
+    spread: Float | None = None,
+) -> Synthetic:
+    """Random equations in two or more groups of unlike noise, cut into blocks of time.
+
+    count: equations a group.    noise: standard deviation by group.
+    base: number of base parameters b >= 3; two more parameters have no column of their own.
+    correlation: of the residual (and of the columns) between neighbouring samples, AR(1); 0 = white.
+    prior, spread: (b + 2,), None = 0 and 1.
+    """
+    rng = np.random.default_rng(seed)
+    p = base + 2
+    B = np.hstack([np.eye(base), rng.normal(0, 1, (base, 2))])
+    theta = rng.normal(0, 2, p)
+    beta = B @ theta
+    present = [np.arange(base) if g == 0 else np.delete(np.arange(base), g % base) for g in range(len(noise))]
+    X, y = [], []
+    for g, sigma in enumerate(noise):
+        dense = np.zeros((count, base))
+        dense[:, present[g]] = _correlated(rng, (count, len(present[g])), correlation)
+        X.append(dense)
+        y.append(dense @ beta + sigma * _correlated(rng, (count, 1), correlation)[:, 0])
+    known = np.zeros(p) if prior is None else prior
+    columns = tuple(Column(f"a{j + 1}", "1", "synthetic", 0, prior=float(known[j])) for j in range(p))
+    names = tuple(column.name for column in columns)
+    whole = np.concatenate(X)
+    regression = Regression(
+        columns=columns,
+        base=BaseMap(
+            names=names,
+            independent=np.arange(base),
+            B=B,
+            singular_values=np.linalg.svd(whole / np.linalg.norm(whole, axis=0), compute_uv=False),
+            gap=np.inf,
+            scale=np.append(np.sqrt(np.mean(whole**2, axis=0)), [0.0, 0.0]),
+        ),
+        factors=factors_of(X, y, present, p, blocks),
+        spread=np.ones(p) if spread is None else spread,
+    )
+    return Synthetic(regression, theta, beta, tuple(X), tuple(y))
+
+
+def factors_of(
+    X: Sequence[Float], y: Sequence[Float], columns: Sequence[Int], parameter_count: int, blocks: int
+) -> Factors:
+    """Factors of dense equations, by group X[g] (T, b) and y[g] (T,), in equal blocks of consecutive rows."""
+    parts = np.array_split(np.arange(len(y[0])), blocks)
+    made = [
+        Block(
+            trajectory="synthetic",
+            segment=0,
+            start=float(rows[0]),
+            end=float(rows[-1]),
+            groups=tuple(
+                Factor.from_panel(own, np.ascontiguousarray(np.column_stack([A[rows][:, own], b[rows]]).T))
+                for A, b, own in zip(X, y, columns, strict=True)
+            ),
+        )
+        for rows in parts
+    ]
+    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(made))
+
+
+class TermContract(ABC):
+    """Laws of every term.
+
+    Hooks: `term` (required); `robots` it is tried on; `channels` that the samples bring besides those the
+    term announces; `torque`, the term's formula written down a second time, as an oracle.
+    """
+
+    @abstractmethod
+    def term(self) -> Term:
+        """The term under test."""
+
+    def robots(self) -> tuple[RobotModel, ...]:
+        """A chain, a branched tree and a robot with a mimic joint."""
+        return random_robot(1, 3, 0.0), random_robot(2, 5, 0.6), random_robot(3, 4, mimic=True)
+
+    def channels(self) -> tuple[str, ...]:
+        """Further extra channels of the samples."""
+        return ()
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float | None:
+        """The torque (T, n) for parameters theta (p,), independent of the term; None = no oracle."""
+        return None
+
+    def samples(self, robot: RobotModel) -> Samples:
+        """A batch of samples with every channel that the term reads."""
+        return smooth_samples(robot, 150, seed=4, channels=self.term().channels() + self.channels())
+
+    def test_columns_describe_the_parameters(self) -> None:
+        """Names are unique, indices and bounds make sense, and asking twice gives the same."""
+        term = self.term()
+        for robot in self.robots():
+            columns = term.columns(robot)
+            _law(columns == term.columns(robot) or _has_nan(columns), "columns differ when asked for twice")
+            names = [column.name for column in columns]
+            _law(len(set(names)) == len(names), f"two parameters share a name: {names}")
+            for column in columns:
+                owners = max(robot.n, robot.n_bodies)
+                _law(column.term == term.name, f"{column.name} says it belongs to '{column.term}'")
+                _law(bool(column.name) and bool(column.unit), f"{column} lacks a name or a unit")
+                _law(0 <= column.owner < owners, f"{column.name} is owned by {column.owner} of {owners}")
+                _law(column.lower < column.upper, f"{column.name} has bounds {column.lower}..{column.upper}")
+
+    def test_panels_have_the_announced_form(self) -> None:
+        """Per joint: ascending column indices inside the term, one finite contiguous line each."""
+        for robot in self.robots():
+            samples, p = self.samples(robot), len(self.term().columns(robot))
+            panels = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_))
+            _law(len(panels.columns) == len(panels.values) == robot.n, "one panel a joint is needed")
+            for columns, values in zip(panels.columns, panels.values, strict=True):
+                _law(np.issubdtype(columns.dtype, np.integer), f"column indices are {columns.dtype}")
+                _law(bool((np.diff(columns) > 0).all()), f"column indices {columns} do not ascend")
+                _law(not len(columns) or 0 <= columns[0] <= columns[-1] < p, f"columns {columns} of {p}")
+                _law(values.shape == (len(columns), len(samples)), f"lines of shape {values.shape}")
+                _law(values.dtype == np.float64, f"lines of {values.dtype}")
+                _law(bool(np.isfinite(values).all()), "a line with nan or inf")
+
+    def test_a_mask_leaves_columns_out(self) -> None:
+        """With a mask the same lines come, less those that are not wanted."""
+        for robot in self.robots():
+            samples, p = self.samples(robot), len(self.term().columns(robot))
+            whole = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
+            wanted = np.random.default_rng(0).random(p) < 0.5
+            part = self.term().torque_regressor(robot, samples, wanted)
+            for columns in part.columns:
+                _law(bool(wanted[columns].all()), "a column came that was not wanted")
+            np.testing.assert_allclose(part.dense(p), whole * wanted, rtol=1e-12, atol=1e-12)
+
+    def test_samples_do_not_know_each_other(self) -> None:
+        """Logs are cut into chunks: each sample's line must depend on that sample alone."""
+        for robot in self.robots():
+            samples, term = self.samples(robot), self.term()
+            p = len(term.columns(robot))
+            every = np.ones(p, dtype=np.bool_)
+            part = slice(37, 101)
+            piece = piece_of(samples, part)
+            whole = term.torque_regressor(robot, samples, every).dense(p)[part]
+            alone = term.torque_regressor(robot, piece, every).dense(p)
+            np.testing.assert_allclose(alone, whole, rtol=1e-12, atol=1e-12)
+            known, known_alone = term.known_torque(robot, samples), term.known_torque(robot, piece)
+            if known is not None and known_alone is not None:
+                np.testing.assert_allclose(known_alone, known[part], rtol=1e-12, atol=1e-12)
+
+    def test_torque_is_regressor_times_parameters(self) -> None:
+        """Term.torque, which may be overridden with a faster way, gives the columns' sum."""
+        for robot in self.robots():
+            samples, p = self.samples(robot), len(self.term().columns(robot))
+            theta = np.random.default_rng(2).normal(0, 1, p)
+            theta[::3] = 0.0
+            Y = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
+            wanted, found = Y @ theta, self.term().torque(robot, samples, theta)
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+
+    def test_known_torque_has_the_form_of_torque(self) -> None:
+        """None, or finite joint torque (T, n)."""
+        for robot in self.robots():
+            samples = self.samples(robot)
+            known = self.term().known_torque(robot, samples)
+            if known is not None:
+                _law(known.shape == samples.tau.shape, f"known torque of shape {known.shape}")
+                _law(bool(np.isfinite(known).all()), "known torque with nan or inf")
+
+    def test_torque_is_that_of_the_formula(self) -> None:
+        """Regressor times parameters plus known torque is what the oracle says."""
+        for robot in self.robots():
+            samples, p = self.samples(robot), len(self.term().columns(robot))
+            theta = np.random.default_rng(1).normal(0, 1, p)
+            wanted = self.torque(robot, samples, theta)
+            if wanted is not None:
+                found = Terms((self.term(),)).torque(robot, samples, theta)
+                np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+
+    def test_channels_are_announced(self) -> None:
+        """A term that reads extra channels says so, and refuses samples that lack them."""
+        robot = self.robots()[0]
+        if not self.term().channels():
+            return
+        bare = smooth_samples(robot, 20)
+        p = len(self.term().columns(robot))
+        try:
+            self.term().torque_regressor(robot, bare, np.ones(p, dtype=np.bool_))
+            self.term().known_torque(robot, bare)
+        except UnfitDataError:
+            return
+        raise AssertionError("a missing channel went unnoticed")
+
+    def test_term_is_frozen_and_survives_a_recipe(self) -> None:
+        """Terms are frozen dataclasses; a registered one comes back from plain data as it was."""
+        term = self.term()
+        _law(is_dataclass(term), "a term must be a dataclass")
+        first = fields(term)[0].name  # type: ignore[arg-type]
+        try:
+            setattr(term, first, getattr(term, first))
+        except FrozenInstanceError:
+            pass
+        else:
+            raise AssertionError("a term must be frozen")
+        if CATALOGUE.get(term.name) is type(term):
+            _law(terms_from_spec(terms_to_spec(Terms((term,)))) == Terms((term,)), "recipe changes the term")
+
+
+class RowsContract(ABC):
+    """Laws of every row scheme.
+
+    Hooks: `rows` (required); `robots`; `terms`; `tolerance` of the equations' residual relative to their
+    largest part, for schemes that integrate or differentiate along time.
+    """
+
+    tolerance: float = 1e-9
+
+    @abstractmethod
+    def rows(self) -> Rows:
+        """The row scheme under test."""
+
+    def robots(self) -> tuple[RobotModel, ...]:
+        """A chain, a branched tree and a robot with a mimic joint."""
+        return random_robot(1, 3, 0.0), random_robot(2, 5, 0.6), random_robot(3, 4, mimic=True)
+
+    def terms(self) -> Terms:
+        """Terms whose parameters are sought."""
+        return RigidBody() + Viscous() + Offset()
+
+    def exact(self, robot: RobotModel) -> tuple[Samples, Float]:
+        """Samples of a smooth motion with exactly the torque of some parameters, and those parameters."""
+        motion = smooth_samples(robot, 400, seed=2)
+        p = len(self.terms().columns(robot))
+        theta = np.random.default_rng(3).normal(0, 1, p)
+        return replace(motion, tau=self.terms().torque(robot, motion, theta)), theta
+
+    def test_groups_are_named(self) -> None:
+        """A name, and at least one group with a name of its own."""
+        _law(bool(self.rows().name), "a row scheme needs a name")
+        for robot in self.robots():
+            groups = self.rows().groups(robot)
+            _law(len(set(groups)) == len(groups) > 0, f"groups {groups}")
+
+    def test_equations_have_the_announced_form(self) -> None:
+        """A group: ascending columns, a line each and the target, all of equal length and finite."""
+        for robot in self.robots():
+            samples, theta = self.exact(robot)
+            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
+            _law(len(found.columns) == len(self.rows().groups(robot)), "one panel a group is needed")
+            for columns, panel in zip(found.columns, found.panels, strict=True):
+                _law(bool((np.diff(columns) > 0).all()), f"columns {columns} do not ascend")
+                _law(not len(columns) or 0 <= columns[0] <= columns[-1] < len(theta), f"columns {columns}")
+                _law(panel.shape == (len(columns) + 1, len(samples)), f"panel of shape {panel.shape}")
+                _law(bool(np.isfinite(panel).all()), "a panel with nan or inf")
+
+    def test_exact_motion_fulfils_the_equations(self) -> None:
+        """Where the torque is the model's own, the left side is the right side."""
+        for robot in self.robots():
+            samples, theta = self.exact(robot)
+            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
+            for columns, panel in zip(found.columns, found.panels, strict=True):
+                error = np.abs(panel[:-1].T @ theta[columns] - panel[-1]).max()
+                size = np.abs(panel[-1]).max() + np.abs(panel[:-1].T * theta[columns]).max(initial=0.0)
+                _law(error <= self.tolerance * size, f"equations miss by {error:.3g} of {size:.3g}")
+
+    def test_a_mask_leaves_columns_out(self) -> None:
+        """With a mask the target stays and only wanted columns come."""
+        for robot in self.robots():
+            samples, theta = self.exact(robot)
+            wanted = np.random.default_rng(0).random(len(theta)) < 0.5
+            whole = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
+            part = self.rows().equations(robot, self.terms(), samples, wanted)
+            for all_columns, lines, columns, panel in zip(
+                whole.columns, whole.panels, part.columns, part.panels, strict=True
+            ):
+                _law(np.array_equal(columns, all_columns[wanted[all_columns]]), "wrong columns left")
+                kept = lines[np.append(wanted[all_columns], True)]
+                np.testing.assert_allclose(panel, kept, rtol=1e-12, atol=1e-12)
+
+
+class EstimatorContract(ABC):
+    """Laws of every estimator.
+
+    Hooks: `estimator` (required); `biased`, whether it is drawn away from the truth on purpose.
+    """
+
+    biased: bool = False
+
+    @abstractmethod
+    def estimator(self) -> Estimator:
+        """The estimator under test."""
+
+    def test_without_noise_the_truth_comes_back(self) -> None:
+        """Noise of a billionth of the torque moves an unbiased estimate by no more than a millionth."""
+        case = synthetic_regression(1, noise=(1e-9, 1e-9))
+        found = self.estimator().fit(case.regression)
+        if not self.biased:
+            np.testing.assert_allclose(found.value, case.beta, rtol=1e-6, atol=1e-6)
+
+    def test_estimate_is_complete(self) -> None:
+        """Shapes, signs and names of everything in the result."""
+        case = synthetic_regression(2)
+        found = self.estimator().fit(case.regression)
+        b = case.regression.base.rank
+        _law(found.method == self.estimator().name, f"method '{found.method}'")
+        _law(found.value.shape == (b,), f"value of shape {found.value.shape}")
+        _law(found.group_names == case.regression.factors.group_names, "other groups")
+        _law(found.count == case.regression.factors.count, f"count {found.count}")
+        for name in ("value", "covariance", "textbook_covariance", "sigma", "weights", "parameters"):
+            _law(bool(np.isfinite(getattr(found, name)).all()), f"{name} with nan or inf")
+        for name in ("covariance", "textbook_covariance"):
+            matrix = getattr(found, name)
+            np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12 * np.abs(matrix).max())
+            least = np.linalg.eigvalsh(matrix)[0]
+            _law(least >= -1e-9 * np.abs(matrix).max(), f"{name} has eigenvalue {least:.3g}")
+        _law(bool((found.sigma > 0).all() and (found.weights > 0).all()), "sigma and weights must be > 0")
+        _law(found.degrees_of_freedom > 0, f"{found.degrees_of_freedom} degrees of freedom")
+        _law(bool(found.status.text), "a status needs a text")
+
+    def test_full_parameters_have_these_base_parameters(self) -> None:
+        """B parameters = value: the full vector is one with the same torque."""
+        case = synthetic_regression(3)
+        found = self.estimator().fit(case.regression)
+        np.testing.assert_allclose(case.regression.base.reduce(found.parameters), found.value, rtol=1e-8)
+
+    def test_blocks_share_the_information(self) -> None:
+        """Leverages are non-negative, one a block, and add up to at most one (a prior may hold the rest)."""
+        case = synthetic_regression(4)
+        share = self.estimator().fit(case.regression).block_leverage
+        _law(share.shape == (len(case.regression.factors.blocks),), f"leverage of shape {share.shape}")
+        _law(bool((share >= 0).all()) and share.sum() <= 1 + 1e-9, f"leverages add up to {share.sum()}")
+
+    def test_intervals_hold_the_truth(self) -> None:
+        """Over twenty draws, at least 85 % of the 95 % intervals hold the truth."""
+        inside: list[bool] = []
+        for seed in range(20):
+            case = synthetic_regression(seed)
+            found = self.estimator().fit(case.regression)
+            inside += (np.abs(found.value - case.beta) <= found.half_width()).tolist()
+        share = float(np.mean(inside))
+        _law(share >= 0.85, f"only {100 * share:.0f} % of the intervals hold the truth")
+
+    def test_same_data_same_bytes(self) -> None:
+        """Fitting twice gives the same bytes."""
+        first, second = (self.estimator().fit(synthetic_regression(5).regression) for _ in range(2))
+        _law(_bytes(first) == _bytes(second), "two fits of the same data differ")
+
+    def test_too_little_data_is_refused(self) -> None:
+        """Fewer equations than two a parameter, or fewer than three blocks, raise UnfitDataError."""
+        for count, blocks in ((4, 4), (1200, 2)):
+            case = synthetic_regression(6, count=count, blocks=blocks)
+            try:
+                self.estimator().fit(case.regression)
+            except UnfitDataError:
+                continue
+            raise AssertionError(f"{count} equations a group in {blocks} blocks were taken")
+
+
+class LogReaderContract(ABC):
+    """Laws of every log reader.
+
+    Hooks: `write`, `can_read` and `open` (required); `suffix` of the files; `text`, whether the format holds
+    columns of text.
+    """
+
+    suffix: str = ".log"
+    text: bool = True
+
+    @abstractmethod
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        """Writes a file of this format without the reader's help; nan is a missing number."""
+
+    @abstractmethod
+    def can_read(self, path: Path) -> bool:
+        """Whether the reader takes the file."""
+
+    @abstractmethod
+    def open(self, path: Path) -> Table:
+        """Opens the file with the reader."""
+
+    def columns(self) -> dict[str, Float | Sequence[str]]:
+        """What is written: 1003 rows with all sizes of number, missing ones, and names."""
+        rng = np.random.default_rng(0)
+        t = np.arange(1003) / 250.0
+        q = rng.normal(0, 1, 1003) * 10.0 ** rng.integers(-12, 12, 1003)
+        q[[0, 17, 1002]] = np.nan
+        found: dict[str, Float | Sequence[str]] = {"t": t, "q one": q, "tau": -q[::-1]}
+        if self.text:
+            found["traj"] = ["first"] * 400 + ["second, with comma"] * 603
+        return found
+
+    def test_own_files_are_taken_and_others_not(self, tmp_path: Path) -> None:
+        """The reader knows its files by their first bytes."""
+        self.write(tmp_path / f"own{self.suffix}", self.columns())
+        _law(self.can_read(tmp_path / f"own{self.suffix}"), "the reader refuses its own file")
+        other = tmp_path / f"other{self.suffix}"
+        other.write_bytes(bytes(range(256)) * 8)
+        _law(not self.can_read(other), "the reader takes a file of random bytes")
+
+    def test_columns_and_rows_are_known(self, tmp_path: Path) -> None:
+        """Names in order; the number of rows is right or None."""
+        table = self._table(tmp_path)
+        _law(table.column_names == tuple(self.columns()), f"columns {table.column_names}")
+        _law(table.row_count in (None, 1003), f"{table.row_count} rows")
+
+    def test_every_number_comes_back(self, tmp_path: Path) -> None:
+        """Bit by bit, in batches of any size, again and again."""
+        table = self._table(tmp_path)
+        for rows in (97, 1003, 100000):
+            for _ in range(2):
+                found = self._read(table, ("t", "q one", "tau"), rows)
+                for name, values in found.items():
+                    np.testing.assert_array_equal(values, self.columns()[name])
+
+    def test_batches_keep_their_size_and_columns(self, tmp_path: Path) -> None:
+        """At most `rows` rows, never none, and the asked columns only."""
+        for batch in self._table(tmp_path).batches(("tau", "t"), 100):
+            lengths = {len(values.codes if isinstance(values, Text) else values) for values in batch.values()}
+            _law(set(batch) == {"tau", "t"}, f"columns {sorted(batch)}")
+            _law(len(lengths) == 1 and 0 < lengths.pop() <= 100, "a batch of unequal or wrong length")
+
+    def test_a_range_of_rows(self, tmp_path: Path) -> None:
+        """Start and stop are row numbers; an empty range yields nothing."""
+        table = self._table(tmp_path)
+        for start, stop in ((0, 1), (399, 401), (500, None), (1002, 1003), (900, 5000)):
+            found = self._read(table, ("q one",), 64, start, stop)["q one"]
+            np.testing.assert_array_equal(found, np.asarray(self.columns()["q one"])[start:stop])
+        _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range yields rows")
+        _law(not list(table.batches(("t",), 10, 1003)), "rows behind the end")
+
+    def test_text_is_coded(self, tmp_path: Path) -> None:
+        """Text comes as codes into the batch's names."""
+        if not self.text:
+            return
+        names: list[str] = []
+        for batch in self._table(tmp_path).batches(("traj",), 64):
+            column = batch["traj"]
+            if not isinstance(column, Text):
+                raise AssertionError("a column of text came as numbers")
+            names += [column.names[code] for code in column.codes]
+        _law(names == list(self.columns()["traj"]), "names came back changed")
+
+    def test_damage_is_an_error_of_ours(self, tmp_path: Path) -> None:
+        """A file cut off anywhere reads short or raises DynidError, nothing else."""
+        self.write(tmp_path / f"whole{self.suffix}", self.columns())
+        whole = (tmp_path / f"whole{self.suffix}").read_bytes()
+        for share in (0.1, 0.5, 0.9, 0.999):
+            cut = tmp_path / f"cut{share}{self.suffix}"
+            cut.write_bytes(whole[: int(share * len(whole))])
+            try:
+                list(self.open(cut).batches(("t", "q one"), 64))
+            except DynidError as error:
+                _law(str(cut) in str(error), f"the error does not name the file: {error}")
+
+    def _table(self, folder: Path) -> Table:
+        path = folder / f"log{self.suffix}"
+        self.write(path, self.columns())
+        return self.open(path)
+
+    def _read(
+        self, table: Table, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> dict[str, Float]:
+        parts: dict[str, list[Float]] = {name: [] for name in columns}
+        for batch in table.batches(columns, rows, start, stop):
+            for name in columns:
+                values = batch[name]
+                if isinstance(values, Text):
+                    raise AssertionError(f"column '{name}' came as text")
+                parts[name].append(values)
+        return {name: np.concatenate(found) for name, found in parts.items()}
+
+
+def _law(holds: bool, broken: str) -> None:
+    if not holds:
+        raise AssertionError(broken)
+
+
+def _has_nan(columns: Sequence[Column]) -> bool:
+    return any(np.isnan(column.prior) for column in columns)
+
+
+def _bytes(estimate: Estimate) -> list[bytes]:
+    names = ("value", "covariance", "textbook_covariance", "sigma", "weights", "parameters", "block_leverage")
+    return [getattr(estimate, name).tobytes() for name in names]
+
+
+def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: float) -> Float:
+    # AR(1) along the first axis with unit variance from the first sample on.
+    white = rng.normal(0, 1, shape)
+    if correlation == 0:
+        return white
+    found = white.copy()
+    fresh = np.sqrt(1 - correlation**2)
+    for i in range(1, shape[0]):
+        found[i] = correlation * found[i - 1] + fresh * white[i]
+    return found

@@ -1,0 +1,155 @@
+"""Triangular factors, Gram matrices and filters against dense linear algebra and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import butter, sosfilt_zi, sosfiltfilt
+
+from dynid import kernel as k
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.kernel.random import random_motion, random_tree
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def dense(T: int, n: int, seed: int = 1, masked: bool = False) -> tuple[tuple[object, ...], list[Float]]:
+    """Arguments of factor_torque and, per joint, the dense equations [Y extra tau]."""
+    rng = np.random.default_rng(seed)
+    tree, (q, dq, ddq) = random_tree(seed, n, 0.4), random_motion(seed, T, n)
+    tau = rng.normal(0, 3, (T, n))
+    extra = [rng.normal(0, 1, (j % 3, T)) for j in range(n)]
+    columns = rng.random(10 * n) < 0.5 if masked else None
+    panels = k.torque_regressor(tree, q, dq, ddq, columns)
+    X = [np.vstack([v, e, tau[:, j]]).T for j, (v, e) in enumerate(zip(panels.values, extra, strict=True))]
+    return (tree, q, dq, ddq, tau, extra, columns), X
+
+
+def is_triangular(R: Float) -> bool:
+    return bool((np.tril(R, -1) == 0).all() and (np.diag(R) >= 0).all())
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("T", [1, 5, 64, 65, 1000])
+def test_fused_factors_are_those_of_the_dense_equations(T: int, masked: bool) -> None:
+    arguments, X = dense(T, 4, seed=T, masked=masked)
+    factors = k.factor_torque(*arguments, method="qr")  # type: ignore[arg-type]
+    grams = k.factor_torque(*arguments, method="gram")  # type: ignore[arg-type]
+    for R, gram, one in zip(factors, grams, X, strict=True):
+        wanted = one.T @ one
+        size = np.abs(wanted).max()
+        assert is_triangular(R)
+        assert (gram == gram.T).all()
+        assert np.abs(gram - wanted).max() < 1e-12 * size
+        assert np.abs(R.T @ R - wanted).max() < 1e-12 * size
+
+
+def test_full_rank_factor_is_unique() -> None:
+    rng = np.random.default_rng(0)
+    tree, (q, dq, ddq) = random_tree(1, 2), random_motion(1, 300, 2)
+    extra = [rng.normal(0, 1, (6, 300)), rng.normal(0, 1, (2, 300))]
+    tau = rng.normal(0, 1, (300, 2))
+    none = np.zeros(20, dtype=np.bool_)
+    for j, R in enumerate(k.factor_torque(tree, q, dq, ddq, tau, extra, none)):
+        wanted = np.linalg.qr(np.vstack([extra[j], tau[:, j]]).T, mode="r")
+        np.testing.assert_allclose(R, wanted * np.sign(np.diag(wanted))[:, None], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["qr", "gram"])
+def test_threads_do_not_change_a_byte(method: str) -> None:
+    arguments, _ = dense(4 * 16384 + 33, 2)
+    first, *others = (
+        [R.tobytes() for R in k.factor_torque(*arguments, method=method, threads=threads)]  # type: ignore[arg-type]
+        for threads in (1, 2, 5)
+    )
+    assert all(other == first for other in others)
+
+
+def test_many_shards_make_the_same_factor() -> None:
+    arguments, X = dense(2 * 16384 + 100, 2)
+    for R, one in zip(k.factor_torque(*arguments), X, strict=True):  # type: ignore[arg-type]
+        assert np.abs(R.T @ R - one.T @ one).max() < 1e-11 * np.abs(one.T @ one).max()
+
+
+def test_no_sample_no_information() -> None:
+    arguments, _ = dense(0, 3)
+    for method in ("qr", "gram"):
+        for R in k.factor_torque(*arguments, method=method):  # type: ignore[arg-type]
+            assert not R.any()
+
+
+def test_wrong_calls_are_refused() -> None:
+    (tree, q, dq, ddq, tau, extra, _), _ = dense(10, 3)
+    with pytest.raises(UsageError, match="method"):
+        k.factor_torque(tree, q, dq, ddq, tau, method="svd")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="array-shape"):
+        k.factor_torque(tree, q, dq, ddq, tau[:, :2])  # type: ignore[arg-type, index]
+    for wrong in (extra[:2], [one[:, :9] for one in extra]):  # type: ignore[index, attr-defined]
+        with pytest.raises(UsageError, match="array-shape"):
+            k.factor_torque(tree, q, dq, ddq, tau, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("w", "T"), [(1, 1), (1, 100), (7, 3), (7, 7), (40, 63), (40, 64), (40, 500), (5, 0)]
+)
+def test_panel_factor(w: int, T: int) -> None:
+    panel = np.random.default_rng(w * T).normal(0, 1, (w, T))
+    R = k.qr_panel(panel)
+    assert R.shape == (w, w)
+    assert is_triangular(R)
+    np.testing.assert_allclose(R.T @ R, panel @ panel.T, rtol=1e-12, atol=1e-12 * max(T, 1))
+    if w <= T:
+        wanted = np.linalg.qr(panel.T, mode="r")
+        np.testing.assert_allclose(R, wanted * np.sign(np.diag(wanted))[:, None], rtol=1e-9, atol=1e-11)
+
+
+def test_panel_with_dependent_and_empty_lines() -> None:
+    panel = np.random.default_rng(0).normal(0, 1, (6, 200))
+    panel[2] = 0.0
+    panel[4] = 2.0 * panel[0] - panel[1]
+    R = k.qr_panel(panel)
+    assert is_triangular(R)
+    assert np.isfinite(R).all()
+    np.testing.assert_allclose(R.T @ R, panel @ panel.T, rtol=1e-12, atol=1e-11)
+
+
+def test_panel_factor_keeps_small_columns_beside_large_ones() -> None:
+    scale = 10.0 ** np.array([8.0, -8.0, 3.0, -3.0])
+    panel = np.random.default_rng(0).normal(0, 1, (4, 500))
+    wanted = k.qr_panel(panel)
+    np.testing.assert_allclose(k.qr_panel(scale[:, None] * panel) / scale, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_merging_is_stacking() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(0, 1, (5, 100)), rng.normal(0, 1, (5, 3))
+    a, b = k.qr_panel(one), k.qr_panel(other)
+    merged = k.qr_merge(a, b)
+    assert is_triangular(merged)
+    np.testing.assert_allclose(merged, k.qr_panel(np.hstack([one, other])), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(merged.T @ merged, a.T @ a + b.T @ b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(k.qr_merge(a, np.zeros((5, 5))), a, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(k.qr_merge(a, a), np.sqrt(2.0) * a, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("L", "T", "pad"), [(1, 40, 10), (7, 300, 50), (8, 301, 0), (9, 64, 63), (17, 1000, 200)]
+)
+def test_zero_phase_is_scipys(order: int, L: int, T: int, pad: int) -> None:
+    lines = np.random.default_rng(L).normal(0, 1, (L, T)).cumsum(axis=1)
+    sos = butter(order, 0.1, output="sos")
+    wanted = sosfiltfilt(sos, lines, axis=1, padtype="odd", padlen=pad)
+    found = k.zero_phase(lines, sos, sosfilt_zi(sos), pad)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10 * np.abs(lines).max())
+    thinned = k.zero_phase(lines, sos, sosfilt_zi(sos), pad, 3, 5)
+    np.testing.assert_array_equal(thinned, found[:, 3::5])
+
+
+def test_zero_phase_keeps_constants_and_straight_lines() -> None:
+    sos = butter(4, 0.05, output="sos")
+    t = np.arange(400.0)
+    lines = np.vstack([np.full(400, 3.0), 0.5 * t - 20.0])
+    np.testing.assert_allclose(k.zero_phase(lines, sos, sosfilt_zi(sos), 399), lines, rtol=1e-9, atol=1e-7)
+    assert k.zero_phase(lines[:0], sos, sosfilt_zi(sos), 10, 0, 4).shape == (0, 100)
