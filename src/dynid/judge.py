@@ -86,7 +86,7 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
         return "The model fits its training data; nothing is known about other motions."
     total = max(v.scores.total_relative for v in unseen)
     text = f"On data it has not seen the model misses {100 * total:.2g} % of the torque"
-    text += f" (worst joint R2 = {worst_r2:.3f})."
+    text += f" (worst joint R² = {worst_r2:.4f})."
     return {
         "good": f"This model can be trusted on motions like the ones recorded. {text}",
         "usable": f"This model is usable, with weak spots named below. {text}",
@@ -102,7 +102,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
         if not np.isfinite(r2):
             findings.append(Finding("warning", f"{name}: no torque variation", "Its score has no meaning."))
             continue
-        text = f"relative error {100 * scores.relative[j]:.3g} %, R2 = {r2:.3f} on {scores.origin}"
+        text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}"
         if r2 < USABLE_R2:
             level = "poor"
             advice = "Look at its residuals against velocity and position; try another friction model."

@@ -10,7 +10,7 @@ from dynid import __version__
 from dynid.kernel import backend
 from dynid.log.read import Log
 
-_PACKAGES = ("numpy", "scipy", "pyarrow", "pin")
+_PACKAGES = ("numpy", "scipy", "pyarrow")
 
 
 def provenance(log: Log, validation: Log | None, seed: int, seconds: float) -> dict[str, object]:

@@ -41,11 +41,6 @@ def score_lines(scores: Scores) -> list[str]:
     return lines
 
 
-def stored_lines(result: Identification) -> list[str]:
-    """The same, for a run read back."""
-    return identification_lines(result)
-
-
 def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
     """Scores side by side, then the base parameters that differ beyond their intervals."""
     first = runs[0][1].robot.joint_names

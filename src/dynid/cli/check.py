@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, print_diagnostics
+from dynid.cli.common import ConfigOption, LogsArgument, RootOption, print_diagnostics, say
 
 
 def command(
     logs: LogsArgument,
     robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
     config: ConfigOption = None,
+    root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
     from pathlib import Path  # noqa: PLC0415
@@ -23,12 +24,12 @@ def command(
     from dynid.robot import load_robot  # noqa: PLC0415
 
     diagnostics = Diagnostics()
-    model = load_robot(Path(robot), diagnostics=diagnostics)
+    model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
     try:
         summary = check_log(open_log(experiment, logs, model, experiment.data.train, diagnostics), diagnostics)
         for line in summary.lines():
-            typer.echo(line)
-        typer.echo("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
+            say(line)
+        say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
     finally:
         print_diagnostics(diagnostics)

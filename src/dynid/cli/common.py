@@ -1,4 +1,4 @@
-"""What the commands share: printing diagnostics and showing progress on a terminal."""
+"""What the commands share: options, printing, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ LogsArgument = Annotated[list[Path], typer.Argument(help="Log files: Parquet or 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="experiment.toml: channels, signals, model, method.")
 ]
+RootOption = Annotated[str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: all.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing run folder.")]
 
 
+def say(text: str, err: bool = False) -> None:
+    """Prints text; control characters, which names in input files may hold, are written as escapes."""
+    typer.echo("".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text), err=err)
+
+
 def print_diagnostics(diagnostics: Diagnostics) -> None:
     """Warnings on standard error; notes are for the report."""
     for warning in diagnostics.warnings:
-        typer.echo(str(warning), err=True)
+        say(str(warning), err=True)
 
 
 @contextmanager
@@ -40,7 +46,8 @@ def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+    share = TextColumn("{task.percentage:>3.0f} %")
+    columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 

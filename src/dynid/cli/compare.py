@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption
+from dynid.cli.common import ForceOption, say
 
 
 def command(
@@ -16,14 +16,19 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Print scores side by side and the parameters that differ beyond their intervals."""
-    from dynid.errors import UsageError  # noqa: PLC0415
+    from dynid.errors import RefusedError, UsageError  # noqa: PLC0415
     from dynid.store import load  # noqa: PLC0415
-    from dynid.summary import comparison_lines, write_comparison  # noqa: PLC0415
+    from dynid.summary import comparison_lines  # noqa: PLC0415
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
-    stored = [load(run) for run in runs]
-    if out is not None:
-        write_comparison(out, stored, force)
+    if out is not None and out.exists() and not force:
+        raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file, or --force")
+    stored = [(run.name or str(run), load(run)) for run in runs]
     for line in comparison_lines(stored):
-        typer.echo(line)
+        say(line)
+    if out is not None:
+        from dynid.report.compare import write_comparison_page  # noqa: PLC0415
+
+        write_comparison_page(out, stored)
+        say(f"page: {out}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, progress_bar
+from dynid.cli.common import ForceOption, progress_bar, say
 
 
 def command(
@@ -21,4 +21,4 @@ def command(
 
     with progress_bar(total=float("nan")) as progress:
         result = run_demo(out, seed=seed, fast=fast, force=force, progress=progress)
-    typer.echo(result.text())
+    say(result.text())

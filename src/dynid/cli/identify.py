@@ -12,9 +12,11 @@ from dynid.cli.common import (
     ForceOption,
     LogsArgument,
     RobotArgument,
+    RootOption,
     ThreadsOption,
     print_diagnostics,
     progress_bar,
+    say,
 )
 
 
@@ -24,6 +26,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", help="Run folder to write; must not exist.")],
     config: ConfigOption = None,
     validation: Annotated[list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")] = None,
+    root: RootOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -40,7 +43,7 @@ def command(
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config)
-    model = load_robot(robot, diagnostics=diagnostics)
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:
@@ -59,4 +62,4 @@ def command(
     report = save(result, out, force)
     print_diagnostics(result.diagnostics)
     for line in (*identification_lines(result), f"report: {report}"):
-        typer.echo(line)
+        say(line)

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics
+from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
 
 
 def command(
     robot: RobotArgument,
+    root: RootOption = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
 ) -> None:
     """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
@@ -19,7 +20,7 @@ def command(
     from dynid.robot import describe, load_robot  # noqa: PLC0415
 
     diagnostics = Diagnostics()
-    model = load_robot(robot, diagnostics=diagnostics)
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
     for line in (*describe(model), "", *describe_base(model, seed)):
-        typer.echo(line)
+        say(line)
     print_diagnostics(diagnostics)

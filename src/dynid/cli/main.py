@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from dynid.cli import check, compare, demo, identify, inspect, report, validate
+from dynid.cli.common import say
 from dynid.errors import DynidError
 
 app = typer.Typer(
@@ -38,7 +39,7 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
         from dynid import __version__  # noqa: PLC0415
         from dynid.kernel import backend  # noqa: PLC0415
 
-        typer.echo(f"dynid {__version__} (kernel: {backend()})")
+        say(f"dynid {__version__} (kernel: {backend()})")
         raise typer.Exit
 
 
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-    typer.echo("interrupted: nothing was written; run the same command again to start over", err=True)
+    say("interrupted: nothing was written; run the same command again to start over", err=True)
     raise SystemExit(128 + number)
 
 
@@ -61,14 +62,14 @@ def _run() -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
     except DynidError as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         return error.exit_code
     except MemoryError:
-        typer.echo("error[memory] found no memory left; expected more; close programs or use shorter logs", err=True)
+        say("error[memory] found no memory left; expected more; close programs or use shorter logs", err=True)
         return 6
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE):
             raise
-        typer.echo(f"error[io] {error.filename or ''}: found {error.strerror}; expected a writable disk", err=True)
+        say(f"error[io] {error.filename or ''}: found {error.strerror}; expected a writable disk", err=True)
         return 6
     return 0

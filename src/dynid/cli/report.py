@@ -1,4 +1,4 @@
-"""dynid report: where the report of a run is, and its verdict in short."""
+"""dynid report: the verdict of a stored run in short, and its page written anew."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import Annotated
 
 import typer
 
+from dynid.cli.common import say
+
 
 def command(run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")]) -> None:
-    """Print the verdict and scores of a stored run and the path of its report."""
+    """Print the verdict and scores of a stored run, and write its report.html anew."""
+    from dynid.report import write_report  # noqa: PLC0415
     from dynid.store import load  # noqa: PLC0415
-    from dynid.summary import stored_lines  # noqa: PLC0415
+    from dynid.summary import identification_lines  # noqa: PLC0415
 
-    for line in stored_lines(load(run)):
-        typer.echo(line)
+    stored = load(run)
+    write_report(stored, run / "report.html")
+    for line in (*identification_lines(stored), "", f"report: {run / 'report.html'}"):
+        say(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, ThreadsOption, print_diagnostics
+from dynid.cli.common import ConfigOption, LogsArgument, ThreadsOption, print_diagnostics, say
 
 
 def command(
@@ -33,4 +33,4 @@ def command(
         write_scores(out, result.scores)
     print_diagnostics(diagnostics)
     for line in score_lines(result.scores):
-        typer.echo(line)
+        say(line)
