@@ -52,7 +52,7 @@ class ParquetTable:
                 place=Place(file=str(path)),
             )
         try:
-            self._file = pq.ParquetFile(path, memory_map=False, pre_buffer=False)
+            self._file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.column_names = tuple(self._file.schema_arrow.names)

@@ -217,11 +217,11 @@ class Log:
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
     """values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
     with np.errstate(invalid="ignore"):
-        mapped: Float = (matrix.T @ values.T).T
+        mapped = np.asarray((matrix.T @ values.T).T, dtype=np.float64)
         complete = np.isfinite(mapped.sum())
     if not complete:
         missing = ~np.isfinite(values)
-        mapped = (matrix.T @ np.where(missing, 0.0, values).T).T
+        mapped = np.asarray((matrix.T @ np.where(missing, 0.0, values).T).T, dtype=np.float64)
         mapped[missing.astype(np.float64) @ (matrix != 0) > 0] = np.nan
     return mapped
 

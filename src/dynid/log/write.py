@@ -144,4 +144,6 @@ def _write(table: Any, scratch: Path, as_csv: bool) -> None:
     else:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        pq.write_table(table, scratch, compression="zstd", row_group_size=_ROW_GROUP)
+        pq.write_table(
+            table, scratch, compression="zstd", row_group_size=_ROW_GROUP, write_page_checksum=True
+        )
