@@ -1,0 +1,388 @@
+"""The documentation is true: its examples run, its tables agree with the code, its links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+from dynid import errors, recipe, units
+from dynid.cli.main import app
+from dynid.demo import run_demo
+from dynid.estimate.verdict import Word
+from dynid.factor.base import Category
+from dynid.log import mapping
+from dynid.recipe import Experiment
+from dynid.report.sections import SECTIONS
+from dynid.robot import load_example, load_robot, toml_schema
+from dynid.store import scores_to_dict
+from dynid.tables import read_table
+from dynid.terms.catalogue import CATALOGUE
+from dynid.validate import Origin
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
+
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
+
+EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
+    "`[log]`: which column measures what": mapping.LogSection,
+    "`[log.time]`": mapping.TimeEntry,
+    "`[log.position]`": mapping.PositionEntry,
+    "`[log.velocity]`": mapping.JointEntry,
+    "`[log.effort]`": mapping.EffortEntry,
+    "`[log.extra]`": mapping.ExtraEntry,
+    "`[data]`: what is fitted and what is held out": recipe.DataSection,
+    "Selections": recipe.SelectionEntry,
+    "`[prepare]`: signals": recipe.PrepareSection,
+    "`[model]`: terms": recipe.ModelSection,
+    "`[estimate]`: method": recipe.EstimateSection,
+}
+ROBOT_TABLES: dict[str, type[BaseModel]] = {
+    "Top level": toml_schema.Description,
+    "`[base]`": toml_schema.Base,
+    "`[[joint]]`": toml_schema.Joint,
+    "`[joint.inertial]`": toml_schema.Inertial,
+    "`[joint.inertial.inertia]`": toml_schema.InertiaEntries,
+    "`[joint.drive]`": toml_schema.DriveEntry,
+    "`[joint.friction]`": toml_schema.Friction,
+    "`[[fixed]]`": toml_schema.Fixed,
+    "`[drive]`": toml_schema.WholeDrive,
+}
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """The fenced blocks of a page with that info string."""
+    return [body for info, body in FENCE.findall(TEXTS[page]) if info.strip() == kind]
+
+
+def everywhere(kind: str) -> list[Any]:
+    """(page, block) of all pages, as test parameters."""
+    return [
+        pytest.param(page, body, id=f"{page}-{i}")
+        for page in TEXTS
+        for i, body in enumerate(blocks(page, kind))
+    ]
+
+
+def section(page: str, title: str) -> str:
+    """The text under a heading, up to the next one."""
+    parts = HEADING.split(FENCE.sub("", TEXTS[page]))
+    found = [body for head, body in zip(parts[2::3], parts[3::3], strict=True) if head == title]
+    assert len(found) == 1, f"{page} has {len(found)} headings '{title}'"
+    return str(found[0])
+
+
+def table(text: str, first: str) -> list[list[str]]:
+    """Rows of the table whose first column has that heading."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+    return rows
+
+
+def code(cell: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def commands() -> dict[str, set[str]]:
+    """Options by command, the program's own under ""."""
+    group: Any = typer.main.get_command(app)
+    found = {
+        name: {opt for p in one.params for opt in p.opts if opt.startswith("-")}
+        for name, one in group.commands.items()
+    }
+    return found | {"": {opt for p in group.params for opt in p.opts}}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of the demo."""
+    return run_demo(tmp_path_factory.mktemp("docs") / "demo", fast=True).folder
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if blocks(page, "python")])
+def test_python_examples_run_in_the_order_of_their_page(page: str, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(blocks(page, "python")), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_block_is_of_a_kind_that_is_checked() -> None:
+    kinds = {info.strip() for text in TEXTS.values() for info, _ in FENCE.findall(text)}
+    assert kinds <= {"python", "toml robot", "toml experiment", "xml", "console"}
+    assert {"python", "toml robot", "toml experiment", "console"} <= kinds
+
+
+@pytest.mark.parametrize(("page", "text"), everywhere("toml robot"))
+def test_robot_examples_load_without_a_warning(page: str, text: str, tmp_path: Path) -> None:
+    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
+
+    for xml in blocks(page, "xml"):
+        (tmp_path / name_of(xml)).write_text(xml, encoding="utf-8")
+    path = tmp_path / name_of(text)
+    path.write_text(text, encoding="utf-8")
+    diagnostics = Diagnostics()
+    robot = load_robot(path, diagnostics=diagnostics)
+    assert robot.n >= 1
+    assert [str(one) for one in diagnostics.warnings] == []
+
+
+@pytest.mark.parametrize(("page", "text"), everywhere("toml experiment"))
+def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name_of(text)
+    path.write_text(text, encoding="utf-8")
+    experiment = Experiment.read(path)
+    settings = experiment.settings()
+    robot = load_example("arm7")
+    assert settings.terms.columns(robot)
+    log = experiment.content.log
+    assert log is not None
+    resolved = mapping.channel_map(log, robot, str(path), experiment.lines)
+    assert set(resolved.effort) == set(resolved.position) == set(robot.joint_names)
+    assert set(settings.terms.channels()) <= set(resolved.extra)
+
+
+def name_of(block: str) -> str:
+    """The file name in a block's first line."""
+    found = re.search(r"[\w.]+\.(toml|urdf)", block.splitlines()[0])
+    assert found, block.splitlines()[0]
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "model"),
+    [("experiment.md", title, model) for title, model in EXPERIMENT_TABLES.items()]
+    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()],
+)
+def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
+    rows = {code(key)[0]: default for key, _, default, *_ in table(section(page, title), "key")}
+    known = {info.alias or name: info for name, info in model.model_fields.items()}
+    assert list(rows) == list(known)
+    for name, info in known.items():
+        assert rows[name] == written(info), f"default of {name}"
+
+
+def written(info: Any) -> str:
+    """A default as the tables write it."""
+    if info.is_required():
+        return "required"
+    default = info.get_default(call_default_factory=True)
+    if default is None:
+        return "-"
+    if isinstance(default, BaseModel):
+        return "own table"
+    return f"`{json.dumps(default)}`"
+
+
+def test_every_table_of_the_schemas_is_documented() -> None:
+    top = {"log", "data", "prepare", "model", "estimate"}
+    assert set(recipe.ExperimentFile.model_fields) == top
+    assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
+    every = {
+        one
+        for one in vars(toml_schema).values()
+        if isinstance(one, type) and issubclass(one, toml_schema.Strict)
+    }
+    assert every - {toml_schema.Strict} == set(ROBOT_TABLES.values())
+
+
+def test_terms_and_their_options_are_documented() -> None:
+    rows = {
+        code(term)[0]: options
+        for term, options, _ in table(section("experiment.md", "`[model]`: terms"), "term")
+    }
+    assert list(rows) == list(CATALOGUE)
+    for name, kind in CATALOGUE.items():
+        options = {f.name: f for f in fields(kind) if f.name != "name"}  # type: ignore[arg-type]
+        assert set(code(rows[name])) == set(options)
+        required = [key for key, f in options.items() if f.default is MISSING]
+        assert ("(required)" in rows[name]) == bool(required)
+
+
+def test_units_are_documented() -> None:
+    rows = {quantity: code(cell) for quantity, cell in table(section("experiment.md", "Units"), "quantity")}
+    assert rows == {quantity: list(factors) for quantity, factors in units._FACTORS.items()}
+
+
+def test_words_of_verdicts_categories_and_scores_are_documented() -> None:
+    text = TEXTS["conventions.md"]
+    for word in (*Word, *Category, *Origin, "good", "usable", "poor"):
+        assert f"`{word}`" in text
+    documented = {code(row[0])[0] for row in table(section("conventions.md", "Scores"), "name")}
+    plain = scores_to_dict(some_scores())
+    assert documented | {"total_relative", "total_nmse"} == set(plain) - {"origin", "joints", "trajectories"}
+
+
+def some_scores() -> Any:
+    """Scores of two samples."""
+    import numpy as np  # noqa: PLC0415
+
+    from dynid.validate import Sums  # noqa: PLC0415
+
+    tau = np.array([[1.0], [2.0]])
+    return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
+
+
+def test_identifiers_of_messages_exist() -> None:
+    rows = table(section("how-to-choose.md", "Messages about the log"), "identifier")
+    assert len(rows) > 10
+    for identifier, *_ in rows:
+        assert f'"{code(identifier)[0]}"' in SOURCE
+
+
+def console_lines() -> Iterator[tuple[str, list[str]]]:
+    """(page, words) of every command line."""
+    for page in TEXTS:
+        for block in blocks(page, "console"):
+            for line in block.splitlines():
+                yield page, shlex.split(line)
+
+
+def test_command_lines_use_commands_and_options_that_exist() -> None:
+    known = commands()
+    for page, words in console_lines():
+        assert words[0] == "dynid", page
+        command = words[1] if not words[1].startswith("-") else ""
+        assert command in known, (page, words)
+        used = {word for word in words[1:] if word.startswith("-")} - {"--help"}
+        assert used <= known[command], (page, words)
+
+
+def test_options_named_anywhere_exist_and_all_are_documented() -> None:
+    known = commands()
+    every = set().union(*known.values()) | {"--help"}
+    for page, text in TEXTS.items():
+        named = {
+            option
+            for span in code(FENCE.sub("", text))
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)
+        }
+        assert named <= every, page
+        named_commands = {
+            c[1] for c in (span.split() for span in code(text)) if len(c) > 1 and c[0] == "dynid"
+        }
+        assert {c for c in named_commands if c.isalpha() and c.islower()} <= set(known), page
+    for command, options in known.items():
+        if command:
+            text = section("cli.md", f"`dynid {command}`")
+            rows = table(text, "option") if options else []
+            assert {option for row in rows for option in code(row[0])} == options, command
+
+
+def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
+    for page, words in console_lines():
+        if page == "cli.md":
+            call = [sys.executable, "-c", "from dynid.cli.main import main; main()", *words[1:]]
+            done = subprocess.run(
+                call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            )
+            assert done.returncode == 0, (words, done.stderr)
+
+
+def test_every_exit_code_is_documented() -> None:
+    rows = table(section("cli.md", "Exit codes"), "code")
+    kinds = [
+        one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.DynidError)
+    ]
+    codes = {kind.exit_code for kind in kinds}
+    assert {int(row[0]) for row in rows} == codes | {0, 130} == {*range(8), 130}
+
+
+def test_the_run_folder_is_documented(run: Path) -> None:
+    page = TEXTS["run-folder.md"]
+    files = {code(row[0])[0] for row in table(page, "file")}
+    assert files == {one.name for one in run.iterdir()} - {"logs", "robot.toml"}
+    for name in ("run.json", "model.json"):
+        data = json.loads((run / name).read_text(encoding="utf-8"))
+        rows = {code(row[0])[0]: row[1] for row in table(section("run-folder.md", f"`{name}`"), "key")}
+        assert set(rows) == set(data)
+        for key in ("recipe", "provenance", "preparation", "log", "verdict") if name == "run.json" else ():
+            assert set(data[key]) <= set(code(rows[key])), key
+    model = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    named = set(code(section("run-folder.md", "`model.json`")))
+    assert set(model["estimate"]) | set(model["structural"]) <= named
+    for name in ("parameters", "residuals", "factors"):
+        text = section("run-folder.md", f"`{name}.parquet`")
+        documented = {code(row[0])[0].replace("<joint>", "joint1") for row in table(text, "column")}
+        columns = {
+            column for column in read_table(run / f"{name}.parquet") if not re.search(r"_joint[2-9]$", column)
+        }
+        assert documented == columns, name
+
+
+def test_sections_of_the_report_are_documented() -> None:
+    rows = table(section("run-folder.md", "The report"), "section")
+    assert [code(row[0])[0] for row in rows] == [one.anchor for one in SECTIONS]
+
+
+def anchor(title: str) -> str:
+    """The address of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def test_links_lead_somewhere() -> None:
+    for page, text in {
+        **TEXTS,
+        "../CHANGELOG.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+    }.items():
+        for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text)):
+            if target.startswith("https://"):
+                continue
+            name, _, place = target.partition("#")
+            assert (DOCS / name).is_file(), (page, target)
+            if place:
+                titles = [title for _, title in HEADING.findall(FENCE.sub("", TEXTS[name]))]
+                assert place in {anchor(title) for title in titles}, (page, target)
+
+
+def test_every_page_is_on_the_map() -> None:
+    assert {page.name for page in PAGES} - {"index.md"} <= set(
+        re.findall(r"\]\(([\w-]+\.md)", TEXTS["index.md"])
+    )
+
+
+def test_files_named_in_the_design_exist() -> None:
+    named = {span for span in code(FENCE.sub("", TEXTS["design.md"])) if re.fullmatch(r"[\w/]+\.py", span)}
+    assert named
+    for name in named:
+        assert (ROOT / "src" / "dynid" / name).is_file(), name
+
+
+def test_no_page_speaks_of_a_machine() -> None:
+    for page, text in TEXTS.items():
+        assert not re.search(r"(?<![\w.])/(work|tmp|root|home|usr)\b", text), page
+        assert all(ord(character) < 128 for character in text), page
+
+
+def test_the_licence_is_whole() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "END OF TERMS AND CONDITIONS" in text
