@@ -95,7 +95,9 @@ def main() -> None:
         seconds = statistics.median(run["seconds"] for run in runs)
         peer = statistics.median(run["seconds"] for run in peers)
         peak = max(run["peak_mb"] for run in runs)
-        print(f"identify: {seconds:.2f} s after import, peak {peak:.0f} MB, {runs[0]['base']} base parameters")
+        print(
+            f"identify: {seconds:.2f} s after import, peak {peak:.0f} MB, {runs[0]['base']} base parameters"
+        )
         print(f"reading the file alone: {peer:.2f} s; ratio {seconds / peer:.1f}")
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import other_log, robot_file, run, train_log
+
+__all__ = ["data_dir", "other_log", "robot_file", "run", "train_log"]
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:

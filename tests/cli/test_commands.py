@@ -1,0 +1,114 @@
+"""The commands as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.command_line import Run
+
+RUN_FILES = {
+    "run.json",
+    "model.json",
+    "parameters.parquet",
+    "residuals.parquet",
+    "factors.parquet",
+    "report.html",
+}
+
+
+@pytest.fixture
+def finished(run: Run, robot_file: Path, train_log: Path, other_log: Path, tmp_path: Path) -> Path:
+    """A run folder made by the command line."""
+    outcome = run("identify", robot_file, train_log, "--validate", other_log, "--out", tmp_path / "run")
+    assert outcome.code == 0, outcome.err
+    assert "held-out log" in outcome.out
+    assert str(tmp_path / "run" / "report.html") in outcome.out
+    return tmp_path / "run"
+
+
+def test_identify_writes_a_whole_run(finished: Path) -> None:
+    assert {path.name for path in finished.iterdir()} == RUN_FILES
+    assert [path.name for path in finished.parent.iterdir()] == ["run"]
+    stored = json.loads((finished / "run.json").read_text())
+    assert [score["origin"] for score in stored["scores"]] == ["training", "held-out log"]
+    assert stored["scores"][1]["total_relative"] < 0.02
+    assert len(next(iter(stored["provenance"]["logs"].values()))) == 64
+    table = pq.read_table(finished / "parameters.parquet")
+    assert {"name", "formula", "unit", "value", "std", "lower95", "upper95", "verdict"} <= set(
+        table.column_names
+    )
+
+
+def test_validate_report_compare(
+    run: Run, finished: Path, other_log: Path, train_log: Path, tmp_path: Path
+) -> None:
+    scored = run("validate", finished, other_log, "--out", tmp_path / "scores.json")
+    assert scored.code == 0
+    assert "held-out log" in scored.out
+    assert json.loads((tmp_path / "scores.json").read_text())["origin"] == "held-out log"
+    own = run("validate", finished, train_log)
+    assert own.code == 0
+    assert "training-is-validation" in own.err
+    assert own.out.startswith("training")
+    (finished / "report.html").unlink()
+    shown = run("report", finished)
+    assert shown.code == 0
+    assert "GOOD" in shown.out
+    assert (finished / "report.html").stat().st_size > 100_000
+    compared = run("compare", finished, finished, "--out", tmp_path / "both.html")
+    assert compared.code == 0
+    assert "differ beyond their 95 % intervals: 0" in compared.out
+    assert (tmp_path / "both.html").is_file()
+
+
+def test_inspect_and_check(run: Run, robot_file: Path, train_log: Path) -> None:
+    shown = run("inspect", robot_file)
+    assert shown.code == 0
+    for text in ("shoulder", "elbow", "base parameters:", "not identifiable", "prior mass"):
+        assert text in shown.out
+    checked = run("check", train_log, "--robot", robot_file)
+    assert checked.code == 0
+    assert "fit for identification" in checked.out
+
+
+def test_experiment_file(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+    config = tmp_path / "experiment.toml"
+    config.write_text(
+        '[prepare]\ncutoff = 4.0\n[model]\nterms = ["rigid_body", "viscous", "coulomb"]\n[estimate]\nmethod = "ols"\n'
+    )
+    outcome = run("identify", robot_file, train_log, "--config", config, "--out", tmp_path / "run")
+    assert outcome.code == 0, outcome.err
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert stored["preparation"]["settings"]["cutoff"] == 4.0
+    assert stored["recipe"]["experiment"]["estimate"]["method"] == "ols"
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["estimate"]["method"] == "ols"
+
+
+def test_hostile_names_are_escaped_on_the_terminal(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "robot.toml"
+    path.write_text(
+        'name = "x\\u001b[31m"\nconvention = "placements"\n[[joint]]\nname = "a\\u009bb"\ntype = "revolute"\n'
+    )
+    shown = run("inspect", path)
+    assert shown.code == 0
+    assert "\x1b" not in shown.out
+    assert "\x9b" not in shown.out
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys, dynid.cli.main; print(sorted({'numpy', 'scipy', 'pyarrow', 'pydantic', 'plotly', 'mujoco'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_names_the_kernel(run: Run) -> None:
+    outcome = run("--version")
+    assert outcome.code == 0
+    assert outcome.out.startswith("dynid 0.")
+    assert "kernel:" in outcome.out
