@@ -12,23 +12,27 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from pydantic import BaseModel
 
 from dynid import errors, recipe, units
 from dynid.cli.main import app
+from dynid.config import Strict
 from dynid.demo import run_demo
+from dynid.diagnostics import Diagnostics
 from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
 from dynid.log import mapping
 from dynid.recipe import Experiment
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
+from dynid.signals import cutoff, prepare
 from dynid.store import scores_to_dict
 from dynid.tables import read_table
 from dynid.terms.catalogue import CATALOGUE
-from dynid.validate import Origin
+from dynid.validate import Origin, Sums
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -107,11 +111,23 @@ def code(cell: str) -> list[str]:
 def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
     group: Any = typer.main.get_command(app)
-    found = {
-        name: {opt for p in one.params for opt in p.opts if opt.startswith("-")}
-        for name, one in group.commands.items()
-    }
-    return found | {"": {opt for p in group.params for opt in p.opts}}
+    return {name: options_of(one) for name, one in [("", group), *group.commands.items()]}
+
+
+def options_of(command: Any) -> set[str]:
+    """The options of one command, long and short."""
+    return {option for param in command.params for option in param.opts if option.startswith("-")}
+
+
+def kinds_in(module: Any, base: type) -> set[Any]:
+    """The classes of a module that derive from a base."""
+    return {one for one in vars(module).values() if isinstance(one, type) and issubclass(one, base)}
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the interpreter of these tests in a folder."""
+    call = [sys.executable, *arguments]
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +140,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_python_examples_run_in_the_order_of_their_page(page: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks(page, "python")), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script.name],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = python(tmp_path, "-W", "error", script.name)
     assert done.returncode == 0, done.stderr
 
 
@@ -143,8 +152,6 @@ def test_every_block_is_of_a_kind_that_is_checked() -> None:
 
 @pytest.mark.parametrize(("page", "text"), everywhere("toml robot"))
 def test_robot_examples_load_without_a_warning(page: str, text: str, tmp_path: Path) -> None:
-    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
-
     for xml in blocks(page, "xml"):
         (tmp_path / name_of(xml)).write_text(xml, encoding="utf-8")
     path = tmp_path / name_of(text)
@@ -206,19 +213,12 @@ def test_every_table_of_the_schemas_is_documented() -> None:
     top = {"log", "data", "prepare", "model", "estimate"}
     assert set(recipe.ExperimentFile.model_fields) == top
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
-    every = {
-        one
-        for one in vars(toml_schema).values()
-        if isinstance(one, type) and issubclass(one, toml_schema.Strict)
-    }
-    assert every - {toml_schema.Strict} == set(ROBOT_TABLES.values())
+    assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
 
 
 def test_terms_and_their_options_are_documented() -> None:
-    rows = {
-        code(term)[0]: options
-        for term, options, _ in table(section("experiment.md", "`[model]`: terms"), "term")
-    }
+    text = section("experiment.md", "`[model]`: terms")
+    rows = {code(term)[0]: options for term, options, _ in table(text, "term")}
     assert list(rows) == list(CATALOGUE)
     for name, kind in CATALOGUE.items():
         options = {f.name: f for f in fields(kind) if f.name != "name"}  # type: ignore[arg-type]
@@ -232,6 +232,20 @@ def test_units_are_documented() -> None:
     assert rows == {quantity: list(factors) for quantity, factors in units._FACTORS.items()}
 
 
+def test_numbers_of_the_signal_chain_are_the_ones_in_use() -> None:
+    text = " ".join(section("experiment.md", "`[prepare]`: signals").split())
+    for phrase in (
+        f"fewer than {prepare.STATE_OVERSAMPLING:g} samples",
+        f"fewer than {prepare.FINAL_OVERSAMPLING:g} samples",
+        f"{100 * cutoff.SHARE:g} % of its velocity",
+        f"up to {cutoff.HIGHEST_MOTION:g} Hz",
+        f"between {cutoff.LEAST:g} and {cutoff.GREATEST:g} Hz",
+    ):
+        assert phrase in text
+    assert ("ten times" in text) == (cutoff.MARGIN == 10)
+    assert prepare.STATE_RATIO == 1
+
+
 def test_words_of_verdicts_categories_and_scores_are_documented() -> None:
     text = TEXTS["conventions.md"]
     for word in (*Word, *Category, *Origin, "good", "usable", "poor"):
@@ -243,10 +257,6 @@ def test_words_of_verdicts_categories_and_scores_are_documented() -> None:
 
 def some_scores() -> Any:
     """Scores of two samples."""
-    import numpy as np  # noqa: PLC0415
-
-    from dynid.validate import Sums  # noqa: PLC0415
-
     tau = np.array([[1.0], [2.0]])
     return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
 
@@ -280,16 +290,11 @@ def test_options_named_anywhere_exist_and_all_are_documented() -> None:
     known = commands()
     every = set().union(*known.values()) | {"--help"}
     for page, text in TEXTS.items():
-        named = {
-            option
-            for span in code(FENCE.sub("", text))
-            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)
-        }
+        spans = code(FENCE.sub("", text))
+        named = {option for span in spans for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)}
         assert named <= every, page
-        named_commands = {
-            c[1] for c in (span.split() for span in code(text)) if len(c) > 1 and c[0] == "dynid"
-        }
-        assert {c for c in named_commands if c.isalpha() and c.islower()} <= set(known), page
+        named_commands = {word for span in spans for word in re.findall(r"^dynid ([a-z]+)", span)}
+        assert named_commands <= set(known), page
     for command, options in known.items():
         if command:
             text = section("cli.md", f"`dynid {command}`")
@@ -298,21 +303,17 @@ def test_options_named_anywhere_exist_and_all_are_documented() -> None:
 
 
 def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
+    failed = []
     for page, words in console_lines():
         if page == "cli.md":
-            call = [sys.executable, "-c", "from dynid.cli.main import main; main()", *words[1:]]
-            done = subprocess.run(
-                call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-            )
-            assert done.returncode == 0, (words, done.stderr)
+            done = python(tmp_path, "-c", "from dynid.cli.main import main; main()", *words[1:])
+            failed += [f"{shlex.join(words)}: {done.stderr[-400:]}"] if done.returncode else []
+    assert failed == []
 
 
 def test_every_exit_code_is_documented() -> None:
     rows = table(section("cli.md", "Exit codes"), "code")
-    kinds = [
-        one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.DynidError)
-    ]
-    codes = {kind.exit_code for kind in kinds}
+    codes = {kind.exit_code for kind in kinds_in(errors, errors.DynidError)}
     assert {int(row[0]) for row in rows} == codes | {0, 130} == {*range(8), 130}
 
 
@@ -332,10 +333,8 @@ def test_the_run_folder_is_documented(run: Path) -> None:
     for name in ("parameters", "residuals", "factors"):
         text = section("run-folder.md", f"`{name}.parquet`")
         documented = {code(row[0])[0].replace("<joint>", "joint1") for row in table(text, "column")}
-        columns = {
-            column for column in read_table(run / f"{name}.parquet") if not re.search(r"_joint[2-9]$", column)
-        }
-        assert documented == columns, name
+        columns = read_table(run / f"{name}.parquet")
+        assert documented == {one for one in columns if not re.search(r"_joint[2-9]$", one)}, name
 
 
 def test_sections_of_the_report_are_documented() -> None:
@@ -349,10 +348,8 @@ def anchor(title: str) -> str:
 
 
 def test_links_lead_somewhere() -> None:
-    for page, text in {
-        **TEXTS,
-        "../CHANGELOG.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
-    }.items():
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for page, text in {**TEXTS, "CHANGELOG.md": changes}.items():
         for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text)):
             if target.startswith("https://"):
                 continue
@@ -364,9 +361,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_page_is_on_the_map() -> None:
-    assert {page.name for page in PAGES} - {"index.md"} <= set(
-        re.findall(r"\]\(([\w-]+\.md)", TEXTS["index.md"])
-    )
+    linked = set(re.findall(r"\]\(([\w-]+\.md)", TEXTS["index.md"]))
+    assert {page.name for page in PAGES} - {"index.md"} == linked
 
 
 def test_files_named_in_the_design_exist() -> None:
