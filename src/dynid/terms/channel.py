@@ -38,11 +38,11 @@ class ChannelTorque(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The channel on its joint."""
-        owner, T = self._joint(robot), len(samples)
-        u = channel(samples, self.channel_name)
+        owner = self._joint(robot) if wanted.any() else -1
+        line = np.array(channel(samples, self.channel_name)[None, :], dtype=np.float64)
         return Panels(
             columns=tuple(np.array([0] if j == owner else [], dtype=np.int64) for j in range(robot.n)),
-            values=tuple(np.array(u[None, :]) if j == owner else np.zeros((0, T)) for j in range(robot.n)),
+            values=tuple(line if j == owner else line[:0] for j in range(robot.n)),
         )
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
