@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from dynid.errors import UsageError
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 
 
 def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Float:
@@ -35,7 +36,7 @@ def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
     return _locked(view, shape, name)
 
 
-def _locked(array: Any, shape: tuple[int | None, ...], name: str) -> Any:
+def _locked(array: Array, shape: tuple[int | None, ...], name: str) -> Array:
     agrees = len(shape) == array.ndim and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
