@@ -219,7 +219,9 @@ def test_damaged_files(case: FileCase, robot: RobotModel, clean: Columns, tmp_pa
 
 def test_33_missing_file_and_folder(robot: RobotModel, tmp_path: Path) -> None:
     for path, words in ((tmp_path / "nothing.csv", "no such file"), (tmp_path, "a folder")):
-        expect(caught(lambda path=path: read_log(path, robot)), InputError, "file-missing", (str(path), words))
+        expect(
+            caught(lambda path=path: read_log(path, robot)), InputError, "file-missing", (str(path), words)
+        )
 
 
 def test_44_declared_dialect_is_read(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
@@ -368,7 +370,9 @@ def at(columns: Columns, names: str, rows: slice | list[int], value: float) -> C
 
 
 def scaled(columns: Columns, prefix: str, factor: float) -> Columns:
-    return {name: values * (factor if name.startswith(prefix + "_") else 1.0) for name, values in columns.items()}
+    return {
+        name: values * (factor if name.startswith(prefix + "_") else 1.0) for name, values in columns.items()
+    }
 
 
 def exchanged(columns: Columns, a: str, b: str) -> Columns:
@@ -460,7 +464,9 @@ ROW_CASES = (
 
 
 @pytest.mark.parametrize("case", ROW_CASES, ids=lambda case: f"{case.number} {case.name}")
-def test_unfit_rows(case: RowCase, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
+def test_unfit_rows(
+    case: RowCase, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
     path = write_parquet(tmp_path / "log.parquet", case.fault(clean, robot))
     log = read_log(path, robot if case.priors else bare)
     expect(caught(lambda: check_log(log, Diagnostics())), UnfitDataError, case.identifier, case.says)
@@ -483,7 +489,9 @@ def test_a_clean_log_is_left_alone(
         assert [item.identifier for item in found] == ["cutoff"]
 
 
-def mended(columns: Columns, robot: RobotModel, path: Path) -> tuple[LogSummary, dict[str, str], dict[str, str]]:
+def mended(
+    columns: Columns, robot: RobotModel, path: Path
+) -> tuple[LogSummary, dict[str, str], dict[str, str]]:
     """Summary, warnings and notes of a log whose fault is no reason to stop."""
     summary, sink = by_pipeline(read_log(write_parquet(path / "log.parquet", columns), robot))
     warnings = {item.identifier: str(item) for item in sink.warnings}
@@ -511,7 +519,9 @@ def test_50_rows_are_sorted_on_request(robot: RobotModel, clean: Columns, tmp_pa
 
 
 def test_51_identical_rows_are_dropped(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
-    summary, warnings, notes = mended(rows(clean, np.sort(np.r_[np.arange(ROWS), 7, 8, 1999])), robot, tmp_path)
+    summary, warnings, notes = mended(
+        rows(clean, np.sort(np.r_[np.arange(ROWS), 7, 8, 1999])), robot, tmp_path
+    )
     assert summary.trajectories[0].duplicates == 3
     assert "3 duplicate rows dropped" in notes["duplicate-rows"]
     assert not warnings

@@ -185,7 +185,8 @@ class LogWatch:
             )
         if one.lost > 0.01 * one.rows:
             self.sink.note(
-                "jitter", f"trajectory '{one.name}': {one.lost} steps of over 1.5 median steps; resampled by the time stamps"
+                "jitter",
+                f"trajectory '{one.name}': {one.lost} steps of over 1.5 median steps; resampled by the time stamps",
             )
         if one.duplicates:
             if one.duplicates > DUPLICATE_SHARE * one.rows:
@@ -195,7 +196,9 @@ class LogWatch:
                     expected=f"at most {100 * DUPLICATE_SHARE:.0f} %",
                     place=Place(file=one.file),
                 )
-            self.sink.note("duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped")
+            self.sink.note(
+                "duplicate-rows", f"trajectory '{one.name}': {one.duplicates} duplicate rows dropped"
+            )
         self.done.append(one)
 
     def _time(
@@ -285,7 +288,12 @@ class LogWatch:
 
     def _missing(self, one: TrajectorySummary, chunk: RawChunk) -> None:
         rows = np.zeros(len(chunk.t), dtype=np.bool_)
-        by_name = {"position": chunk.q, "velocity": chunk.dq, "effort": chunk.tau, "motor_position": chunk.theta}
+        by_name = {
+            "position": chunk.q,
+            "velocity": chunk.dq,
+            "effort": chunk.tau,
+            "motor_position": chunk.theta,
+        }
         by_name |= {"motor_velocity": chunk.dtheta, "temperature": chunk.temperature, **chunk.extra}
         for name, values in by_name.items():
             if values is None:
@@ -317,7 +325,9 @@ class LogWatch:
             slope = (q[2:] - q[:-2]) / np.maximum(t[2:] - t[:-2], 1e-9)[:, None]
             logged = chunk.dq[::stride][1:-1]
             ok = np.isfinite(slope).all(axis=1) & np.isfinite(logged).all(axis=1)
-            ok &= (np.abs(np.diff(q, axis=0)).max(axis=1)[1:] < 2.0) & (np.abs(np.diff(q, axis=0)).max(axis=1)[:-1] < 2.0)
+            ok &= (np.abs(np.diff(q, axis=0)).max(axis=1)[1:] < 2.0) & (
+                np.abs(np.diff(q, axis=0)).max(axis=1)[:-1] < 2.0
+            )
             a, b = slope[ok], logged[ok]
             self.agreement += np.stack([a.T @ b, np.outer((a**2).sum(axis=0), np.ones(a.shape[1])),
                                         np.outer(np.ones(b.shape[1]), (b**2).sum(axis=0))])  # fmt: skip
@@ -332,7 +342,9 @@ class LogWatch:
             for j, count in enumerate(np.atleast_1d(counts)):
                 place = Place(joint=names[j] if np.ndim(counts) else None)
                 if count == self.total_rows:
-                    raise UnfitDataError("joint-missing", found=f"no {channel} at all", expected="numbers", place=place)
+                    raise UnfitDataError(
+                        "joint-missing", found=f"no {channel} at all", expected="numbers", place=place
+                    )
                 if count > MISSING_SHARE * self.total_rows:
                     raise UnfitDataError(
                         "missing-values",
@@ -348,7 +360,10 @@ class LogWatch:
         moved = upper - lower > np.maximum(MOVED, 5 * self.position_step)
         if not moved.any():
             raise UnfitDataError(
-                "standstill", found="a robot that stands still", expected="motion", do="record an exciting motion"
+                "standstill",
+                found="a robot that stands still",
+                expected="motion",
+                do="record an exciting motion",
             )
         self._units(lower, upper)
         if self.has_velocity:
@@ -364,7 +379,10 @@ class LogWatch:
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():
-            self.sink.note("quantised-velocity", "the logged velocity is quantised; the position is differentiated instead")
+            self.sink.note(
+                "quantised-velocity",
+                "the logged velocity is quantised; the position is differentiated instead",
+            )
         return LogSummary(
             names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, self.wraps,
             self.has_velocity, self.has_effort,
@@ -399,7 +417,9 @@ class LogWatch:
             ratio = product / slope_square
         names = self.robot.joint_names
         order = [int(np.nanargmax(np.abs(row))) if np.isfinite(row).any() else i for i, row in enumerate(C)]
-        mixed = [i for i in np.flatnonzero(moved) if order[i] != i and C[i, order[i]] > 0.9 and not C[i, i] > 0.7]
+        mixed = [
+            i for i in np.flatnonzero(moved) if order[i] != i and C[i, order[i]] > 0.9 and not C[i, i] > 0.7
+        ]
         if mixed:
             listed = ", ".join(f"{names[i]} <- column of {names[order[i]]}" for i in mixed)
             raise UnfitDataError(
@@ -420,7 +440,9 @@ class LogWatch:
                 )  # fmt: skip
             if C[j, j] < 0.5:
                 self.sink.warn(
-                    "velocity-differs", f"logged velocity hardly follows the position (correlation {C[j, j]:.2f})", place
+                    "velocity-differs",
+                    f"logged velocity hardly follows the position (correlation {C[j, j]:.2f})",
+                    place,
                 )
 
     def _torque(self) -> None:

@@ -51,7 +51,10 @@ class CsvTable:
             return pacsv.open_csv(
                 self.path,
                 read_options=pacsv.ReadOptions(
-                    block_size=BLOCK_BYTES, use_threads=True, column_names=list(self.column_names), skip_rows=1
+                    block_size=BLOCK_BYTES,
+                    use_threads=True,
+                    column_names=list(self.column_names),
+                    skip_rows=1,
                 ),
                 parse_options=pacsv.ParseOptions(delimiter=self.delimiter),
                 convert_options=pacsv.ConvertOptions(
@@ -67,7 +70,9 @@ class CsvTable:
             # must not be held to that further down.
             with opened({}) as first_look:
                 whole = (pa.types.is_integer, pa.types.is_null)
-                kinds = {f.name: pa.float64() for f in first_look.schema if any(test(f.type) for test in whole)}
+                kinds = {
+                    f.name: pa.float64() for f in first_look.schema if any(test(f.type) for test in whole)
+                }
             stream = opened(kinds)
             position = 0
             for batch in stream:
@@ -76,7 +81,10 @@ class CsvTable:
                     a = max(start - position, 0)
                     b = piece.num_rows if stop is None else min(stop - position, piece.num_rows)
                     if b > a:
-                        yield {name: self._column(piece.column(name).slice(a, b - a), name, position + a) for name in columns}
+                        yield {
+                            name: self._column(piece.column(name).slice(a, b - a), name, position + a)
+                            for name in columns
+                        }
                     position += piece.num_rows
                     if stop is not None and position >= stop:
                         return
@@ -88,7 +96,9 @@ class CsvTable:
             try:
                 line = file.readline()
             except UnicodeDecodeError as error:
-                raise self._error("encoding", f"byte {error.start} that is not UTF-8", "UTF-8 text", line=1) from error
+                raise self._error(
+                    "encoding", f"byte {error.start} that is not UTF-8", "UTF-8 text", line=1
+                ) from error
         if not line.strip():
             raise self._error("file-empty", "an empty first line", "a header line with column names", line=1)
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=self.delimiter))]
@@ -101,7 +111,8 @@ class CsvTable:
                         f"columns separated by '{shown}'",
                         f"'{self.delimiter}'",
                         line=1,
-                        do=f"set delimiter = \"{shown}\" under [log]" + (" (and decimal = \",\" if numbers are written 1,5)" if other == ";" else ""),
+                        do=f'set delimiter = "{shown}" under [log]'
+                        + (' (and decimal = "," if numbers are written 1,5)' if other == ";" else ""),
                     )
         if all(_is_number(cell) for cell in cells):
             raise self._error(
@@ -110,7 +121,9 @@ class CsvTable:
             )  # fmt: skip
         twice = sorted({cell for cell in cells if cells.count(cell) > 1})
         if twice:
-            raise self._error("duplicate-column", f"column(s) {', '.join(twice)} more than once", "unique names", line=1)
+            raise self._error(
+                "duplicate-column", f"column(s) {', '.join(twice)} more than once", "unique names", line=1
+            )
         return tuple(cells)
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
@@ -123,7 +136,9 @@ class CsvTable:
             codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
         if not (kinds.is_floating(array.type) or kinds.is_integer(array.type)):
-            raise self._error("column-type", f"column '{name}' of type {array.type}", "numbers", row=first_row)
+            raise self._error(
+                "column-type", f"column '{name}' of type {array.type}", "numbers", row=first_row
+            )
         return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
@@ -139,7 +154,11 @@ class CsvTable:
                 row += 1
                 if len(cells) != len(header):
                     return self._error(
-                        "ragged-row", f"{len(cells)} cells", f"{len(header)}, as in the header", line=reader.line_num, row=row
+                        "ragged-row",
+                        f"{len(cells)} cells",
+                        f"{len(header)}, as in the header",
+                        line=reader.line_num,
+                        row=row,
                     )
                 for name in columns:
                     i = header.index(name)
@@ -154,13 +173,28 @@ class CsvTable:
     def text_cell(self, column: str, cell: str, row: int, line: int) -> InputError:
         """The error for a cell that should be a number."""
         comma = "," in cell and _is_number(cell.replace(",", "."))
-        do = "set decimal = \",\" under [log]" if comma else ""
-        return self._error("text-cell", f"column '{column}' = '{cell}'", "a number", line=line, row=row, do=do)
+        do = 'set decimal = "," under [log]' if comma else ""
+        return self._error(
+            "text-cell", f"column '{column}' = '{cell}'", "a number", line=line, row=row, do=do
+        )
 
     def _error(
-        self, identifier: str, found: str, expected: str, *, line: int | None = None, row: int | None = None, do: str = ""
+        self,
+        identifier: str,
+        found: str,
+        expected: str,
+        *,
+        line: int | None = None,
+        row: int | None = None,
+        do: str = "",
     ) -> InputError:
-        return InputError(identifier, found=found, expected=expected, do=do, place=Place(file=str(self.path), line=line, row=row))
+        return InputError(
+            identifier,
+            found=found,
+            expected=expected,
+            do=do,
+            place=Place(file=str(self.path), line=line, row=row),
+        )
 
 
 def _is_number(cell: str) -> bool:

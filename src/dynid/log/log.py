@@ -28,9 +28,9 @@ class Table(Protocol):
     column_names: tuple[str, ...]
     row_count: int | None
 
-    def batches(self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None) -> Iterator[
-        Mapping[str, Float | Text]
-    ]:
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), or text."""
         ...
 

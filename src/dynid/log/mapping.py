@@ -71,10 +71,23 @@ class LogSection(Strict):
     decimal: Literal[".", ","] = "."
 
 
-_ANY = ("angle", "angular velocity", "length", "velocity", "torque", "force", "current", "temperature", "raw", "none")
+_ANY = (
+    "angle",
+    "angular velocity",
+    "length",
+    "velocity",
+    "torque",
+    "force",
+    "current",
+    "temperature",
+    "raw",
+    "none",
+)
 
 
-def channel_map(section: LogSection, robot: RobotModel, file: str = "", lines: Lines | None = None) -> ChannelMap:
+def channel_map(
+    section: LogSection, robot: RobotModel, file: str = "", lines: Lines | None = None
+) -> ChannelMap:
     """Resolves the [log] table for a robot.
 
     Raises InputErrors naming unknown joints (with the nearest name), joints without a column, and unknown units.
@@ -97,6 +110,7 @@ def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> Cha
             do="pass --config with this table, units filled in:\n" + suggestion(columns, robot),
             place=Place(file=file),
         )
+
     def group(prefix: str, unit: str) -> dict[str, Channel]:
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
@@ -115,9 +129,15 @@ def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> Cha
 
 def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
     """A [log] table guessed from column names; units are left as ?, for they are never guessed."""
+
     def guess(patterns: tuple[str, ...]) -> str | None:
         for pattern in patterns:
-            for template in (f"{pattern}{{number}}", f"{pattern}_{{number}}", f"{pattern}_{{joint}}", f"{{joint}}_{pattern}"):
+            for template in (
+                f"{pattern}{{number}}",
+                f"{pattern}_{{number}}",
+                f"{pattern}_{{joint}}",
+                f"{{joint}}_{pattern}",
+            ):
                 wanted = [template.format(number=i + 1, joint=j) for i, j in enumerate(robot.joint_names)]
                 if set(wanted) <= set(columns):
                     return template
@@ -157,7 +177,9 @@ class _Resolver:
         quantity = "torque"
         if s.effort is not None:
             try:
-                quantity = factor(s.effort.unit, ("torque", "force", "current", "raw"), self.place("effort"))[0]
+                quantity = factor(s.effort.unit, ("torque", "force", "current", "raw"), self.place("effort"))[
+                    0
+                ]
             except InputError:
                 pass
         resolved = ChannelMap(
@@ -222,10 +244,13 @@ class _Resolver:
                 )  # fmt: skip
                 return {}
             columns = {
-                j: entry.columns.replace("{joint}", j).replace("{number}", str(i + 1)) for i, j in enumerate(names)
+                j: entry.columns.replace("{joint}", j).replace("{number}", str(i + 1))
+                for i, j in enumerate(names)
             }
         else:
-            columns = {joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")}
+            columns = {
+                joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
+            }
             missing = [joint for joint in names if joint not in columns]
             if missing:
                 self.errors.append(

@@ -52,7 +52,9 @@ class ParquetTable:
                 place=Place(file=str(path)),
             )
         try:
-            self._file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
+            self._file = pq.ParquetFile(
+                path, memory_map=False, pre_buffer=False, page_checksum_verification=True
+            )
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.column_names = tuple(self._file.schema_arrow.names)
@@ -85,17 +87,26 @@ class ParquetTable:
             return
         position = first
         try:
-            for batch in self._file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True):
+            for batch in self._file.iter_batches(
+                batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True
+            ):
                 a, b = max(start - position, 0), min(end - position, batch.num_rows)
                 position += batch.num_rows
                 if b > a:
-                    yield {name: _column(batch.column(name).slice(a, b - a), name, self.path) for name in columns}
+                    yield {
+                        name: _column(batch.column(name).slice(a, b - a), name, self.path) for name in columns
+                    }
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InputError:
         text = " ".join(str(error).split())[:200]
-        return InputError("parquet", found=f"a damaged Parquet file ({text})", expected="a readable one", place=Place(file=str(self.path)))
+        return InputError(
+            "parquet",
+            found=f"a damaged Parquet file ({text})",
+            expected="a readable one",
+            place=Place(file=str(self.path)),
+        )
 
 
 def _column(array: Any, name: str, path: Path) -> Float | Text:
@@ -111,7 +122,10 @@ def _column(array: Any, name: str, path: Path) -> Float | Text:
         array = array.cast(pa.int64())
     if not (kinds.is_floating(array.type) or kinds.is_integer(array.type) or kinds.is_boolean(array.type)):
         raise InputError(
-            "column-type", found=f"column '{name}' of type {kind}", expected="numbers or text", place=Place(file=str(path))
+            "column-type",
+            found=f"column '{name}' of type {kind}",
+            expected="numbers or text",
+            place=Place(file=str(path)),
         )
     if kinds.is_boolean(array.type):
         array = array.cast(pa.int8())

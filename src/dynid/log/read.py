@@ -81,7 +81,9 @@ def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
             head = file.read(4096)
     except OSError as error:
         found = error.strerror or str(error)
-        raise ResourceError("file-unreadable", found=f"'{found}'", expected="a log file", place=place) from error
+        raise ResourceError(
+            "file-unreadable", found=f"'{found}'", expected="a log file", place=place
+        ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
     for reader in READERS:
@@ -271,7 +273,9 @@ def _numbers(values: Float | Text, name: str, path: Path, row: int) -> Float:
                 found=f"column '{name}' = '{cell}'",
                 expected="a number",
                 do='set decimal = "," under [log]' if comma else "",
-                place=Place(file=str(path), line=row + i + 2 if path.suffix.lower() == ".csv" else None, row=row + i),
+                place=Place(
+                    file=str(path), line=row + i + 2 if path.suffix.lower() == ".csv" else None, row=row + i
+                ),
             ) from error
     return np.array([float(values.names[code] or "nan") if code >= 0 else np.nan for code in values.codes])
 
@@ -290,7 +294,9 @@ def _trajectories(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
                 expected="the rows of a trajectory together",
                 place=Place(file=str(table.path), row=rows[1]),
             )
-        found += [Trajectory(name, table.path, first, count, start, end) for name, first, count, start, end in runs]
+        found += [
+            Trajectory(name, table.path, first, count, start, end) for name, first, count, start, end in runs
+        ]
     # A name that several files use is qualified by its file: by the stem, or by as much of the path as it takes.
     for qualified in (_by_stem, _by_path):
         uses = Counter(one.name for one in found)
@@ -313,7 +319,11 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
     row = 0
     for batch in table.batches(columns, ROWS * 4):
         t = _numbers(batch[m.time.column], m.time.column, table.path, row) * m.time.factor
-        labels = batch[m.trajectory] if m.trajectory else Text(np.zeros(len(t), dtype=np.int64), (table.path.stem,))
+        labels = (
+            batch[m.trajectory]
+            if m.trajectory
+            else Text(np.zeros(len(t), dtype=np.int64), (table.path.stem,))
+        )
         if not isinstance(labels, Text):
             values, codes = np.unique(labels, return_inverse=True)
             labels = Text(codes.astype(np.int64), tuple(_label(value) for value in values))
@@ -332,7 +342,9 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
                 runs.append([name, row + a, b - a, low, high])
         row += len(t)
     if not runs:
-        raise InputError("no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path)))
+        raise InputError(
+            "no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path))
+        )
     return [(name, first, count, start, end) for name, first, count, start, end in runs]
 
 
@@ -344,7 +356,9 @@ def _selected(found: list[Trajectory], wanted: Sequence[Selection]) -> Iterator[
     names = [one.name for one in found]
     given: set[Trajectory] = set()
     for selection in wanted:
-        hits = [one for one in found if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)]
+        hits = [
+            one for one in found if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)
+        ]
         if not hits:
             near = get_close_matches(selection.pattern, names, n=1, cutoff=0.4)
             raise InputError(

@@ -23,7 +23,9 @@ class Piece:
     last: bool
 
 
-def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: float, first_segment: int) -> Iterator[Piece]:
+def pieces(
+    chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: float, first_segment: int
+) -> Iterator[Piece]:
     """Yields clean pieces in order; a step longer than `longest_step` seconds starts a new segment.
 
     The last piece of every segment is marked; it may be empty.
@@ -60,7 +62,10 @@ def pieces(chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: 
 
 
 def _finite(chunk: RawChunk) -> tuple[Float, Float]:
-    parts = [chunk.q.T, *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None)]
+    parts = [
+        chunk.q.T,
+        *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None),
+    ]
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
     lines = np.concatenate(parts)
     # A sum is finite only if all its parts are: one look at every value in the usual case.

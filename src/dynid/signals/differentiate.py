@@ -16,7 +16,9 @@ def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     x: (..., T), T >= 5.    rate: 1/h, Hz.    at: indices k wanted, None = all.
     """
     k = _inner(x, at)
-    return np.asarray((8.0 * (x[..., k + 1] - x[..., k - 1]) - (x[..., k + 2] - x[..., k - 2])) * (rate / 12.0))
+    return np.asarray(
+        (8.0 * (x[..., k + 1] - x[..., k - 1]) - (x[..., k + 2] - x[..., k - 2])) * (rate / 12.0)
+    )
 
 
 def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:

@@ -46,7 +46,9 @@ class ParallelFilter:
         start, step = self._phase(samples), self.decimation
         thinned = panel[:, start::step] if self.cutoff is None else self._filter(panel, start, step)
         keep = samples.keep[start::step]
-        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[self.kept(samples)]
+        return thinned if keep.all() else np.ascontiguousarray(thinned[:, keep]), samples.t[
+            self.kept(samples)
+        ]
 
     def _phase(self, samples: Samples) -> int:
         return -samples.first % self.decimation

@@ -17,6 +17,7 @@ from dynid.arrays import Bool, Float, Int
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
 from dynid.log.checks import LogWatch, check_log, lattice_step, longest_step
+from dynid.log.log import Trajectory
 from dynid.log.read import Log
 from dynid.signals.align import Piece, pieces
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
@@ -31,6 +32,7 @@ WINDOW_SECONDS = 30.0
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
+HEAD_ROWS = 8192
 EVIDENCE_SAMPLES = 200_000
 
 
@@ -93,7 +95,9 @@ class Prepared:
 
     def parallel_filter(self) -> ParallelFilter:
         """The filter to run over both sides of the equations."""
-        return ParallelFilter(self.rate, float(self.settings.cutoff), self.settings.order, self.final_decimation)
+        return ParallelFilter(
+            self.rate, float(self.settings.cutoff), self.settings.order, self.final_decimation
+        )
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder and the report."""
@@ -112,7 +116,11 @@ class Prepared:
     @cached_property
     def _state_filter(self) -> ZeroPhase | None:
         cutoff = float(self.settings.state_cutoff)
-        return ZeroPhase(cutoff, self.settings.state_order, self.source_rate) if cutoff < 0.45 * self.source_rate else None
+        return (
+            ZeroPhase(cutoff, self.settings.state_order, self.source_rate)
+            if cutoff < 0.45 * self.source_rate
+            else None
+        )
 
     @cached_property
     def _thinning_filter(self) -> ZeroPhase | None:
@@ -121,7 +129,10 @@ class Prepared:
     @cached_property
     def overlap(self) -> int:
         """Samples of the uniform grid that a window needs on each side."""
-        own = max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0) + 8
+        own = (
+            max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0)
+            + 8
+        )
         return own + (self.parallel_filter().settling + 2) * self.state_decimation
 
     def windows(self, watch: LogWatch | None = None) -> Iterator[Window]:
@@ -158,9 +169,13 @@ class Prepared:
         def thinned(values: Float) -> Float:
             return thin(values, first, D) if thin is not None else values[:, first::D]
 
-        others = {name: thinned(values) for name, values in layout.items() if name not in ("q", "dq", "dtheta")}
+        others = {
+            name: thinned(values) for name, values in layout.items() if name not in ("q", "dq", "dtheta")
+        }
         own = (low + index >= window.start) & (low + index < window.stop)
-        trim = 1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
+        trim = (
+            1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
+        )
         edge = int(round(trim * rate))
         own &= low + index >= edge
         if window.ends:
@@ -195,7 +210,9 @@ class Prepared:
         if self.settings.velocity == "measured":
             if "dq" not in layout:
                 raise UsageError(
-                    "no-velocity", found="prepare.velocity = 'measured' and no velocity in the log", expected="a velocity"
+                    "no-velocity",
+                    found="prepare.velocity = 'measured' and no velocity in the log",
+                    expected="a velocity",
                 )
             dq = smooth(layout["dq"]) if smooth is not None else layout["dq"]
             thinned = smooth(q, int(index[0]), self.state_decimation) if smooth is not None else q[:, index]
@@ -209,7 +226,9 @@ class Prepared:
         if is_uniform(t, self.source_rate) and abs((t[0] - window.origin) * self.source_rate - first) < 0.02:
             start = int(round((grid[0] - window.origin) * self.source_rate)) - first
             if start >= 0 and start + len(grid) <= len(t):
-                return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(len(grid), dtype=np.bool_)
+                return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(
+                    len(grid), dtype=np.bool_
+                )
         return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
 
     def _layout(self, lines: Float) -> dict[str, Float]:
@@ -285,7 +304,9 @@ class _Cutter:
         return Piece(segment, t[a:], lines[:, a:], False)
 
 
-def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagnostics | None = None) -> Prepared:
+def prepare(
+    log: Log, preparation: Preparation | None = None, diagnostics: Diagnostics | None = None
+) -> Prepared:
     """Resolves the settings for a log; the samples are made when the result is iterated.
 
     Raises UnfitDataError if the log is too slow or too short for the filters, UsageError for a cut-off it cannot have.
@@ -295,7 +316,10 @@ def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagn
     steps = [median_step(log, i) for i in range(len(log.trajectories))]
     rate = settings.rate or sensible_rate(float(np.median(steps)))
     if max(steps) > 1.5 * min(steps):
-        sink.warn("mixed-rates", f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz")
+        sink.warn(
+            "mixed-rates",
+            f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz",
+        )
     evidence = None
     cutoff = settings.cutoff
     if cutoff == "auto":
@@ -307,7 +331,9 @@ def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagn
         state = min(STATE_RATIO * cutoff, 0.4 * rate)
     if not cutoff < 0.45 * rate:
         raise UsageError(
-            "cutoff", found=f"a cut-off of {cutoff:g} Hz at {rate:g} samples a second", expected=f"below {0.45 * rate:g} Hz"
+            "cutoff",
+            found=f"a cut-off of {cutoff:g} Hz at {rate:g} samples a second",
+            expected=f"below {0.45 * rate:g} Hz",
         )
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
@@ -323,7 +349,9 @@ def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagn
     )
     if log.duration < 4 * resolved.shortest and log.duration < 20 / cutoff:
         raise UnfitDataError(
-            "too-short", found=f"{log.duration:.3g} s of data", expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz"
+            "too-short",
+            found=f"{log.duration:.3g} s of data",
+            expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
     return Prepared(log, resolved, rate, D, final, evidence)
 
@@ -331,22 +359,35 @@ def prepare(log: Log, preparation: Preparation | None = None, diagnostics: Diagn
 def _velocity_source(log: Log, sink: Diagnostics) -> Literal["differentiate", "measured"]:
     if set(log.mapping.velocity) != set(log.robot.joint_names):
         return "differentiate"
-    first = next(iter(log.chunks(log.trajectories[0], 8192)))
-    if first.dq is not None and (lattice_step(first.dq) > 0).any():
+    if (lattice_step(_head(log, log.trajectories[0])[1]) > 0).any():
         sink.note("velocity", "the logged velocity is quantised: positions are differentiated instead")
         return "differentiate"
     return "measured"
 
 
+def _head(log: Log, trajectory: Trajectory) -> tuple[Float, Float]:
+    # Times and velocities of the first rows: of several chunks where a window leaves little of the first one.
+    times, velocities, total = [np.zeros(0)], [np.zeros((0, log.robot.n))], 0
+    for chunk in log.chunks(trajectory, HEAD_ROWS):
+        times.append(chunk.t)
+        velocities.append(chunk.dq if chunk.dq is not None else np.zeros((0, log.robot.n)))
+        total += len(chunk.t)
+        if total >= HEAD_ROWS:
+            break
+    return np.concatenate(times)[:HEAD_ROWS], np.concatenate(velocities)[:HEAD_ROWS]
+
+
 def median_step(log: Log, index: int) -> float:
     """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
     trajectory = log.trajectories[index]
-    first = next(iter(log.chunks(trajectory, 8192)), None)
-    steps = np.diff(first.t) if first is not None else np.zeros(0)
+    t, _ = _head(log, trajectory)
+    steps = np.diff(t)
     steps = steps[steps > 0]
     if len(steps) == 0:
         raise UnfitDataError(
-            "time-stands", found=f"trajectory '{trajectory.name}' without time steps", expected="increasing time stamps"
+            "time-stands",
+            found=f"trajectory '{trajectory.name}' without time steps",
+            expected="increasing time stamps",
         )
     return float(np.median(steps))
 
@@ -369,7 +410,9 @@ def _positions(log: Log, rate: float) -> list[Float]:
             break
     if not found:
         check_log(log, Diagnostics())  # says what is wrong with the rows
-        raise UnfitDataError("no-rows", found="no run of complete rows", expected="rows without missing values")
+        raise UnfitDataError(
+            "no-rows", found="no run of complete rows", expected="rows without missing values"
+        )
     return found
 
 

@@ -53,7 +53,9 @@ class Samples:
         for name, values in self.extra.items():
             if len(values) != T:
                 raise UsageError(
-                    "samples-extra", found=f"channel '{name}' of {len(values)} samples", expected=f"{T} samples"
+                    "samples-extra",
+                    found=f"channel '{name}' of {len(values)} samples",
+                    expected=f"{T} samples",
                 )
 
     def __len__(self) -> int:
@@ -65,7 +67,9 @@ class Samples:
         return int(self.q.shape[1])
 
     @staticmethod
-    def from_motion(q: Float, dq: Float, ddq: Float, tau: Float | None = None, rate: float = 1000.0) -> Samples:
+    def from_motion(
+        q: Float, dq: Float, ddq: Float, tau: Float | None = None, rate: float = 1000.0
+    ) -> Samples:
         """Samples from given motion, every one kept: for simulated data, random states and tests."""
         T = len(q)
         zero = np.zeros_like(q) if tau is None else tau

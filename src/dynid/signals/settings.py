@@ -51,14 +51,22 @@ class Preparation:
         for name in ("cutoff", "state_cutoff", "rate"):
             value = getattr(self, name)
             if value is not None and value != "auto" and not value > 0:
-                raise UsageError("prepare", found=f"prepare.{name} = {value}", expected="a frequency > 0 in Hz")
+                raise UsageError(
+                    "prepare", found=f"prepare.{name} = {value}", expected="a frequency > 0 in Hz"
+                )
         for name in ("order", "state_order"):
             if not 1 <= getattr(self, name) <= 8:
-                raise UsageError("prepare", found=f"prepare.{name} = {getattr(self, name)}", expected="1 to 8")
+                raise UsageError(
+                    "prepare", found=f"prepare.{name} = {getattr(self, name)}", expected="1 to 8"
+                )
         for name, least in (("shortest", 0.0), ("rest", 0.0), ("gate", 0.0)):
             if not getattr(self, name) >= least:
-                raise UsageError("prepare", found=f"prepare.{name} = {getattr(self, name)}", expected=f"at least {least}")
+                raise UsageError(
+                    "prepare", found=f"prepare.{name} = {getattr(self, name)}", expected=f"at least {least}"
+                )
         for name in ("trim", "gap"):
             value = getattr(self, name)
             if value != "auto" and not value >= 0:
-                raise UsageError("prepare", found=f"prepare.{name} = {value}", expected="a time >= 0 or 'auto'")
+                raise UsageError(
+                    "prepare", found=f"prepare.{name} = {value}", expected="a time >= 0 or 'auto'"
+                )

@@ -1,0 +1,123 @@
+"""The [log] table: joints by name, units declared, every fault of a table said at once."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError, InputErrors
+from dynid.log.log import Channel, ChannelMap
+from dynid.log.mapping import LogSection, canonical_map, channel_map, suggestion
+from dynid.log.read import read_log
+from dynid.robot.model import RobotModel
+
+PLAIN = """\
+time = { column = "stamp", unit = "ms" }
+position = { columns = "pos_{joint}", unit = "deg" }
+"""
+
+
+def resolved(text: str, robot: RobotModel) -> ChannelMap:
+    return channel_map(LogSection.model_validate(tomllib.loads(text)), robot, "x.toml")
+
+
+def test_templates_and_tables_name_the_same_columns(robot: RobotModel) -> None:
+    by_joint = resolved(PLAIN, robot).position
+    table = '{ elbow = "pos_elbow", shoulder = "pos_shoulder" }'
+    assert resolved(PLAIN.replace('"pos_{joint}"', table), robot).position == by_joint
+    assert list(by_joint) == ["shoulder", "elbow"]
+    assert by_joint["elbow"] == Channel("pos_elbow", "deg", math.pi / 180)
+    numbered = resolved(PLAIN.replace("{joint}", "{number}"), robot).position
+    assert [channel.column for channel in numbered.values()] == ["pos_1", "pos_2"]
+
+
+def test_offsets_are_in_the_declared_unit(robot: RobotModel) -> None:
+    text = PLAIN.replace('"deg" }', '"deg", offset = { elbow = -90.0 }, sign = { elbow = -1 } }')
+    mapping = resolved(text, robot)
+    assert mapping.position_offset["elbow"] == pytest.approx(-math.pi / 2)
+    assert mapping.position_sign == {"elbow": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("unit", "quantity", "factor"),
+    [("N m", "torque", 1.0), ("mNm", "torque", 1e-3), ("A", "current", 1.0), ("mA", "current", 1e-3), ("raw", "raw", 1.0),
+     ("kN", "torque", 1e3)],
+)  # fmt: skip
+def test_units_of_effort(unit: str, quantity: str, factor: float, robot: RobotModel) -> None:
+    mapping = resolved(
+        PLAIN + f'effort = {{ columns = "i{{number}}", unit = "{unit}", side = "motor" }}', robot
+    )
+    assert (mapping.effort_quantity, mapping.effort_side) == (quantity, "motor")
+    assert mapping.effort["elbow"].factor == factor
+
+
+def test_the_side_of_effort_is_the_robot_s_unless_given(robot: RobotModel) -> None:
+    effort = 'effort = { columns = "i{number}", unit = "N m" }'
+    assert resolved(PLAIN + effort, robot).effort_side == robot.drive.torque_side == "link"
+
+
+def test_all_faults_are_listed(robot: RobotModel) -> None:
+    text = (
+        PLAIN.replace('"ms"', '"milliseconds"')
+        .replace('"deg"', '"N m", sign = { elbo = -1 }')
+        .replace('"pos_{joint}"', '{ shoulder = "a" }')
+        + 'velocity = { columns = "dq", unit = "rad/s" }\nextra = { load = { column = "c", unit = "lb" } }\n'
+    )
+    with pytest.raises(InputErrors) as found:
+        resolved(text, robot)
+    wrong = {(error.identifier, error.found) for error in found.value.errors}
+    assert ("unit", "unit 'milliseconds'") in wrong
+    assert ("unit", "unit 'N m'") in wrong
+    assert ("unit", "unit 'lb'") in wrong
+    assert ("unknown-joint", "joint 'elbo'") in wrong
+    assert ("missing-joint", "position without elbow") in wrong
+    assert any(identifier == "template" and "dq" in what for identifier, what in wrong)
+    assert "did you mean 'elbow'?" in str(found.value)
+
+
+@pytest.mark.parametrize("key", ["velocity", "motor_position", "motor_velocity", "temperature"])
+def test_a_channel_is_mapped_for_every_joint_or_not_at_all(key: str, robot: RobotModel) -> None:
+    unit = {"velocity": "rad/s", "motor_position": "rad", "motor_velocity": "rpm", "temperature": "degC"}[key]
+    with pytest.raises(InputErrors, match="missing-joint.*without shoulder"):
+        resolved(PLAIN + f'{key} = {{ columns = {{ elbow = "x" }}, unit = "{unit}" }}', robot)
+
+
+def test_canonical_names_need_no_mapping(robot: RobotModel) -> None:
+    columns = ("t", "q_shoulder", "q_elbow", "tau_shoulder", "tau_elbow", "dq_elbow", "cabinet")
+    mapping = canonical_map(columns, robot, "log.csv")
+    assert mapping.trajectory is None
+    assert mapping.velocity == {}
+    assert set(mapping.effort) == {"shoulder", "elbow"}
+    assert set(mapping.extra) == {"cabinet"}
+    assert canonical_map((*columns, "traj"), robot, "log.csv").trajectory == "traj"
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        (("time", "q1", "q2", "qd1", "qd2", "tau1", "tau2"), ('"time"', '"q{number}"', '"qd{number}"', '"tau{number}"')),
+        (("stamp", "pos_1", "pos_2", "current_1", "current_2"), ('"stamp"', '"pos_{number}"', '"current_{number}"')),
+        (("t", "shoulder_pos", "elbow_pos", "effort_shoulder", "effort_elbow"),
+         ('"t"', '"{joint}_pos"', '"effort_{joint}"')),
+        (("a", "b", "c"), ('time = { column = "?"', 'position = { columns = "?"', 'effort = { columns = "?"')),
+    ],
+)  # fmt: skip
+def test_a_table_is_suggested_but_units_are_never_guessed(
+    columns: tuple[str, ...], wanted: tuple[str, ...], robot: RobotModel, tmp_path: Path
+) -> None:
+    text = suggestion(columns, robot)
+    table = tomllib.loads(text)["log"]
+    assert {entry["unit"] for entry in table.values()} == {"?"}
+    for words in wanted:
+        assert words in text
+    rows = np.zeros((3, len(columns))) + np.arange(3)[:, None]
+    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(columns), comments="")
+    with pytest.raises(InputError, match="no-mapping") as found:
+        read_log(tmp_path / "log.csv", robot)
+    assert text in str(found.value)
+    with pytest.raises(InputError, match="unit"):
+        channel_map(LogSection.model_validate(table), robot, "x.toml")
