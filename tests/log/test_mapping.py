@@ -44,9 +44,15 @@ def test_offsets_are_in_the_declared_unit(robot: RobotModel) -> None:
 
 @pytest.mark.parametrize(
     ("unit", "quantity", "factor"),
-    [("N m", "torque", 1.0), ("mNm", "torque", 1e-3), ("A", "current", 1.0), ("mA", "current", 1e-3), ("raw", "raw", 1.0),
-     ("kN", "torque", 1e3)],
-)  # fmt: skip
+    [
+        ("N m", "torque", 1.0),
+        ("mNm", "torque", 1e-3),
+        ("A", "current", 1.0),
+        ("mA", "current", 1e-3),
+        ("raw", "raw", 1.0),
+        ("kN", "torque", 1e3),
+    ],
+)
 def test_units_of_effort(unit: str, quantity: str, factor: float, robot: RobotModel) -> None:
     mapping = resolved(
         PLAIN + f'effort = {{ columns = "i{{number}}", unit = "{unit}", side = "motor" }}', robot
@@ -82,7 +88,7 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
 @pytest.mark.parametrize("key", ["velocity", "motor_position", "motor_velocity", "temperature"])
 def test_a_channel_is_mapped_for_every_joint_or_not_at_all(key: str, robot: RobotModel) -> None:
     unit = {"velocity": "rad/s", "motor_position": "rad", "motor_velocity": "rpm", "temperature": "degC"}[key]
-    with pytest.raises(InputErrors, match="missing-joint.*without shoulder"):
+    with pytest.raises(InputErrors, match=r"missing-joint.*without shoulder"):
         resolved(PLAIN + f'{key} = {{ columns = {{ elbow = "x" }}, unit = "{unit}" }}', robot)
 
 
@@ -92,20 +98,32 @@ def test_canonical_names_need_no_mapping(robot: RobotModel) -> None:
     assert mapping.trajectory is None
     assert mapping.velocity == {}
     assert set(mapping.effort) == {"shoulder", "elbow"}
-    assert set(mapping.extra) == {"cabinet"}
+    assert mapping.extra == {}
+    assert set(canonical_map(columns, robot, "log.csv", ("cabinet", "other")).extra) == {"cabinet"}
     assert canonical_map((*columns, "traj"), robot, "log.csv").trajectory == "traj"
 
 
 @pytest.mark.parametrize(
     ("columns", "wanted"),
     [
-        (("time", "q1", "q2", "qd1", "qd2", "tau1", "tau2"), ('"time"', '"q{number}"', '"qd{number}"', '"tau{number}"')),
-        (("stamp", "pos_1", "pos_2", "current_1", "current_2"), ('"stamp"', '"pos_{number}"', '"current_{number}"')),
-        (("t", "shoulder_pos", "elbow_pos", "effort_shoulder", "effort_elbow"),
-         ('"t"', '"{joint}_pos"', '"effort_{joint}"')),
-        (("a", "b", "c"), ('time = { column = "?"', 'position = { columns = "?"', 'effort = { columns = "?"')),
+        (
+            ("time", "q1", "q2", "qd1", "qd2", "tau1", "tau2"),
+            ('"time"', '"q{number}"', '"qd{number}"', '"tau{number}"'),
+        ),
+        (
+            ("stamp", "pos_1", "pos_2", "current_1", "current_2"),
+            ('"stamp"', '"pos_{number}"', '"current_{number}"'),
+        ),
+        (
+            ("t", "shoulder_pos", "elbow_pos", "effort_shoulder", "effort_elbow"),
+            ('"t"', '"{joint}_pos"', '"effort_{joint}"'),
+        ),
+        (
+            ("a", "b", "c"),
+            ('time = { column = "?"', 'position = { columns = "?"', 'effort = { columns = "?"'),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_table_is_suggested_but_units_are_never_guessed(
     columns: tuple[str, ...], wanted: tuple[str, ...], robot: RobotModel, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ def chunked(
     t: np.ndarray, q: np.ndarray, cuts: Sequence[int] = (), tau: np.ndarray | None = None
 ) -> Iterator[RawChunk]:
     edges = [0, *sorted(set(cuts)), len(t)]
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         yield RawChunk(ONE, a, t[a:b], q[a:b], None, None if tau is None else tau[a:b], None, None, None, {})
 
 

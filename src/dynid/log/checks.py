@@ -77,8 +77,9 @@ class LogSummary:
             "trajectories": [
                 {
                     "name": t.name, "file": t.file, "rows": t.rows, "start_s": t.start, "end_s": t.end,
-                    "rate_hz": t.rate, "dt_min_s": float(t.dt.min(initial=np.inf)), "dt_max_s": float(t.dt.max(initial=0.0)),
-                    "long_steps": t.lost, "gaps": t.gaps, "largest_gap_s": t.largest_gap, "duplicate_rows": t.duplicates,
+                    "rate_hz": t.rate, "dt_min_s": float(t.dt.min(initial=np.inf)),
+                    "dt_max_s": float(t.dt.max(initial=0.0)), "long_steps": t.lost, "gaps": t.gaps,
+                    "largest_gap_s": t.largest_gap, "duplicate_rows": t.duplicates,
                     "rows_with_missing_values": t.missing_rows,
                 }
                 for t in self.trajectories
@@ -180,7 +181,8 @@ class LogWatch:
         if one.gaps:
             self.sink.warn(
                 "gap",
-                f"trajectory '{one.name}' has {one.gaps} gap(s), the largest {one.largest_gap:.3g} s; it is split there",
+                f"trajectory '{one.name}' has {one.gaps} gap(s), the largest {one.largest_gap:.3g} s; "
+                "it is split there",
                 Place(file=one.file),
             )
         if one.lost > 0.01 * one.rows:
@@ -277,14 +279,14 @@ class LogWatch:
                 dq_low, dq_high = _finite_range(chunk.dq)
         one.lower, one.upper = np.minimum(one.lower, q_low), np.maximum(one.upper, q_high)
         if chunk.tau is not None:
-            one.effort = np.maximum(one.effort, np.maximum(np.abs(tau_low), np.abs(tau_high)))
+            one.effort = np.maximum(one.effort, _peak(tau_low, tau_high))
             self._flat_tops(chunk.tau, tau_low, tau_high)
         turning = ~np.array(self.robot.prismatic)
         for joint in np.flatnonzero(turning & (q_high - q_low > np.pi)):
             step = np.abs(np.diff(chunk.q[:, joint]))
             self.wraps += int((np.abs(step - 2 * np.pi) < 0.5).sum())
         if chunk.dq is not None:
-            one.speed = np.fmax(one.speed, np.fmax(np.abs(dq_low), np.abs(dq_high)))
+            one.speed = np.fmax(one.speed, _peak(dq_low, dq_high))
 
     def _missing(self, one: TrajectorySummary, chunk: RawChunk) -> None:
         rows = np.zeros(len(chunk.t), dtype=np.bool_)
@@ -304,7 +306,7 @@ class LogWatch:
         one.missing_rows += int(rows.sum())
 
     def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
-        top = np.maximum(np.abs(low), np.abs(high))
+        top = _peak(low, high)
         higher = top > self.peak * (1 + 1e-9)
         self.peak_count = np.where(higher, 0.0, self.peak_count)
         self.peak = np.where(higher, top, self.peak)
@@ -395,7 +397,8 @@ class LogWatch:
             if np.isfinite(span) and span > 0 and upper[j] - lower[j] > 6 * span:
                 raise UnfitDataError(
                     "unit-suspicion",
-                    found=f"a range of {upper[j] - lower[j]:.4g}, {(upper[j] - lower[j]) / span:.3g} times the joint's limits",
+                    found=f"a range of {upper[j] - lower[j]:.4g}, "
+                    f"{(upper[j] - lower[j]) / span:.3g} times the joint's limits",
                     expected="radians (metres)",
                     do="is the column in degrees or millimetres? Declare its unit under [log]",
                     place=Place(joint=name),
@@ -436,7 +439,8 @@ class LogWatch:
             if C[j, j] > 0.9 and not 0.5 < ratio[j, j] < 2.0:
                 raise UnfitDataError(
                     "unit-suspicion", found=f"velocity {ratio[j, j]:.4g} times the change of position",
-                    expected="a ratio of 1", do="declare the units of position and velocity (57.3 = degrees)", place=place,
+                    expected="a ratio of 1", do="declare the units of position and velocity (57.3 = degrees)",
+                    place=place,
                 )  # fmt: skip
             if C[j, j] < 0.5:
                 self.sink.warn(
@@ -514,7 +518,7 @@ def check_against_prior(robot: RobotModel, states: States) -> None:
             raise UnfitDataError(
                 "joint-order",
                 found=f"its gravity torque in the effort column of '{names[best]}' "
-                f"({100 * fit.explained[best]:.3g} % of that column explained, {100 * fit.explained[j]:.3g} % of its own)",
+                f"(it explains {100 * fit.explained[best]:.3g} % of that, {100 * fit.explained[j]:.3g} % of its own)",
                 expected="columns mapped to their joints",
                 place=place,
             )
@@ -566,8 +570,13 @@ def _finite_range(values: Float) -> tuple[Float, Float]:
     return values.min(axis=0, initial=np.inf, where=fine), values.max(axis=0, initial=-np.inf, where=fine)
 
 
+def _peak(low: Float, high: Float) -> Float:
+    # Nothing at all was seen where low > high.
+    return np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 0.0)
+
+
 def lattice_step(values: Float) -> Float:
-    """Step of quantised values (T, n) by column: the difference of distinct ones if few of them cover the range, else 0."""
+    """Step of quantised values (T, n) by column: the difference of distinct ones if few cover the range, else 0."""
     steps = np.zeros(values.shape[1])
     for j in range(values.shape[1]):
         distinct = np.unique(values[np.isfinite(values[:, j]), j])

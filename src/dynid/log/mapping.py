@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Literal
 
@@ -36,15 +38,15 @@ class PositionEntry(JointEntry):
     """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
 
     side: Literal["link", "motor"] = "link"
-    offset: dict[str, float] = {}
-    sign: dict[str, Literal[-1, 1]] = {}
+    offset: dict[str, float] = Field(default_factory=dict)
+    sign: dict[str, Literal[-1, 1]] = Field(default_factory=dict)
 
 
 class EffortEntry(JointEntry):
     """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
 
     side: Literal["link", "motor"] | None = None
-    sign: dict[str, Literal[-1, 1]] = {}
+    sign: dict[str, Literal[-1, 1]] = Field(default_factory=dict)
 
 
 class ExtraEntry(Strict):
@@ -64,7 +66,7 @@ class LogSection(Strict):
     motor_position: JointEntry | None = None
     motor_velocity: JointEntry | None = None
     temperature: JointEntry | None = None
-    extra: dict[str, ExtraEntry] = {}
+    extra: dict[str, ExtraEntry] = Field(default_factory=dict)
     trajectory: str | None = None
     sort: bool = False
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
@@ -95,8 +97,12 @@ def channel_map(
     return _Resolver(section, robot, file, lines or {}).resolve()
 
 
-def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> ChannelMap:
+def canonical_map(
+    columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
+) -> ChannelMap:
     """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
+
+    extra: further columns to read as channels of the same name, where the file has them.
 
     Raises InputError with a [log] table to fill in when the columns are named otherwise.
     """
@@ -115,7 +121,6 @@ def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> Cha
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
 
-    known = {"t", "traj"} | {f"{p}_{j}" for p in ("q", "dq", "tau") for j in robot.joint_names}
     return ChannelMap(
         time=Channel("t", "s", 1.0),
         position=group("q", "rad"),
@@ -123,7 +128,7 @@ def canonical_map(columns: tuple[str, ...], robot: RobotModel, file: str) -> Cha
         effort=group("tau", "N m"),
         effort_side=str(robot.drive.torque_side),
         trajectory="traj" if "traj" in names else None,
-        extra={name: Channel(name, "1", 1.0) for name in columns if name not in known},
+        extra={name: Channel(name, "1", 1.0) for name in extra if name in names},
     )
 
 
@@ -171,17 +176,16 @@ class _Resolver:
         for joint, value in s.position.offset.items():
             if self.known(joint, "position", "offset"):
                 offset[joint] = value * (position[joint].factor if joint in position else 1.0)
-        for joint in (*s.position.sign, *(s.effort.sign if s.effort else ())):
+        for joint in s.position.sign:
+            self.known(joint, "position", "sign")
+        for joint in s.effort.sign if s.effort else ():
             self.known(joint, "effort", "sign")
         effort = self.joints("effort", s.effort, ("torque", "force", "current", "raw")) if s.effort else {}
         quantity = "torque"
         if s.effort is not None:
-            try:
-                quantity = factor(s.effort.unit, ("torque", "force", "current", "raw"), self.place("effort"))[
-                    0
-                ]
-            except InputError:
-                pass
+            kinds = ("torque", "force", "current", "raw")
+            with suppress(InputError):  # it is in the list already
+                quantity, _ = factor(s.effort.unit, kinds, self.place("effort"))
         resolved = ChannelMap(
             time=Channel(s.time.column, s.time.unit, self.factor(s.time.unit, ("time",), "time")),
             position=position,
@@ -239,9 +243,13 @@ class _Resolver:
         if isinstance(entry.columns, str):
             if not re.search(r"\{(joint|number)\}", entry.columns):
                 self.errors.append(
-                    InputError("template", found=f"columns = \"{entry.columns}\"", expected="a template with {joint} or {number}, "
-                               "or a table joint -> column", place=self.place(key))
-                )  # fmt: skip
+                    InputError(
+                        "template",
+                        found=f'columns = "{entry.columns}"',
+                        expected="a template with {joint} or {number}, or a table joint -> column",
+                        place=self.place(key),
+                    )
+                )
                 return {}
             columns = {
                 j: entry.columns.replace("{joint}", j).replace("{number}", str(i + 1))
@@ -254,7 +262,11 @@ class _Resolver:
             missing = [joint for joint in names if joint not in columns]
             if missing:
                 self.errors.append(
-                    InputError("missing-joint", found=f"{key} without {', '.join(missing)}", expected="a column for every joint",
-                               place=self.place(key))
-                )  # fmt: skip
+                    InputError(
+                        "missing-joint",
+                        found=f"{key} without {', '.join(missing)}",
+                        expected="a column for every joint",
+                        place=self.place(key),
+                    )
+                )
         return {joint: Channel(columns[joint], entry.unit, scale) for joint in names if joint in columns}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ROWS = 65536
 class Selection:
     """Which trajectories to use, and which part of each.
 
-    pattern: name or glob.    window: seconds on the log's own clock.    part: fractions of the trajectory's time, 0 to 1.
+    pattern: name or glob.    window: seconds on the log's own clock.    part: fractions of its time, 0 to 1.
     """
 
     pattern: str = "*"
@@ -44,11 +45,13 @@ def read_log(
     robot: RobotModel,
     mapping: ChannelMap | None = None,
     select: Sequence[Selection | str] = (Selection(),),
+    extra: Sequence[str] = (),
 ) -> Log:
     """Opens one or several log files of a robot.
 
     mapping: which column measures what; None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
     select: trajectories to use, by name or glob, in whole or in part.
+    extra: further columns that terms of the model read, for a log with dynid's own column names.
 
     Raises InputError for files, columns or trajectories that do not exist or cannot be read.
     """
@@ -61,7 +64,7 @@ def read_log(
     for file in files:
         delimiter, decimal = (mapping.delimiter, mapping.decimal) if mapping else (",", ".")
         tables.append(open_table(file, delimiter, decimal))
-    chosen = mapping or canonical_map(tables[0].column_names, robot, str(files[0]))
+    chosen = mapping or canonical_map(tables[0].column_names, robot, str(files[0]), extra)
     for table in tables:
         _require_columns(table, chosen)
     found = _trajectories(tables, chosen)
@@ -217,7 +220,7 @@ class Log:
 
 
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
-    """values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
+    """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
     with np.errstate(invalid="ignore"):
         mapped = np.asarray((matrix.T @ values.T).T, dtype=np.float64)
         complete = np.isfinite(mapped.sum())
@@ -328,7 +331,7 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
             values, codes = np.unique(labels, return_inverse=True)
             labels = Text(codes.astype(np.int64), tuple(_label(value) for value in values))
         edges = [0, *(np.flatnonzero(np.diff(labels.codes)) + 1).tolist(), len(t)]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             if b == a:
                 continue
             name = labels.names[labels.codes[a]] if labels.codes[a] >= 0 else ""

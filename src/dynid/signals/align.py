@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def pieces(
         lines[:n], turned = _unwrapped(lines[:n], before, turned, turning)
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             broken = a in starts and np.isfinite(end_time)
             if pending is not None:
                 yield replace(pending, last=broken)

@@ -24,7 +24,7 @@ def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
 def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     """Second time derivative along the last axis, of fourth order: exact for polynomials of degree 5.
 
-    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2); ends, x, rate, at as in first_difference.
+    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2); the rest as in first_difference.
     """
     k = _inner(x, at)
     outer, inner = x[..., k + 2] + x[..., k - 2], x[..., k + 1] + x[..., k - 1]

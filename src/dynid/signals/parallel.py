@@ -1,4 +1,4 @@
-"""The parallel filter: one low pass over both sides of the equations, then decimation (Madsen et al. 2020, section 4.2).
+"""The parallel filter: one low pass over both sides of the equations, then decimation (Madsen et al. 2020, sec. 4.2).
 
 A filter is linear and does not change with time, so filtering every column of Y and the torque alike leaves
 tau = Y theta true while noise and what the model cannot follow above the cut-off are gone.

@@ -62,7 +62,8 @@ class Window:
 class Prepared:
     """A log with resolved settings; iterating it yields its samples, again and again.
 
-    settings: with every "auto" replaced.    rate: of the samples, Hz.    source_rate: of the uniform grid before thinning.
+    settings: with every "auto" replaced.    rate: of the samples, Hz.
+    source_rate: of the uniform grid before thinning, Hz.
     evidence: for an automatic cut-off.
     """
 
@@ -176,7 +177,7 @@ class Prepared:
         trim = (
             1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
         )
-        edge = int(round(trim * rate))
+        edge = round(trim * rate)
         own &= low + index >= edge
         if window.ends:
             own &= low + index < high - edge
@@ -222,9 +223,9 @@ class Prepared:
 
     def _resampled(self, window: Window, grid: Float) -> tuple[Float, Bool]:
         t = window.t
-        first = int(round((t[0] - window.origin) * self.source_rate))
+        first = round((float(t[0]) - window.origin) * self.source_rate)
         if is_uniform(t, self.source_rate) and abs((t[0] - window.origin) * self.source_rate - first) < 0.02:
-            start = int(round((grid[0] - window.origin) * self.source_rate)) - first
+            start = round((float(grid[0]) - window.origin) * self.source_rate) - first
             if start >= 0 and start + len(grid) <= len(t):
                 return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(
                     len(grid), dtype=np.bool_
@@ -277,7 +278,7 @@ class _Cutter:
             return
         t = np.concatenate([one.t for one in self.held])
         lines = np.concatenate([one.lines for one in self.held], axis=1)
-        count = int(math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6)) + 1
+        count = math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6) + 1
         if not (piece.last and self.done == 0 and t[-1] - self.origin < self.prepared.settings.shortest):
             yield from self._complete(piece, t, lines, count)
         self.held = [] if piece.last else [self._remaining(piece.segment, t, lines)]

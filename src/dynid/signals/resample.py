@@ -25,7 +25,7 @@ def is_uniform(t: Float, rate: float) -> bool:
 def at_times(t: Float, lines: Float, grid: Float) -> Float:
     """Values of each line (L, T), known at increasing times t, at the times of the grid; (L, len(grid)).
 
-    Monotone cubic interpolation (Fritsch and Carlson 1980) of the values around each grid point: local, without overshoot.
+    Monotone cubic interpolation (Fritsch and Carlson 1980) around each grid point: local, without overshoot.
     """
     return np.ascontiguousarray(PchipInterpolator(t, lines, axis=1, extrapolate=True)(grid))
 
