@@ -28,11 +28,11 @@ from dynid.log import mapping
 from dynid.recipe import Experiment
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
+from dynid.scores import Origin, Sums
 from dynid.signals import cutoff, prepare
 from dynid.store import scores_to_dict
 from dynid.tables import read_table
 from dynid.terms.catalogue import CATALOGUE
-from dynid.validate import Origin, Sums
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

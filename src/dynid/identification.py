@@ -11,8 +11,8 @@ from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
+from dynid.scores import Scores
 from dynid.terms.term import Terms
-from dynid.validate import Scores
 
 
 @dataclass(frozen=True, eq=False)

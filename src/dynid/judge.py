@@ -10,7 +10,7 @@ from dynid.errors import Place, UnfitDataError
 from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap
 from dynid.identification import Finding, Residuals, Validation, Verdict
-from dynid.validate import Origin
+from dynid.scores import Origin
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5

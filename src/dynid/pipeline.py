@@ -28,6 +28,7 @@ from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
+from dynid.scores import Origin, Scores, Sums, cross_validate
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
@@ -36,7 +37,6 @@ from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import JointTerm, Terms
-from dynid.validate import Origin, Scores, Sums, cross_validate
 
 DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 CACHE_BYTES = 200e6

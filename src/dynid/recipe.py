@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,7 +69,7 @@ class ModelSection(Strict):
 class EstimateSection(Strict):
     """[estimate]: the method and its options."""
 
-    method: Literal["ols", "wls", "ridge"] = "wls"
+    method: str = "wls"
     strength: Positive | None = None
     rounds: Annotated[int, Field(ge=1)] | None = None
     tolerance: Positive | None = None
@@ -119,7 +120,7 @@ class Experiment:
         """Settings of the identification; raises InputError with the line of a wrong option."""
         e = self.content.estimate
         return Settings(
-            terms=self._terms(),
+            terms=self.terms(),
             estimator=self._estimator(),
             preparation=Preparation(**self.content.prepare.model_dump()),
             folds=e.folds,
@@ -137,7 +138,8 @@ class Experiment:
             "experiment": dict(self.raw),
         }
 
-    def _terms(self) -> Terms:
+    def terms(self) -> Terms:
+        """The model; raises InputError with the line of a wrong term."""
         spec = self.content.model.terms
         if spec is None:
             return DEFAULT_TERMS
@@ -149,6 +151,15 @@ class Experiment:
 
     def _estimator(self) -> Any:
         section = self.content.estimate
+        if section.method not in CATALOGUE:
+            near = get_close_matches(section.method, CATALOGUE, n=1, cutoff=0.4)
+            raise InputError(
+                "unknown-method",
+                found=f"estimate.method = '{section.method}'",
+                expected="one of " + ", ".join(CATALOGUE),
+                do=f"did you mean '{near[0]}'?" if near else "",
+                place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
+            )
         kind = CATALOGUE[section.method]
         known = {f.name for f in fields(kind)} - {"name"}
         options = {key: getattr(section, key) for key in ("strength", "rounds", "tolerance") if getattr(section, key) is not None}
@@ -175,14 +186,19 @@ def open_log(
     Raises InputError for what does not exist, UsageError for extra channels that a term needs and the mapping lacks.
     """
     section = experiment.content.log
-    mapping = channel_map(section, robot, experiment.file, experiment.lines) if section is not None else None
+    channels = experiment.terms().channels()
+    mapping = None
+    if section is not None:
+        mapping = channel_map(section, robot, experiment.file, experiment.lines)
+        # What no term reads is not read at all: its gaps must not cost rows.
+        mapping = replace(mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra})
     chosen = [_selection(one) for one in selection] or [Selection()]
-    log = read_log(list(paths), robot, mapping, chosen)
+    log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
         raise UsageError(
             "no-effort", found="a mapping without effort", expected="torque or current of every joint", do="add log.effort"
         )
-    for name in experiment.settings().terms.channels():
+    for name in channels:
         if name not in log.mapping.extra:
             raise InputError(
                 "missing-channel",

@@ -22,10 +22,10 @@ from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Finding, Identification, Residuals, Validation, Verdict
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.scores import Origin, Scores
 from dynid.tables import read_table, write_table
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
-from dynid.validate import Origin, Scores
 
 FORMAT = 1
 _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")

@@ -12,8 +12,8 @@ import numpy as np
 
 from dynid.errors import RefusedError, ResourceError
 from dynid.identification import Identification
+from dynid.scores import Scores
 from dynid.store import scores_to_dict
-from dynid.validate import Scores
 
 
 def identification_lines(result: Identification) -> list[str]:

@@ -25,6 +25,7 @@ from dynid.factor.base import BaseMap
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.kernel.random import random_inertia, random_tree
 from dynid.log.log import Table, Text
+from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows.rows import Rows
@@ -132,6 +133,28 @@ def piece_of(samples: Samples, part: slice) -> Samples:
         extra={name: values[part] for name, values in samples.extra.items()},
         gate=arrays.get("gate"),
     )
+
+
+def simulated_log(
+    path: Path,
+    robot: RobotModel,
+    terms: Terms,
+    theta: Float,
+    *,
+    seconds: float = 20.0,
+    rate: float = 200.0,
+    noise: float = 0.01,
+    seed: int = 0,
+) -> Path:
+    """Writes a log of a smooth motion with the torque of known parameters theta (p,); returns its path.
+
+    noise: standard deviation of the torque's white noise, as a share of each joint's root mean square.
+    """
+    samples = smooth_samples(robot, round(seconds * rate), seed, rate)
+    tau = terms.torque(robot, samples, theta)
+    size = noise * np.sqrt(np.mean(tau**2, axis=0))
+    tau = tau + size * np.random.default_rng(seed).normal(0, 1, tau.shape)
+    return write_log(path, samples.t, canonical_columns(robot.joint_names, samples.q, tau=tau))
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,7 +180,8 @@ def test_ridge_is_certain_where_the_prior_speaks() -> None:
     X = [one.copy() for one in case.X]
     for one in X:
         one[:, 2] *= 1e-9
-    found = Ridge(1.0).fit(rebuilt(case, X, list(case.y)))
+    y = [b - A[:, 2] * case.beta[2] for A, b in zip(case.X, case.y, strict=True)]
+    found = Ridge(1.0).fit(rebuilt(case, X, y))
     B = case.regression.base.B
     given_others = 1.0 / np.sqrt(np.linalg.inv(B @ B.T)[2, 2])
     np.testing.assert_allclose(found.std[2], given_others, rtol=0.02)

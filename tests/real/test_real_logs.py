@@ -19,8 +19,8 @@ from dynid.pipeline import identify
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
+from dynid.scores import Origin
 from dynid.terms import Coulomb, Offset, RigidBody, Terms, Viscous
-from dynid.validate import Origin
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 

@@ -19,9 +19,9 @@ from dynid.pipeline import data_base, influence
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows import TorqueRows
+from dynid.scores import Origin, Scores, Sums, cross_validate
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
-from dynid.validate import Origin, Scores, Sums, cross_validate
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
 RATE = 100.0

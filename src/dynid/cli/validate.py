@@ -19,10 +19,10 @@ def command(
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
     from dynid.diagnostics import Diagnostics  # noqa: PLC0415
+    from dynid.pipeline import validate  # noqa: PLC0415
     from dynid.recipe import Experiment, open_log  # noqa: PLC0415
     from dynid.store import load  # noqa: PLC0415
     from dynid.summary import score_lines, write_scores  # noqa: PLC0415
-    from dynid.pipeline import validate  # noqa: PLC0415
 
     stored = load(run)
     diagnostics = Diagnostics()

@@ -15,7 +15,7 @@ from dynid.report.html import Chapter, page_html, write_text
 from dynid.report.section import Page, is_held_out, render
 from dynid.report.symbols import formula
 from dynid.report.text import MISSING, duration, interval, number, percent
-from dynid.validate import Scores
+from dynid.scores import Scores
 
 Runs = Sequence[tuple[str, Identification]]
 

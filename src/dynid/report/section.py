@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dynid.identification import Identification, Validation
 from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit
-from dynid.validate import Origin
+from dynid.scores import Origin
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -73,7 +73,9 @@ def choose_cutoff(positions: Sequence[Float], rate: float, joint_names: tuple[st
     energy = np.cumsum(velocity, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = energy / energy[:, -1:]
-    reach = np.array([frequency[np.searchsorted(row, SHARE)] if np.isfinite(row).all() else 0.0 for row in share])
+    reach = np.array(
+        [frequency[np.searchsorted(row, SHARE)] if np.isfinite(row).all() else 0.0 for row in share]
+    )
     wanted = MARGIN * float(reach.max())
     chosen = float(np.clip(wanted, LEAST, min(GREATEST, 0.2 * rate)))
     chosen = float(f"{chosen:.2g}")

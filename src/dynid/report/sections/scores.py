@@ -10,7 +10,7 @@ from dynid.identification import Identification
 from dynid.judge import GOOD_R2, USABLE_R2
 from dynid.report.section import Page, data_sets, effort_unit, render
 from dynid.report.text import number, percent, r_squared
-from dynid.validate import Scores
+from dynid.scores import Scores
 
 
 class ScoresSection:

@@ -10,8 +10,8 @@ import pytest
 from dynid.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression
 from dynid.factor.factor import Factors
+from dynid.scores import Origin, Scores, Sums, cross_validate
 from dynid.testing import synthetic_regression
-from dynid.validate import Origin, Scores, Sums, cross_validate
 
 
 def data(T: int = 300, n: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -135,12 +135,7 @@ def test_held_out_error_exceeds_training_error_of_a_greedy_model() -> None:
 
 def test_nothing_to_hold_out_is_said() -> None:
     case = synthetic_regression(3)
-    empty = Regression(
-        case.regression.columns,
-        case.regression.base,
-        case.regression.factors.subset([]),
-        case.regression.spread,
-    )
+    empty = replace(case.regression, factors=case.regression.factors.subset([]))
     with pytest.raises(UnfitDataError, match="no block of data to hold out"):
         cross_validate(empty, OLS())
     with pytest.raises(UnfitDataError, match="at least 3"):

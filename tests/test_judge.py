@@ -1,0 +1,191 @@
+"""The verdict in words, and the refusal of friction that drives the motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+from dynid.estimate import WLS, Estimate, Regression
+from dynid.factor.base import BaseMap
+from dynid.identification import Residuals, Validation, Verdict
+from dynid.judge import judge, refuse_negative_friction
+from dynid.scores import Origin, Scores, Sums
+from dynid.terms.term import Column
+from dynid.testing import factors_of, synthetic_regression
+
+NAMES = ("fv1", "fc1", "fv2", "fc2", "Izz1")
+JOINTS = ("shoulder", "elbow")
+
+
+def pendulums(
+    viscous: tuple[float, float], coulomb: tuple[float, float], noise: float = 0.3
+) -> tuple[Estimate, Residuals]:
+    """Two joints with inertia and friction, fitted; and what is left."""
+    rng = np.random.default_rng(0)
+    T = 2000
+    dq = np.column_stack([np.sin(0.02 * np.arange(T)), 2.0 * np.cos(0.013 * np.arange(T))])
+    ddq = np.gradient(dq, axis=0) / 0.01
+    X, y = [], []
+    for j in range(2):
+        A = np.zeros((T, 5))
+        A[:, 2 * j], A[:, 2 * j + 1] = dq[:, j], np.sign(dq[:, j])
+        if j == 0:
+            A[:, 4] = ddq[:, 0]
+        X.append(A)
+        y.append(A @ [viscous[0], coulomb[0], viscous[1], coulomb[1], 1.5] + noise * rng.normal(0, 1, T))
+    own = [np.array([0, 1, 4]), np.array([2, 3])]
+    columns = tuple(Column(name, "1", "friction", 0) for name in NAMES)
+    base = BaseMap(NAMES, np.arange(5), np.eye(5), np.ones(5), np.inf, np.ones(5))
+    regression = Regression(columns, base, factors_of(X, y, own, 5, 20), np.ones(5))
+    estimate = WLS().fit(regression)
+    predicted = np.column_stack([A @ estimate.value for A in X])
+    residuals = Residuals(
+        trajectories=("a",),
+        joint_names=JOINTS,
+        t=np.arange(T) * 0.01,
+        trajectory=np.zeros(T, dtype=np.int64),
+        segment=np.zeros(T, dtype=np.int64),
+        measured=np.column_stack(y),
+        predicted=predicted,
+        q=dq,
+        dq=dq,
+        rate=100.0,
+    )
+    return estimate, residuals
+
+
+def test_friction_that_resists_passes() -> None:
+    refuse_negative_friction(*pendulums((0.5, 0.2), (1.0, 0.0)))
+    refuse_negative_friction(*pendulums((0.0, 0.0), (0.0, 0.0)))
+
+
+@pytest.mark.parametrize(("viscous", "coulomb"), [((0.5, -0.8), (1.0, 0.0)), ((0.5, 0.1), (1.0, -2.0))])
+def test_friction_that_drives_the_motion_is_refused(
+    viscous: tuple[float, float], coulomb: tuple[float, float]
+) -> None:
+    with pytest.raises(UnfitDataError, match="negative-friction") as error:
+        refuse_negative_friction(*pendulums(viscous, coulomb))
+    assert error.value.place.joint == "elbow"
+    assert "sign" in error.value.do
+
+
+def test_one_negative_coefficient_is_fine_when_the_sum_resists() -> None:
+    refuse_negative_friction(*pendulums((-0.2, 0.0), (2.0, 0.0)))
+
+
+def test_doubtful_negative_friction_passes() -> None:
+    refuse_negative_friction(*pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0))
+
+
+# The verdict
+
+
+def scored(origin: Origin, *noise: float) -> Validation:
+    rng = np.random.default_rng(1)
+    measured = rng.normal(0, 1, (4000, len(noise)))
+    predicted = measured + np.array(noise) * rng.normal(0, 1, measured.shape)
+    return Validation(Sums.of_arrays(measured, predicted).scores(origin, JOINTS[: len(noise)], ["a"]))
+
+
+def told(*validations: Validation, diagnostics: Diagnostics | None = None) -> Verdict:
+    case = synthetic_regression(1)
+    estimate = WLS().fit(case.regression)
+    training = scored(Origin.TRAINING, 0.1, 0.1)
+    return judge(estimate, case.regression.base, training, validations, diagnostics or Diagnostics())
+
+
+@pytest.mark.parametrize(
+    ("noise", "level", "start"),
+    [
+        ((0.1, 0.1), "good", "This model can be trusted"),
+        ((0.1, 0.3), "usable", "This model is usable"),
+        ((0.1, 0.6), "poor", "Do not use this model yet"),
+    ],
+)
+def test_levels_follow_the_worst_joint_on_unseen_data(
+    noise: tuple[float, ...], level: str, start: str
+) -> None:
+    verdict = told(scored(Origin.HELD_OUT_LOG, *noise))
+    assert verdict.level == level
+    assert verdict.headline.startswith(start)
+    assert "misses" in verdict.headline
+    named = [f for f in verdict.findings if f.title.startswith("elbow")]
+    assert bool(named) == (level != "good")
+    assert all(f.advice for f in named)
+
+
+def test_the_worst_of_several_validations_counts() -> None:
+    good, poor = scored(Origin.HELD_OUT_LOG, 0.1, 0.1), scored(Origin.HELD_OUT_BLOCKS, 0.1, 0.6)
+    assert told(good, poor).level == told(poor, good).level == "poor"
+
+
+def test_nothing_held_out_is_never_good() -> None:
+    for validations in ((), (scored(Origin.TRAINING, 0.01, 0.01),)):
+        verdict = told(*validations)
+        assert verdict.level == "usable"
+        assert "nothing is known about other motions" in verdict.headline
+        assert any(f.title == "Not validated" for f in verdict.findings)
+
+
+def test_much_worse_than_training_is_said() -> None:
+    verdict = told(scored(Origin.HELD_OUT_LOG, 0.2, 0.2))
+    assert any("in training" in f.title for f in verdict.findings)
+    assert verdict.level == "usable"
+
+
+def test_a_joint_without_torque_is_not_scored() -> None:
+    rng = np.random.default_rng(0)
+    measured = np.column_stack([rng.normal(0, 1, 100), np.zeros(100)])
+    scores: Scores = Sums.of_arrays(measured, 0.99 * measured).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"])
+    verdict = told(Validation(scores))
+    assert verdict.level == "good"
+    assert any(f.title == "elbow: no torque variation" for f in verdict.findings)
+
+
+def test_what_was_not_excited_is_named() -> None:
+    case = synthetic_regression(1)
+    base = case.regression.base
+    fewer = replace(base, independent=base.independent[:4], B=base.B[:4])
+    part = replace(case.regression, base=fewer, factors=case.regression.factors.select(fewer.mask))
+    verdict = judge(
+        WLS().fit(part),
+        base,
+        scored(Origin.TRAINING, 0.1),
+        (scored(Origin.HELD_OUT_LOG, 0.1),),
+        Diagnostics(),
+    )
+    finding = next(f for f in verdict.findings if "not excited" in f.title)
+    assert finding.title.startswith("1 of 5")
+    assert "a5" in finding.text
+    assert any(f.level == "good" for f in told().findings)
+
+
+def test_a_high_condition_number_and_failed_iterations_are_told() -> None:
+    case = synthetic_regression(1)
+    base = replace(case.regression.base, singular_values=np.array([1000.0, 500.0, 10.0, 2.0, 1.0]))
+    regression = replace(case.regression, base=base)
+    estimate = WLS(rounds=1, tolerance=1e-15).fit(regression)
+    verdict = judge(
+        estimate,
+        base,
+        scored(Origin.TRAINING, 0.1, 0.1),
+        (scored(Origin.HELD_OUT_LOG, 0.1, 0.1),),
+        Diagnostics(),
+    )
+    titles = [f.title for f in verdict.findings]
+    assert "Condition number 1e+03" in titles
+    assert "The fit did not converge" in titles
+    assert verdict.level == "usable"
+
+
+def test_warnings_of_the_log_become_findings() -> None:
+    diagnostics = Diagnostics()
+    diagnostics.warn("saturated", "joint 'elbow' saturates")
+    diagnostics.note("cutoff", "5 Hz")
+    verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+    log = [f for f in verdict.findings if f.title.startswith("Log:")]
+    assert [(f.title, f.text) for f in log] == [("Log: saturated", "joint 'elbow' saturates")]

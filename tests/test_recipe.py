@@ -1,0 +1,156 @@
+"""Experiment files: what they say, what they may not say, and that a stored run repeats itself."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError
+from dynid.estimate import OLS, WLS, Ridge
+from dynid.pipeline import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.recipe import Experiment, PrepareSection, SelectionEntry, open_log
+from dynid.signals.settings import Preparation
+from dynid.terms import ChannelTorque, Coulomb, RigidBody
+from dynid.testing import random_robot, simulated_log
+
+ROBOT = random_robot(21, 2, 0.0)
+
+
+def read(folder: Path, text: str) -> Experiment:
+    path = folder / "experiment.toml"
+    path.write_text(text, encoding="utf-8")
+    return Experiment.read(path)
+
+
+def test_no_file_means_the_defaults(tmp_path: Path) -> None:
+    assert Experiment.read(None).settings() == read(tmp_path, "").settings() == Settings()
+
+
+def test_defaults_and_names_agree_with_the_settings() -> None:
+    assert {f.name for f in fields(Preparation)} == set(PrepareSection.model_fields)
+    assert Preparation(**PrepareSection().model_dump()) == Preparation()
+
+
+def test_everything_can_be_said(tmp_path: Path) -> None:
+    experiment = read(
+        tmp_path,
+        """
+        [data]
+        train = ["a*", { trajectory = "b", window = [1.0, 2.0] }]
+        validate = [{ trajectory = "b", part = [0.5, 1.0] }]
+        [prepare]
+        cutoff = 5.0
+        rest = 0
+        velocity = "measured"
+        [model]
+        terms = ["rigid_body", { term = "coulomb", width = 0.05 }]
+        [estimate]
+        method = "ridge"
+        strength = 2.5
+        rounds = 7
+        folds = 4
+        seed = 3
+        block_seconds = 0.7
+        """,
+    )
+    settings = experiment.settings()
+    assert settings.terms == RigidBody() + Coulomb(0.05)
+    assert settings.estimator == Ridge(2.5, rounds=7)
+    assert settings.preparation == Preparation(cutoff=5.0, rest=0.0, velocity="measured")
+    assert (settings.folds, settings.seed, settings.block_seconds) == (4, 3, 0.7)
+    assert experiment.data.train == ["a*", SelectionEntry(trajectory="b", window=(1.0, 2.0))]
+    assert experiment.data.validate_on == [SelectionEntry(trajectory="b", part=(0.5, 1.0))]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(
+            estimator=OLS(), preparation=Preparation(cutoff=3.0, rate=100.0, gap=0.5, gate=0.1), folds=7
+        ),
+        Settings(
+            terms=RigidBody() + ChannelTorque("u", "joint1", free=False),
+            estimator=Ridge(0.1, rounds=3, tolerance=1e-6),
+            seed=4,
+            block_seconds=1.5,
+        ),
+        Settings(terms=DEFAULT_TERMS, estimator=WLS(rounds=3)),
+    ],
+)
+def test_a_stored_recipe_gives_the_settings_back(settings: Settings) -> None:
+    assert Experiment.of_recipe(settings_to_recipe(settings)).settings() == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[estimate]\nmethod = 'wlss'", 2, "method"),
+        ("[estimate]\n\nfold = 3", 3, "did you mean 'folds'"),
+        ("[prepare]\ncutoff = -1.0", 2, "cutoff"),
+        ("[prepare]\ncutoff = 'high'", 2, "cutoff"),
+        ("[data]\ntrain = [{ trajectory = 'a', part = [0.0, 1.5] }]", 2, "part"),
+        ("[estimat]\n", 1, "did you mean 'estimate'"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(text: str, line: int, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path, text)
+    assert words in str(error.value)
+    assert error.value.place.line == line
+    assert error.value.place.file == str(tmp_path / "experiment.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[estimate]\nmethod = 'ols'\nstrength = 1.0", 3, "estimate.strength with method 'ols'"),
+        ("[estimate]\nstrength = 1.0", 2, "method 'wls'"),
+        ("[model]\nterms = ['rigid_bdy']", 2, "did you mean 'rigid_body'"),
+        ("[model]\nterms = [{ term = 'coulomb', width = -1.0 }]", 2, "width"),
+    ],
+)
+def test_options_that_do_not_fit_are_named_with_their_line(
+    text: str, line: int, words: str, tmp_path: Path
+) -> None:
+    experiment = read(tmp_path, text)
+    with pytest.raises(DynidError) as error:
+        experiment.settings()
+    assert words in str(error.value)
+    assert error.value.place.line == line
+
+
+def test_logs_are_opened_with_the_selection(tmp_path: Path) -> None:
+    path = simulated_log(tmp_path / "walk.parquet", ROBOT, DEFAULT_TERMS, _ones(), seconds=4.0)
+    log = open_log(Experiment.read(None), [path], ROBOT, [SelectionEntry(part=(0.0, 0.5))], Diagnostics())
+    assert log.duration == pytest.approx(2.0, abs=0.02)
+    with pytest.raises(InputError, match="no trajectory 'run'"):
+        open_log(Experiment.read(None), [path], ROBOT, ["run"], Diagnostics())
+
+
+def test_a_channel_that_the_log_lacks_is_said_before_reading(tmp_path: Path) -> None:
+    path = simulated_log(tmp_path / "walk.parquet", ROBOT, DEFAULT_TERMS, _ones(), seconds=4.0)
+    experiment = read(
+        tmp_path,
+        '[model]\nterms = ["rigid_body", { term = "channel", channel_name = "u", joint = "joint1" }]',
+    )
+    with pytest.raises(InputError, match="no extra channel 'u'"):
+        open_log(experiment, [path], ROBOT, [], Diagnostics())
+
+
+def test_the_recipe_names_the_files(tmp_path: Path) -> None:
+    experiment = read(tmp_path, "[estimate]\nseed = 3")
+    recipe = experiment.recipe(Path("arm.urdf"), [Path("a.csv")], [])
+    assert recipe["robot"] == "arm.urdf"
+    assert recipe["logs"] == ["a.csv"]
+    assert recipe["experiment"] == {"estimate": {"seed": 3}}
+    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3)
+
+
+def _ones():  # type: ignore[no-untyped-def]
+    import numpy as np  # noqa: PLC0415
+
+    return np.ones(len(DEFAULT_TERMS.columns(ROBOT)))

@@ -1,0 +1,320 @@
+"""Run folders: everything comes back, damage is told, and nothing half-written stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid import store
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.identification import Identification, Residuals
+from dynid.log.read import read_log
+from dynid.pipeline import DEFAULT_TERMS, Settings, identify
+from dynid.scores import Origin, Sums
+from dynid.signals.settings import Preparation
+from dynid.store import check_output, load, save, scores_from_dict, scores_to_dict
+from dynid.summary import comparison_lines, identification_lines, write_scores
+from dynid.tables import read_table, write_table
+from dynid.testing import random_robot, simulated_log
+
+FILES = {
+    "run.json",
+    "model.json",
+    "parameters.parquet",
+    "residuals.parquet",
+    "factors.parquet",
+    "report.html",
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Identification:
+    robot = random_robot(21, 2, 0.0)
+    folder = tmp_path_factory.mktemp("logs")
+    columns = DEFAULT_TERMS.columns(robot)
+    theta = np.array([c.prior if np.isfinite(c.prior) else 0.5 for c in columns])
+    logs = [
+        read_log(
+            simulated_log(folder / f"{i}.parquet", robot, DEFAULT_TERMS, theta, seconds=10.0, seed=i), robot
+        )
+        for i in (1, 2)
+    ]
+    diagnostics = Diagnostics()
+    diagnostics.warn(
+        "made-up", "a warning with a place", Place(file="a.csv", row=3, time=0.5, joint="joint1")
+    )
+    truth = {column.name: float(value) for column, value in zip(columns, theta, strict=True)}
+    return identify(
+        robot,
+        logs[0],
+        Settings(preparation=Preparation(cutoff=6.0)),
+        validation=logs[1],
+        truth=truth,
+        threads=1,
+        diagnostics=diagnostics,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(result: Identification, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    assert save(result, path) == path / "report.html"
+    return path
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    shutil.copytree(folder, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def same(a: object, b: object, path: str = "") -> None:
+    """Equality in every field, through dataclasses, mappings and arrays; nan equals nan."""
+    if isinstance(a, np.ndarray):
+        np.testing.assert_array_equal(a, b, err_msg=path)
+    elif isinstance(a, dict) or hasattr(a, "keys"):
+        assert set(a) == set(b), path  # type: ignore[call-overload]
+        for key in a:  # type: ignore[attr-defined]
+            same(a[key], b[key], f"{path}[{key!r}]")  # type: ignore[index]
+    elif isinstance(a, list | tuple):
+        assert isinstance(b, list | tuple), path
+        assert len(a) == len(b), path
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            same(x, y, f"{path}[{i}]")
+    elif hasattr(a, "__dataclass_fields__"):
+        assert type(a) is type(b), path
+        for name in a.__dataclass_fields__:
+            same(getattr(a, name), getattr(b, name), f"{path}.{name}")
+    elif isinstance(a, float) and np.isnan(a):
+        assert isinstance(b, float), path
+        assert np.isnan(b), path
+    else:
+        assert a == b, path
+
+
+def test_everything_comes_back(result: Identification, folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+    same(result, load(folder))
+
+
+def test_saving_again_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
+    save(load(folder), tmp_path / "again")
+    for name in ("run.json", "model.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_the_files_can_be_read_without_dynid(result: Identification, folder: Path) -> None:
+    model = json.loads((folder / "model.json").read_text())
+    assert model["parameters"]["m1"]["unit"] == "kg"
+    assert model["estimate"]["value"] == result.estimate.value.tolist()
+    table = read_table(folder / "parameters.parquet")
+    rank, p = result.estimate.base.rank, len(result.estimate.columns)
+    assert table["kind"] == ["base"] * rank + ["full"] * p
+    np.testing.assert_array_equal(table["value"][:rank], result.estimate.value)
+    half = result.estimate.half_width()
+    np.testing.assert_allclose(table["upper95"][:rank] - table["lower95"][:rank], 2 * half, rtol=1e-12)
+    residuals = read_table(folder / "residuals.parquet")
+    assert set(residuals["set"]) == {0, 1}
+
+
+def test_scores_without_meaning_survive() -> None:
+    scores = Sums.of_arrays(np.zeros((5, 2)), np.ones((5, 2))).scores(Origin.HELD_OUT_LOG, ["a", "b"], ["t"])
+    text = json.dumps(scores_to_dict(scores), allow_nan=False)
+    back = scores_from_dict(json.loads(text))
+    assert np.isnan(back.relative).all()
+    assert np.isnan(back.total_relative)
+    np.testing.assert_array_equal(back.rms, [1.0, 1.0])
+
+
+def test_runs_without_residuals_survive(result: Identification, tmp_path: Path) -> None:
+    bare = replace(
+        result,
+        training=replace(result.training, residuals=None),
+        validations=tuple(replace(v, residuals=None) for v in result.validations),
+    )
+    store._write_residuals(bare, tmp_path / "r.parquet")
+    assert store._read_residuals(tmp_path / "r.parquet", bare.robot, {}) == {}
+
+
+# Refusals
+
+
+def test_an_existing_folder_is_refused(result: Identification, copy: Path) -> None:
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    with pytest.raises(RefusedError, match="exists already"):
+        save(result, copy)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_only_runs_are_replaced_by_force(result: Identification, copy: Path, tmp_path: Path) -> None:
+    (copy / "report.html").write_text("old")
+    save(result, copy, force=True)
+    assert (copy / "report.html").read_text() != "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years of work")
+    with pytest.raises(RefusedError, match="not a run folder"):
+        save(result, precious, force=True)
+    assert (precious / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_output_that_holds_an_input_is_refused(copy: Path) -> None:
+    for inside in (copy, copy / "logs" / "a.csv"):
+        with pytest.raises(RefusedError, match="holds the input"):
+            check_output(copy, (inside,), force=True)
+    check_output(copy.parent / "new" / "deep", (copy / "a.csv",))
+
+
+def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError, match="cannot-write"):
+        check_output(tmp_path / "file" / "run")
+
+
+# Atomic writing
+
+
+@pytest.mark.parametrize("step", ["_write_json", "_write_parameters", "_write_residuals", "_write_factors"])
+def test_a_failing_write_leaves_nothing(
+    step: str, result: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, step, full)
+    with pytest.raises(ResourceError, match="No space left on device"):
+        save(result, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_another_kind_leaves_nothing_either(
+    result: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(store, "_write_factors", broken)
+    with pytest.raises(RuntimeError, match="a bug"):
+        save(result, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_replacement_keeps_the_old_run(
+    result: Identification, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(ResourceError, match="Input/output error"):
+        save(result, copy, force=True)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+    assert [path.name for path in copy.parent.iterdir()] == ["copy"]
+
+
+# Damage
+
+
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "nothing", tmp_path, tmp_path / "file"):
+        with pytest.raises(InputError, match="not-a-run"):
+            load(path)
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"parameters.parquet", "report.html"}))
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
+def test_damaged_files_are_told(name: str, damage: str, copy: Path) -> None:
+    path = copy / name
+    if damage == "missing":
+        path.unlink()
+    else:
+        whole = path.read_bytes()
+        path.write_bytes(
+            {"empty": b"", "cut": whole[: len(whole) // 2], "garbage": b"\xff\x00" * 500}[damage]
+        )
+    with pytest.raises(InputError) as error:
+        load(copy)
+    assert str(copy) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "value"),
+    [
+        ("run.json", ("format",), 99),
+        ("run.json", ("verdict",), None),
+        ("run.json", ("scores",), []),
+        ("run.json", ("scores", 0, "rms"), [1.0]),
+        ("run.json", ("scores", 0, "origin"), "guess"),
+        ("run.json", ("residuals",), []),
+        ("run.json", ("diagnostics",), [1]),
+        ("model.json", ("robot", "parent"), [0, 0]),
+        ("model.json", ("robot", "axis"), "z"),
+        ("model.json", ("terms",), ["rigid_bdy"]),
+        ("model.json", ("terms",), ["rigid_body"]),
+        ("model.json", ("estimate", "value"), [1.0]),
+        ("model.json", ("estimate", "base", "B"), [[1.0, 2.0], [3.0]]),
+        ("model.json", ("structural",), {}),
+    ],
+)
+def test_wrong_content_is_told(name: str, where: tuple[str | int, ...], value: object, copy: Path) -> None:
+    data = json.loads((copy / name).read_text())
+    inner = data
+    for key in where[:-1]:
+        inner = inner[key]
+    inner[where[-1]] = value
+    (copy / name).write_text(json.dumps(data))
+    with pytest.raises(InputError) as error:
+        load(copy)
+    assert str(copy) in str(error.value)
+
+
+def test_factors_of_another_model_are_told(copy: Path) -> None:
+    table = read_table(copy / "factors.parquet")
+    table["columns"] = [[c + 1000 for c in columns] for columns in table["columns"]]
+    write_table(copy / "factors.parquet", table)
+    with pytest.raises(InputError, match="damaged-run"):
+        load(copy)
+
+
+# Text
+
+
+def test_summaries(result: Identification) -> None:
+    lines = identification_lines(result)
+    assert lines[0].startswith(result.verdict.level.upper())
+    assert sum("of the torque missed" in line for line in lines) == 2
+    table = comparison_lines([("one", result), ("other", result)])
+    assert any(line.startswith("joint1") for line in table)
+    assert "base parameters that differ beyond their 95 % intervals: 0" in table
+
+
+def test_scores_are_written_once(result: Identification, tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    write_scores(path, result.training.scores)
+    same(result.training.scores, scores_from_dict(json.loads(path.read_text())))
+    with pytest.raises(RefusedError):
+        write_scores(path, result.training.scores)
+    with pytest.raises(ResourceError):
+        write_scores(tmp_path / "no" / "folder.json", result.training.scores)
+    assert [p.name for p in tmp_path.iterdir()] == ["scores.json"]
+
+
+def test_residuals_are_checked(result: Identification) -> None:
+    one = result.training.residuals
+    assert isinstance(one, Residuals)
+    with pytest.raises(DynidError, match="array-shape"):
+        replace(one, q=one.q[:, :1])
