@@ -177,7 +177,9 @@ def test_a_channel_in_the_log_can_be_a_term(tmp_path: Path) -> None:
     tau = terms.torque(ROBOT, samples, theta)
     columns = {f"q_joint{j + 1}": samples.q[:, j] for j in range(3)}
     columns |= {f"tau_joint{j + 1}": tau[:, j] for j in range(3)}
-    log = read_log(write_log(tmp_path / "a.parquet", samples.t, columns | {"spring": spring}), ROBOT)
+    log = read_log(
+        write_log(tmp_path / "a.parquet", samples.t, columns | {"spring": spring}), ROBOT, extra=["spring"]
+    )
     assert log.mapping.extra["spring"] == Channel("spring", "1", 1.0)
     found = identify(ROBOT, log, replace(SETTINGS, terms=terms), threads=1)
     index = [c.name for c in found.estimate.columns].index("s_spring")

@@ -66,8 +66,8 @@ def random_robot(seed: int, n: int = 4, branching: float = 0.3, mimic: bool = Fa
         limits=Limits(
             np.full(independent, -2.0),
             np.full(independent, 2.0),
-            np.full(independent, 3.0),
-            np.full(independent, 100.0),
+            np.full(independent, 20.0),
+            np.full(independent, 1e4),
         ),
         drive=Drive.direct(independent),
         projection=projection,
