@@ -23,5 +23,7 @@ class TorqueRows:
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel a joint: its structurally non-zero columns and the measured torque."""
-        panels = terms.torque_regressor(robot, samples, wanted, samples.tau - terms.known_torque(robot, samples))
+        panels = terms.torque_regressor(
+            robot, samples, wanted, samples.tau - terms.known_torque(robot, samples)
+        )
         return Equations(columns=panels.columns, panels=panels.values)
