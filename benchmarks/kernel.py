@@ -2,8 +2,9 @@
 
     python benchmarks/kernel.py [--samples 20000] [--repeats 7]
 
-Interleaved repeats in one process and one thread; the median of each and the ratio. Pinocchio's side is the loop that its
-users write: computeJointTorqueRegressor for each sample into a block, base and friction columns, then NumPy's Gram matrix.
+Interleaved repeats in one process and one thread; the median of each and the ratio. Pinocchio's side is the loop that
+its users write: computeJointTorqueRegressor for each sample into a block, base and friction columns, then NumPy's Gram
+matrix.
 """
 
 from __future__ import annotations

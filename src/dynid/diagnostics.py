@@ -1,4 +1,4 @@
-"""The one sink for warnings and notes: what is written here is printed by the command line and ends up in the report."""
+"""The one sink for warnings and notes: what is written here is printed and ends up in the report."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ class DynidError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, identifier: str, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE):
+    def __init__(
+        self, identifier: str, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE
+    ):
         self.identifier = identifier
         self.found = found
         self.expected = expected

@@ -45,7 +45,7 @@ class Residuals:
 
     @property
     def error(self) -> Float:
-        """measured - predicted, (T, n)."""
+        """Measured minus predicted torque, (T, n)."""
         return self.measured - self.predicted
 
 

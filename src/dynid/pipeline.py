@@ -21,6 +21,7 @@ from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structura
 from dynid.factor.factor import Factors, stack
 from dynid.identification import Identification, Residuals, Validation
 from dynid.judge import judge, refuse_negative_friction
+from dynid.lag import check_lag
 from dynid.log.checks import LogSummary, LogWatch
 from dynid.log.read import Log
 from dynid.parallel import default_threads, ordered_map
@@ -79,7 +80,7 @@ def identify(
     """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
 
     validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: None = all processors; results do not depend on it.
+    truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
     progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
     diagnostics: sink that may already hold what reading the robot and the log found.
 
@@ -89,6 +90,7 @@ def identify(
     workers = threads or default_threads()
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     started = time.perf_counter()
+    _require_scale(chosen.terms, diagnostics)
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
@@ -109,13 +111,24 @@ def identify(
     training = _score(assembly, estimate, batches, Origin.TRAINING, workers, _stage(progress, "residuals"))
     if training.residuals is not None:
         refuse_negative_friction(estimate, training.residuals)
+        check_lag(training.residuals, prepared.source_rate, diagnostics)
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
     else:
         hashes.join()
         origin = _origin(validation, log.identity(), diagnostics)
         validations = (
-            _score_log(robot, chosen.terms, estimate, validation, prepared.settings, diagnostics, workers, origin, progress),
+            _score_log(
+                robot,
+                chosen.terms,
+                estimate,
+                validation,
+                prepared.settings,
+                diagnostics,
+                workers,
+                origin,
+                progress,
+            ),
         )
     hashes.join()
     return Identification(
@@ -137,7 +150,10 @@ def identify(
 
 
 def validate(
-    identification: Identification, log: Log, diagnostics: Diagnostics | None = None, threads: int | None = None
+    identification: Identification,
+    log: Log,
+    diagnostics: Diagnostics | None = None,
+    threads: int | None = None,
 ) -> Validation:
     """Scores an identified model on a log, filtered as in the identification.
 
@@ -169,7 +185,11 @@ def block_seconds(prepared: Prepared) -> float:
 def settings_to_recipe(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, in the form of an experiment file."""
     prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
-    estimate: dict[str, Any] = {"method": settings.estimator.name, "folds": settings.folds, "seed": settings.seed}
+    estimate: dict[str, Any] = {
+        "method": settings.estimator.name,
+        "folds": settings.folds,
+        "seed": settings.seed,
+    }
     if settings.block_seconds is not None:
         estimate["block_seconds"] = settings.block_seconds
     return {
@@ -238,7 +258,7 @@ def _alive(robot: RobotModel, terms: Terms, moved: Bool, diagnostics: Diagnostic
     mask: list[bool] = []
     for term in terms:
         needs_motion = isinstance(term, JointTerm) and not isinstance(term, Offset)
-        mask += [bool(moved[c.owner]) or not needs_motion for c in term.columns(robot)]
+        mask += [not needs_motion or bool(moved[c.owner]) for c in term.columns(robot)]
     for joint in np.flatnonzero(~np.asarray(moved)):
         diagnostics.warn(
             "joint-at-rest",
@@ -296,7 +316,9 @@ def _score(
         if progress is not None:
             progress(len(samples) / samples.rate)
     if not parts or not sum(len(t) for t in times):
-        raise UnfitDataError("no-samples", found="no usable sample", expected="motion longer than the filters' edges")
+        raise UnfitDataError(
+            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+        )
     lines = np.concatenate(parts, axis=1)
     n = robot.n
     residuals = Residuals(
@@ -357,9 +379,22 @@ def _score_log(
     # Filtered as in training; the time grid is this log's own.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
-    assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared))
+    assembly = Assembly(
+        robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
+    )
     batches, _ = _read(prepared, diagnostics, threads, _stage(progress, "validation"))
     return _score(assembly, estimate, batches, origin, threads, None)
+
+
+def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
+    # With a free gain every torque is right: only a payload of known mass fixes the scale.
+    names = {term.name for term in terms}
+    if "drive_gain" in names and "known_payload" not in names:
+        diagnostics.warn(
+            "no-scale",
+            "drive gains are sought without a payload of known mass: nothing in the equations fixes their scale, and "
+            "scores in units of the measured torque mean little",
+        )
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

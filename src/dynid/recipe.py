@@ -36,11 +36,15 @@ class SelectionEntry(Strict):
     part: tuple[Share, Share] | None = None
 
 
+def _everything() -> list[str | SelectionEntry]:
+    return ["*"]
+
+
 class DataSection(Strict):
     """[data]: which trajectories to fit, and which to hold out."""
 
-    train: list[str | SelectionEntry] = ["*"]
-    validate_on: Annotated[list[str | SelectionEntry], Field(alias="validate")] = []
+    train: list[str | SelectionEntry] = Field(default_factory=_everything)
+    validate_on: list[str | SelectionEntry] = Field(default_factory=list, alias="validate")
 
 
 class PrepareSection(Strict):
@@ -147,7 +151,9 @@ class Experiment:
             return terms_from_spec(spec)
         except DynidError as error:
             place = Place(file=self.file or None, line=line_of(("model", "terms"), self.lines))
-            raise InputError(error.identifier, found=error.found, expected=error.expected, do=error.do, place=place) from error
+            raise InputError(
+                error.identifier, found=error.found, expected=error.expected, do=error.do, place=place
+            ) from error
 
     def _estimator(self) -> Any:
         section = self.content.estimate
@@ -162,7 +168,11 @@ class Experiment:
             )
         kind = CATALOGUE[section.method]
         known = {f.name for f in fields(kind)} - {"name"}
-        options = {key: getattr(section, key) for key in ("strength", "rounds", "tolerance") if getattr(section, key) is not None}
+        options = {
+            key: getattr(section, key)
+            for key in ("strength", "rounds", "tolerance")
+            if getattr(section, key) is not None
+        }
         for key in options:
             if key not in known:
                 raise InputError(
@@ -191,12 +201,17 @@ def open_log(
     if section is not None:
         mapping = channel_map(section, robot, experiment.file, experiment.lines)
         # What no term reads is not read at all: its gaps must not cost rows.
-        mapping = replace(mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra})
+        mapping = replace(
+            mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra}
+        )
     chosen = [_selection(one) for one in selection] or [Selection()]
     log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
         raise UsageError(
-            "no-effort", found="a mapping without effort", expected="torque or current of every joint", do="add log.effort"
+            "no-effort",
+            found="a mapping without effort",
+            expected="torque or current of every joint",
+            do="add log.effort",
         )
     for name in channels:
         if name not in log.mapping.extra:

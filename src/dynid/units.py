@@ -33,4 +33,6 @@ def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, f
     allowed = [name for quantity in quantities for name in _FACTORS[quantity]]
     near = get_close_matches(unit, allowed, n=1, cutoff=0.3)
     hint = f"write '{near[0]}'" if near else "declare the unit; it is never guessed"
-    raise InputError("unit", found=f"unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place)
+    raise InputError(
+        "unit", found=f"unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
+    )

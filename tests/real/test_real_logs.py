@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
 from dynid.factor.base import structural_base
 from dynid.identification import Identification
 from dynid.pipeline import identify
@@ -151,3 +152,31 @@ def with_counterbalance(data_dir: Path, folder: Path) -> Path:
     path = folder / "kr300.parquet"
     pq.write_table(table.append_column("counterbalance", pa.array(torque)), path)
     return path
+
+
+@pytest.mark.parametrize("samples", [0, 10, 40])
+def test_57_lag_of_the_torque(data_dir: Path, tmp_path: Path, samples: int) -> None:
+    table = pq.read_table(data_dir / "panda_gaz" / "data.parquet")
+    for joint in range(1, 8):
+        late = np.roll(table[f"tau{joint}"].to_numpy(), samples)
+        late[:samples] = late[samples]
+        index = table.column_names.index(f"tau{joint}")
+        table = table.set_column(index, f"tau{joint}", pa.array(late))
+    pq.write_table(table, tmp_path / "late.parquet")
+    if samples == 0:
+        result = run("panda_gaz", "panda_gaz", tmp_path / "late.parquet")
+        assert not any(item.identifier == "torque-lag" for item in result.diagnostics)
+    else:
+        with pytest.raises(UnfitDataError, match="lags behind the motion") as stopped:
+            run("panda_gaz", "panda_gaz", tmp_path / "late.parquet")
+        assert stopped.value.exit_code == 4
+
+
+def test_57_small_lag_is_a_warning(data_dir: Path, tmp_path: Path) -> None:
+    table = pq.read_table(data_dir / "ur10e_innopolis" / "data.parquet")
+    for joint in range(1, 7):
+        late = np.roll(table[f"i{joint}"].to_numpy(), 2)
+        table = table.set_column(table.column_names.index(f"i{joint}"), f"i{joint}", pa.array(late))
+    pq.write_table(table, tmp_path / "late.parquet")
+    result = run("ur10e_innopolis", "ur10e_innopolis", tmp_path / "late.parquet")
+    assert any(item.identifier == "torque-lag" for item in result.diagnostics.warnings)

@@ -27,7 +27,9 @@ def command(
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
     try:
-        summary = check_log(open_log(experiment, logs, model, experiment.data.train, diagnostics), diagnostics)
+        summary = check_log(
+            open_log(experiment, logs, model, experiment.data.train, diagnostics), diagnostics
+        )
         for line in summary.lines():
             say(line)
         say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))

@@ -12,14 +12,19 @@ import typer
 if TYPE_CHECKING:
     from dynid.diagnostics import Diagnostics
 
-RobotArgument = Annotated[Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")]
+RobotArgument = Annotated[
+    Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")
+]
 LogsArgument = Annotated[list[Path], typer.Argument(help="Log files: Parquet or CSV.", metavar="LOG...")]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="experiment.toml: channels, signals, model, method.")
 ]
-RootOption = Annotated[str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")]
+RootOption = Annotated[
+    str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")
+]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: all.")
+    int | None,
+    typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: all."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing run folder.")]
 

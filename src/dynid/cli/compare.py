@@ -12,7 +12,9 @@ from dynid.cli.common import ForceOption, say
 
 def command(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, at least two.", metavar="RUN RUN...")],
-    out: Annotated[Path | None, typer.Option("--out", help="HTML page to write as well; must not exist.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="HTML page to write as well; must not exist.")
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """Print scores side by side and the parameters that differ beyond their intervals."""
@@ -23,7 +25,9 @@ def command(
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
     if out is not None and out.exists() and not force:
-        raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file, or --force")
+        raise RefusedError(
+            "output-exists", found=f"output '{out}' exists already", expected="a new file, or --force"
+        )
     stored = [(run.name or str(run), load(run)) for run in runs]
     for line in comparison_lines(stored):
         say(line)

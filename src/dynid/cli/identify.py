@@ -25,7 +25,9 @@ def command(
     logs: LogsArgument,
     out: Annotated[Path, typer.Option("--out", help="Run folder to write; must not exist.")],
     config: ConfigOption = None,
-    validation: Annotated[list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")] = None,
+    validation: Annotated[
+        list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")
+    ] = None,
     root: RootOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
@@ -47,7 +49,9 @@ def command(
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:
-        unseen = open_log(experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics)
+        unseen = open_log(
+            experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
+        )
     with progress_bar(training.duration) as progress:
         result = identify(
             model,

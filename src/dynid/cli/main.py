@@ -33,7 +33,9 @@ app.command("compare")(compare.command)
 
 
 @app.callback(invoke_without_command=True)
-def options(version: bool = typer.Option(False, "--version", help="Print the version and the kernel in use.")) -> None:
+def options(
+    version: bool = typer.Option(False, "--version", help="Print the version and the kernel in use."),
+) -> None:
     """The dynamics of a real robot, from its log: identified, verified, reported."""
     if version:
         from dynid import __version__  # noqa: PLC0415

@@ -10,7 +10,9 @@ import typer
 from dynid.cli.common import say
 
 
-def command(run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")]) -> None:
+def command(
+    run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
+) -> None:
     """Print the verdict and scores of a stored run, and write its report.html anew."""
     from dynid.report import write_report  # noqa: PLC0415
     from dynid.store import load  # noqa: PLC0415

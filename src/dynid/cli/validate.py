@@ -14,7 +14,9 @@ def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
     logs: LogsArgument,
     config: ConfigOption = None,
-    out: Annotated[Path | None, typer.Option("--out", help="JSON file to write the scores to; must not exist.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="JSON file to write the scores to; must not exist.")
+    ] = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""

@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Bool, Float, Int
-from dynid.errors import UsageError
+from dynid.errors import SolverError, UsageError
 from dynid.kernel import factoring, reference
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
@@ -30,7 +31,9 @@ __all__ = [
     "Panels",
     "Tree",
     "backend",
+    "equations_of_motion",
     "factor_torque",
+    "forward_dynamics",
     "gravity_torque",
     "inverse_dynamics",
     "joint_columns",
@@ -42,13 +45,21 @@ __all__ = [
     "potential_energy_regressor",
     "qr_merge",
     "qr_panel",
+    "solved",
     "torque_regressor",
     "using",
     "zero_phase",
 ]
 
 _TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
-_native_wanted = ContextVar("native_wanted", default=os.environ.get("DYNID_KERNEL", "") != "numpy")
+_asked = os.environ.get("DYNID_KERNEL", "")
+if _asked not in ("", "numpy", "native") or (_asked == "native" and _native is None):
+    raise UsageError(
+        "kernel",
+        found=f"DYNID_KERNEL='{_asked}'",
+        expected="'numpy' or nothing" if _native is None else "'numpy', 'native' or nothing",
+    )
+_native_wanted = ContextVar("native_wanted", default=_asked != "numpy")
 
 
 def backend() -> str:
@@ -151,17 +162,44 @@ def nonlinear_effects(tree: Tree, inertia: Float, q: Float, dq: Float) -> Float:
     return inverse_dynamics(tree, inertia, q, dq, np.zeros_like(q))
 
 
+def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float, threads: int = 1) -> tuple[Float, Float]:
+    """Mass matrix M(q), (T, n, n), and bias h(q, dq) = C dq + g, (T, n), with tau = M ddq + h; q, dq: (T, n).
+
+    inertia: (n, 10).    Source: composite rigid bodies, Walker and Orin 1982.
+    """
+    _check(tree, q, dq)
+    pi = _c(np.reshape(inertia, (tree.n, 10)))
+    if (native := _chosen()) is not None:
+        M, h = native.dynamics(*_whole(tree), pi.ravel(), _c(q), _c(dq), threads)
+        return np.asarray(M), np.asarray(h)
+    return reference.equations_of_motion(tree, pi, q, dq)
+
+
+def forward_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, tau: Float, threads: int = 1) -> Float:
+    """Joint acceleration M^-1 (tau - C dq - g), (T, n); q, dq, tau: (T, n), inertia (n, 10).
+
+    Raises SolverError if a mass matrix is singular.
+    """
+    _check(tree, q, dq, tau)
+    M, h = equations_of_motion(tree, inertia, q, dq, threads)
+    return solved(M, tau - h)
+
+
+def solved(M: Float, force: Float) -> Float:
+    """M^-1 force for matrices (T, n, n) and vectors (T, n); raises SolverError if a matrix is singular."""
+    try:
+        return np.asarray(np.linalg.solve(M, force[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError as error:
+        raise SolverError(
+            "singular-mass-matrix",
+            found="a singular mass matrix",
+            expected="every joint to move some inertia",
+        ) from error
+
+
 def mass_matrix(tree: Tree, inertia: Float, q: Float) -> Float:
-    """M(q), (T, n, n), from one inverse dynamics a column."""
-    T, n = q.shape
-    zero = np.zeros_like(q)
-    weightless = Tree(tree.parent, tree.prismatic, tree.axis, tree.rotation, tree.translation, np.zeros(3))
-    M = np.zeros((T, n, n))
-    for j in range(n):
-        unit = np.zeros_like(q)
-        unit[:, j] = 1.0
-        M[:, :, j] = inverse_dynamics(weightless, inertia, q, zero, unit)
-    return 0.5 * (M + M.transpose(0, 2, 1))
+    """M(q), (T, n, n)."""
+    return equations_of_motion(tree, inertia, q, np.zeros_like(q))[0]
 
 
 def factor_torque(
@@ -262,6 +300,12 @@ def _data(tree: Tree, wanted: Bool) -> tuple[Float | Int, ...]:
         tree.gravity,
         np.ascontiguousarray(mask, dtype=np.int32),
     )  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=32)
+def _whole(tree: Tree) -> tuple[Float | Int, ...]:
+    # Forward dynamics asks for the same tree thousands of times, one state at a time.
+    return _data(tree, np.ones(10 * tree.n, dtype=np.bool_))
 
 
 def _lines(

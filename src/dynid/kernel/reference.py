@@ -180,6 +180,33 @@ def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float
     return tau
 
 
+def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tuple[Float, Float]:
+    """Mass matrix (T, n, n) and bias force (T, n) by composite bodies, accumulated from the tips to the base."""
+    T, n = q.shape
+    state = motion(tree, q, dq, np.zeros_like(q))
+    M, h = np.zeros((T, n, n)), inverse_dynamics(tree, inertia, q, dq, np.zeros_like(q))
+    mass = inertia[:, 0].copy()
+    first = [np.repeat(pi[1:4, None], T, axis=1) for pi in inertia]
+    second = [np.repeat(_matrix(pi)[:, :, None], T, axis=2) for pi in inertia]
+    for j in reversed(range(n)):
+        a, l = state.axes[j][j]  # noqa: E741
+        push = mass[j] * l + _cross(a, first[j])
+        turn = np.einsum("ijt,jt->it", second[j], a) + _cross(first[j], l)
+        for i, (above_a, above_l) in state.axes[j].items():
+            M[:, i, j] = M[:, j, i] = _dot(above_a, turn) + _dot(above_l, push)
+        parent = int(tree.parent[j])
+        if parent >= 0:
+            E, p, g = state.E[j], state.p[j], _out_of(state.E[j], first[j])
+            moved = g + mass[j] * p
+            mixed = np.einsum("it,jt->ijt", moved, p) + np.einsum("it,jt->ijt", p, g)
+            turned = np.einsum("ijt,jkt,lkt->ilt", E, second[j], E)
+            round_part = (_dot(p, g) + _dot(p, moved)) * np.eye(3)[:, :, None]
+            mass[parent] += mass[j]
+            first[parent] = first[parent] + moved
+            second[parent] = second[parent] + turned + round_part - mixed
+    return M, h
+
+
 def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
     """Columns of A(V) in (linear; angular) momentum = A(V) pi, ten (3, T) arrays each."""
     zero = np.zeros_like(v[0])
@@ -238,8 +265,12 @@ def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float
 
 
 def _inertia_times(pi: Float, x: Float) -> Float:
+    return np.asarray(_matrix(pi) @ x)
+
+
+def _matrix(pi: Float) -> Float:
     xx, xy, yy, xz, yz, zz = pi[4:]
-    return np.asarray(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ x)
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def _rotation(axis: Float, angle: Float) -> Float:

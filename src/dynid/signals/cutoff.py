@@ -21,8 +21,8 @@ LEAST, GREATEST = 5.0, 25.0
 class CutoffEvidence:
     """Why a cut-off was chosen.
 
-    frequency: (F,) Hz.    velocity: (n, F) spectra of the joint velocities.    reach: (n,) frequency below which a joint
-    has 99.9 % of its velocity's power.    chosen: Hz.
+    frequency: (F,) Hz.    velocity: (n, F) spectra of the joint velocities.    reach: (n,) frequency below which a
+    joint has 99.9 % of its velocity's power.    chosen: Hz.
     """
 
     joint_names: tuple[str, ...]

@@ -316,6 +316,13 @@ def prepare(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     steps = [median_step(log, i) for i in range(len(log.trajectories))]
     rate = settings.rate or sensible_rate(float(np.median(steps)))
+    if settings.rate is not None and settings.rate < 0.99 / float(np.median(steps)):
+        raise UsageError(
+            "rate",
+            found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
+            expected="at least the log's own rate",
+            do="leave it out: samples are thinned out after the filters, where nothing is lost",
+        )
     if max(steps) > 1.5 * min(steps):
         sink.warn(
             "mixed-rates",

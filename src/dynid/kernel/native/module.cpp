@@ -242,6 +242,36 @@ Out torque(InInt parent, InInt kind, In axis, In rotation, In translation, In gr
   return array(std::move(result), {static_cast<std::size_t>(T), static_cast<std::size_t>(n)});
 }
 
+// Mass matrix (samples, joints, joints) and bias force (samples, joints) of bodies with ten parameters each.
+nb::tuple dynamics(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In pi, In q, In dq,
+                   int threads) {
+  const Robot robot(parent, kind, axis, rotation, translation, gravity, mask);
+  const int n = robot.view.n;
+  const MotionIn motion = motion_of(q, dq, dq, n);
+  if (pi.size() != 10u * n) throw nb::value_error("pi must hold ten numbers a body");
+  const long T = motion.T, L = static_cast<long>(n) * (n + 1);
+  Buffer M = buffer(static_cast<std::size_t>(T) * n * n), h = buffer(static_cast<std::size_t>(T) * n);
+  {
+    nb::gil_scoped_release free;
+    over((T + shard_samples - 1) / shard_samples, threads, [&](long shard) {
+      const Buffer scratch = buffer(robot.scratch()), input = buffer(3u * n * block_samples);
+      const Buffer block = buffer(static_cast<std::size_t>(L) * block_samples);
+      for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
+        motion.block(start, input.get());
+        std::fill(input.get() + 2l * n * block_samples, input.get() + 3l * n * block_samples, 0.0);
+        const long count = std::min<long>(block_samples, T - start);
+        table().dynamics_block(robot.view, pi.data(), input.get(), static_cast<int>(count), block.get(), scratch.get());
+        for (long s = 0; s < count; s++) {
+          for (long k = 0; k < n * n; k++) M[(start + s) * n * n + k] = block[k * block_samples + s];
+          for (long k = 0; k < n; k++) h[(start + s) * n + k] = block[(n * n + k) * block_samples + s];
+        }
+      }
+    });
+  }
+  const std::size_t samples = static_cast<std::size_t>(T), joints = static_cast<std::size_t>(n);
+  return nb::make_tuple(array(std::move(M), {samples, joints, joints}), array(std::move(h), {samples, joints}));
+}
+
 void reduce_rows(const double* R, int m, double* into, double* panel) {
   for (int start = 0; start < m; start += block_samples) {
     for (int j = 0; j < m; j++)
@@ -416,6 +446,7 @@ NB_MODULE(_native, m) {
   m.def("instruction_set", [] { return std::string(table().name); });
   m.def("regressor", &regressor);
   m.def("torque", &torque);
+  m.def("dynamics", &dynamics);
   m.def("fused", &fused);
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);

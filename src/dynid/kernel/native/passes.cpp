@@ -26,6 +26,36 @@ void regressor_block(const dynid::TreeView& t, int quantity, const double* input
   }
 }
 
+void dynamics_block(const dynid::TreeView& t, const double* inertia, const double* input, int count, double* result,
+                    void* scratch) {
+  Body* body = static_cast<Body*>(scratch);
+  Axis* axes = reinterpret_cast<Axis*>(body + t.n);
+  Composite* whole = reinterpret_cast<Composite*>(axes + t.pair_first[t.n]);
+  const int n = t.n;
+  for (int sample = 0; sample < count; sample += lanes) {
+    const Input in{input, n, sample};
+    for (int j = 0; j < n; j++) {
+      move<true, false>(t, in, j, body, axes);
+      whole[j] = own_body(inertia + 10 * j, body[j]);
+    }
+    double* out = result + sample;
+    for (int j = n - 1; j >= 0; j--) {
+      const Composite& c = whole[j];
+      const int last = t.pair_first[j + 1] - 1;
+      const Vec3 a = axes[last].a, l = axes[last].l;
+      const Vec3 push = l * c.m + cross(a, c.h), turn = c.I * a + cross(c.h, l);
+      for (int pair = t.pair_first[j]; pair <= last; pair++) {
+        const int i = t.pair_joint[pair];
+        const Lane x = dot(axes[pair].a, turn) + dot(axes[pair].l, push);
+        store(out + (long)(i * n + j) * block_samples, x);
+        store(out + (long)(j * n + i) * block_samples, x);
+      }
+      store(out + (long)(n * n + j) * block_samples, dot(a, c.moment) + dot(l, c.force));
+      if (t.parent[j] >= 0) join(whole[t.parent[j]], c, body[j]);
+    }
+  }
+}
+
 // ---- Gram: I x J lines at a time, accumulated in registers over the block
 template <int I, int J>
 DYNID_INLINE void gram_tile(const double* a, const double* b, double* G, int m) {
@@ -141,5 +171,6 @@ void cascade(double* x, long samples, const double* sos, int sections, double* s
 namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
-    DYNID_NAME(DYNID_ARCH), sizeof(Body), sizeof(Axis), regressor_block, gram_block, qr_block, cascade};
+    DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), regressor_block, dynamics_block,
+    gram_block, qr_block, cascade};
 }  // namespace dynid

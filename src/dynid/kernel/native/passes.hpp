@@ -166,4 +166,36 @@ inline void potential_columns(const dynid::TreeView& t, int j, const Body& b, co
   put_row(out, t.mask[j], j, row);
 }
 
+// ---- Mass matrix and bias force: composite bodies, accumulated from the tips to the base
+struct Composite { Lane m; Vec3 h; Mat3 I; Vec3 force, moment; };
+
+DYNID_INLINE Composite own_body(const double* pi, const Body& b) {
+  Composite c;
+  c.m = fill(pi[0]);
+  c.h = constant(pi + 1);
+  c.I = {{fill(pi[4]), fill(pi[5]), fill(pi[7])}, {fill(pi[5]), fill(pi[6]), fill(pi[8])}, {fill(pi[7]), fill(pi[8]), fill(pi[9])}};
+  c.force = b.d * c.m + cross(b.al, c.h) + cross(b.w, cross(b.w, c.h));
+  c.moment = cross(c.h, b.d) + c.I * b.al + cross(b.w, c.I * b.w);
+  return c;
+}
+
+// I' = E I E' + (2 p.g + m p.p) 1 - p g' - g p' - m p p', g = E h.
+DYNID_INLINE void join(Composite& parent, const Composite& c, const Body& b) {
+  const Vec3 g = b.E * c.h, p = b.p;
+  const Mat3 EI{b.E * c.I.c0, b.E * c.I.c1, b.E * c.I.c2};
+  const Vec3 u = g + p * c.m;
+  const Lane s = dot(p, g) + dot(p, u);
+  const Mat3& E = b.E;
+  Vec3 x = EI.c0 * E.c0.x + EI.c1 * E.c1.x + EI.c2 * E.c2.x - u * p.x - p * g.x;
+  Vec3 y = EI.c0 * E.c0.y + EI.c1 * E.c1.y + EI.c2 * E.c2.y - u * p.y - p * g.y;
+  Vec3 z = EI.c0 * E.c0.z + EI.c1 * E.c1.z + EI.c2 * E.c2.z - u * p.z - p * g.z;
+  x.x += s; y.y += s; z.z += s;
+  parent.m += c.m;
+  parent.h = parent.h + u;
+  parent.I = {parent.I.c0 + x, parent.I.c1 + y, parent.I.c2 + z};
+  const Vec3 f = E * c.force;
+  parent.force = parent.force + f;
+  parent.moment = parent.moment + E * c.moment + cross(p, f);
+}
+
 }  // namespace

@@ -31,6 +31,10 @@ struct KernelTable {
   // Regressor of one block. input: (3, n, block_samples) q, dq, ddq. lines: per pair and column k (10 a pair; for the
   // energies 10 a body) where its block_samples values go, or null. scratch: 64-byte aligned.
   void (*regressor_block)(const TreeView&, int quantity, const double* input, double* const* lines, void* scratch);
+  // Mass matrix M (n, n) and bias force h (n) of bodies with ten inertial parameters each, for the first `count` samples of
+  // a block; input as above, its third part zero. Lines of block_samples: M at i n + j, h at n n + i; unrelated pairs of
+  // joints are left as they are.
+  void (*dynamics_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
