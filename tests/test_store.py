@@ -139,8 +139,8 @@ def test_runs_without_residuals_survive(result: Identification, tmp_path: Path) 
         training=replace(result.training, residuals=None),
         validations=tuple(replace(v, residuals=None) for v in result.validations),
     )
-    store._write_residuals(bare, tmp_path / "r.parquet")
-    assert store._read_residuals(tmp_path / "r.parquet", bare.robot, {}) == {}
+    store.write_residuals(bare, tmp_path / "r.parquet")
+    assert store.read_residuals(tmp_path / "r.parquet", bare.robot, {}) == {}
 
 
 # Refusals
@@ -182,7 +182,7 @@ def test_a_parent_that_is_a_file_is_refused(tmp_path: Path) -> None:
 # Atomic writing
 
 
-@pytest.mark.parametrize("step", ["_write_json", "_write_parameters", "_write_residuals", "_write_factors"])
+@pytest.mark.parametrize("step", ["_write_json", "write_parameters", "write_residuals", "write_factors"])
 def test_a_failing_write_leaves_nothing(
     step: str, result: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +201,7 @@ def test_an_error_of_another_kind_leaves_nothing_either(
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(store, "_write_factors", broken)
+    monkeypatch.setattr(store, "write_factors", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         save(result, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

@@ -22,8 +22,9 @@ from dynid.factor.factor import Factors, stack
 from dynid.identification import Identification, Residuals, Validation
 from dynid.judge import judge, refuse_negative_friction
 from dynid.lag import check_lag
-from dynid.log.checks import LogSummary, LogWatch
+from dynid.log.checks import LogWatch
 from dynid.log.read import Log
+from dynid.log.summary import LogSummary
 from dynid.parallel import default_threads, ordered_map
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel

@@ -16,20 +16,22 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.estimate.estimator import Estimate, Status
-from dynid.estimate.verdict import base_verdicts
 from dynid.factor.base import BaseMap
-from dynid.factor.factor import Block, Factor, Factors
-from dynid.identification import Finding, Identification, Residuals, Validation, Verdict
-from dynid.robot.model import RobotModel
+from dynid.identification import Finding, Identification, Validation, Verdict
 from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.run_tables import (
+    read_factors,
+    read_residuals,
+    write_factors,
+    write_parameters,
+    write_residuals,
+)
 from dynid.scores import Origin, Scores
-from dynid.tables import read_table, write_table
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
 FORMAT = 1
 _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
-_RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
 
 
 def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = False) -> None:
@@ -86,9 +88,9 @@ def save(identification: Identification, folder: Path, force: bool = False) -> P
         scratch.mkdir(parents=True)
         _write_json(scratch / "run.json", _run(identification))
         _write_json(scratch / "model.json", _model(identification))
-        _write_parameters(identification, scratch)
-        _write_residuals(identification, scratch / "residuals.parquet")
-        _write_factors(identification, scratch / "factors.parquet")
+        write_parameters(identification, scratch)
+        write_residuals(identification, scratch / "residuals.parquet")
+        write_factors(identification, scratch / "factors.parquet")
         write_report(identification, scratch / "report.html")
         _put(scratch, folder)
     except OSError as error:
@@ -128,7 +130,7 @@ def load(folder: Path) -> Identification:
         terms = terms_from_spec(model["terms"])
         columns = terms.columns(robot)
         scores = [scores_from_dict(entry) for entry in run["scores"]]
-        residuals = _read_residuals(folder / "residuals.parquet", robot, run["residuals"])
+        residuals = read_residuals(folder / "residuals.parquet", robot, run["residuals"])
         validations = [Validation(s, residuals.get(i)) for i, s in enumerate(scores)]
         return Identification(
             recipe=run["recipe"],
@@ -136,7 +138,7 @@ def load(folder: Path) -> Identification:
             terms=terms,
             structural=_read_base(model["structural"], columns),
             estimate=_read_estimate(model["estimate"], columns),
-            factors=_read_factors(folder / "factors.parquet", len(columns)),
+            factors=read_factors(folder / "factors.parquet", len(columns)),
             training=validations[0],
             validations=tuple(validations[1:]),
             verdict=_read_verdict(run["verdict"]),
@@ -289,131 +291,6 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
         count=int(data["count"]),
         status=Status(**data["status"]),
     )
-
-
-def _write_parameters(one: Identification, folder: Path) -> None:
-    estimate = one.estimate
-    half = estimate.half_width()
-    verdicts = base_verdicts(estimate, one.factors)
-    b, p = estimate.base.rank, len(estimate.columns)
-    lead = [estimate.columns[i] for i in estimate.base.independent]
-    nan = [math.nan] * p
-    write_table(
-        folder / "parameters.parquet",
-        {
-            "kind": ["base"] * b + ["full"] * p,
-            "name": [c.name for c in lead] + [c.name for c in estimate.columns],
-            "formula": [*estimate.names, *(c.name for c in estimate.columns)],
-            "unit": [*estimate.units, *(c.unit for c in estimate.columns)],
-            "value": [*estimate.value.tolist(), *estimate.parameters.tolist()],
-            "std": [*estimate.std.tolist(), *nan],
-            "lower95": [*(estimate.value - half).tolist(), *nan],
-            "upper95": [*(estimate.value + half).tolist(), *nan],
-            "textbook_std": [*estimate.textbook_std.tolist(), *nan],
-            "prior": [math.nan] * b + [c.prior for c in estimate.columns],
-            "verdict": [str(v.word) for v in verdicts] + [str(c) for c in estimate.base.categories()],
-        },
-    )
-
-
-def _write_residuals(one: Identification, path: Path) -> None:
-    sets = [
-        (i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None
-    ]
-    whole = np.zeros(0, dtype=np.int64)
-    columns: dict[str, Any] = {
-        "set": np.concatenate([whole, *(np.full(len(r.t), i) for i, r in sets)]),
-        "trajectory": np.concatenate([whole, *(r.trajectory for _, r in sets)]),
-        "segment": np.concatenate([whole, *(r.segment for _, r in sets)]),
-        "t": np.concatenate([np.zeros(0), *(r.t for _, r in sets)]),
-    }
-    for name in _RESIDUAL_ARRAYS:
-        for j, joint in enumerate(one.robot.joint_names):
-            lines = [np.zeros(0), *(getattr(r, name)[:, j] for _, r in sets)]
-            columns[f"{name}_{joint}"] = np.concatenate(lines)
-    write_table(path, columns)
-
-
-def _read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
-    table = read_table(path)
-    found: dict[int, Residuals] = {}
-    for key, entry in described.items():
-        mask = table["set"] == int(key)
-        motion = {
-            name: np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names])
-            for name in _RESIDUAL_ARRAYS
-        }
-        found[int(key)] = Residuals(
-            trajectories=tuple(entry["trajectories"]),
-            joint_names=robot.joint_names,
-            t=table["t"][mask],
-            trajectory=table["trajectory"][mask],
-            segment=table["segment"][mask],
-            measured=motion["measured"],
-            predicted=motion["predicted"],
-            q=motion["q"],
-            dq=motion["dq"],
-            rate=float(entry["rate"]),
-        )
-    return found
-
-
-def _write_factors(one: Identification, path: Path) -> None:
-    rows: dict[str, list[Any]] = {
-        name: []
-        for name in (
-            "block",
-            "group",
-            "trajectory",
-            "segment",
-            "start",
-            "end",
-            "count",
-            "columns",
-            "R",
-            "sums",
-            "abs",
-        )
-    }
-    for index, block in enumerate(one.factors.blocks):
-        for group, factor in zip(one.factors.group_names, block.groups, strict=True):
-            entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
-            arrays = (
-                factor.columns.tolist(),
-                factor.R.ravel().tolist(),
-                factor.sums.tolist(),
-                factor.target_abs,
-            )
-            for name, value in zip(rows, entry + arrays, strict=True):
-                rows[name].append(value)
-    write_table(path, rows)
-
-
-def _read_factors(path: Path, parameter_count: int) -> Factors:
-    table = read_table(path)
-    groups: dict[str, None] = dict.fromkeys(table["group"])
-    per_block = len(groups)
-    blocks = []
-    for first in range(0, len(table["group"]), per_block):
-        factors = []
-        for i in range(first, first + per_block):
-            w = len(table["columns"][i])
-            if not all(0 <= c < parameter_count for c in table["columns"][i]):
-                raise ValueError(f"factor {i} of a parameter that the model lacks")
-            factors.append(
-                Factor(
-                    columns=np.array(table["columns"][i], dtype=np.int64),
-                    R=_array(table["R"][i]).reshape(w + 1, w + 1),
-                    count=int(table["count"][i]),
-                    sums=_array(table["sums"][i]),
-                    target_abs=float(table["abs"][i]),
-                )
-            )
-        start, end = float(table["start"][first]), float(table["end"][first])
-        blocks.append(
-            Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors))
-        )
-    return Factors(tuple(groups), parameter_count, tuple(blocks))
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:

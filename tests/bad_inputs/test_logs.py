@@ -15,8 +15,9 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UnfitDataError
 from dynid.log import csv as csv_log
-from dynid.log.checks import LogSummary, LogWatch, check_log
+from dynid.log.checks import LogWatch, check_log
 from dynid.log.read import Log, read_log
+from dynid.log.summary import LogSummary
 from dynid.pipeline import Settings, identify, validate
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.diagnostics import Diagnostics
-from dynid.log.checks import LogSummary, LogWatch, States, check_against_prior, check_log, lattice_step
+from dynid.log.checks import LogWatch, check_log, lattice_step
+from dynid.log.prior_check import States, check_against_prior
 from dynid.log.read import Log, read_log
+from dynid.log.summary import LogSummary
 from dynid.log.write import canonical_columns, write_log
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_example, load_robot

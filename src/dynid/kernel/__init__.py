@@ -162,7 +162,9 @@ def nonlinear_effects(tree: Tree, inertia: Float, q: Float, dq: Float) -> Float:
     return inverse_dynamics(tree, inertia, q, dq, np.zeros_like(q))
 
 
-def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float, threads: int = 1) -> tuple[Float, Float]:
+def equations_of_motion(
+    tree: Tree, inertia: Float, q: Float, dq: Float, threads: int = 1
+) -> tuple[Float, Float]:
     """Mass matrix M(q), (T, n, n), and bias h(q, dq) = C dq + g, (T, n), with tau = M ddq + h; q, dq: (T, n).
 
     inertia: (n, 10).    Source: composite rigid bodies, Walker and Orin 1982.

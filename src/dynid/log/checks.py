@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import fields
 
 import numpy as np
 
 from dynid.arrays import Bool, Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
-from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.log import RawChunk, Trajectory
+from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.read import Log
-from dynid.robot.model import RobotModel
+from dynid.log.summary import LogSummary, TrajectorySummary
 
 MIN_ROWS = 50
 MOVED = 2e-3
@@ -22,99 +21,7 @@ GAP_STEPS, GAP_LEAST = 6.0, 0.02
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
 SATURATED_SHARE = 0.02
-COMPARE_STEP = 0.02
 TORQUE_STATES = 4000
-
-
-@dataclass
-class TrajectorySummary:
-    """What one trajectory holds; arrays are (n,)."""
-
-    name: str
-    file: str
-    rows: int = 0
-    start: float = np.nan
-    end: float = np.nan
-    dt: Float = field(default_factory=lambda: np.zeros(0))
-    median_dt: float = np.nan
-    gaps: int = 0
-    largest_gap: float = 0.0
-    lost: int = 0
-    duplicates: int = 0
-    missing_rows: int = 0
-    lower: Float = field(default_factory=lambda: np.zeros(0))
-    upper: Float = field(default_factory=lambda: np.zeros(0))
-    speed: Float = field(default_factory=lambda: np.zeros(0))
-    effort: Float = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def rate(self) -> float:
-        """Samples a second, from the median of the time steps."""
-        return 1.0 / self.median_dt
-
-
-@dataclass(frozen=True, eq=False)
-class LogSummary:
-    """What was found in a log.
-
-    moved: (n,) whether each joint moved.    position_step, velocity_step: (n,) lattice of the values, 0 = none seen.
-    wraps: number of jumps by 2 pi that are undone.
-    """
-
-    joint_names: tuple[str, ...]
-    trajectories: tuple[TrajectorySummary, ...]
-    moved: Bool
-    position_step: Float
-    velocity_step: Float
-    saturated: Float
-    wraps: int
-    has_velocity: bool
-    has_effort: bool
-
-    def describe(self) -> dict[str, Any]:
-        """Plain data for the run folder and the report."""
-        return {
-            "trajectories": [
-                {
-                    "name": t.name, "file": t.file, "rows": t.rows, "start_s": t.start, "end_s": t.end,
-                    "rate_hz": t.rate, "dt_min_s": float(t.dt.min(initial=np.inf)),
-                    "dt_max_s": float(t.dt.max(initial=0.0)), "long_steps": t.lost, "gaps": t.gaps,
-                    "largest_gap_s": t.largest_gap, "duplicate_rows": t.duplicates,
-                    "rows_with_missing_values": t.missing_rows,
-                }
-                for t in self.trajectories
-            ],
-            "joints": [
-                {
-                    "name": name,
-                    "lower": float(min(t.lower[j] for t in self.trajectories)),
-                    "upper": float(max(t.upper[j] for t in self.trajectories)),
-                    "peak_velocity": float(max(t.speed[j] for t in self.trajectories)),
-                    "peak_effort": float(max(t.effort[j] for t in self.trajectories)),
-                    "moved": bool(self.moved[j]),
-                    "position_step": float(self.position_step[j]),
-                    "velocity_step": float(self.velocity_step[j]),
-                    "saturated_share": float(self.saturated[j]),
-                }
-                for j, name in enumerate(self.joint_names)
-            ],
-            "turns_unwrapped": self.wraps,
-        }  # fmt: skip
-
-    def lines(self) -> list[str]:
-        """Lines of text for the terminal."""
-        lines = [f"{'trajectory':<40}{'rows':>9}{'seconds':>10}{'Hz':>8}{'gaps':>6}{'missing':>9}"]
-        for t in self.trajectories:
-            lines.append(
-                f"{t.name[:39]:<40}{t.rows:>9}{t.end - t.start:>10.2f}{t.rate:>8.4g}{t.gaps:>6}{t.missing_rows:>9}"
-            )
-        lines += ["", f"{'joint':<24}{'lower':>10}{'upper':>10}{'velocity':>10}{'effort':>10}  moved"]
-        for joint in self.describe()["joints"]:
-            lines.append(
-                f"{joint['name']:<24}{joint['lower']:>10.4g}{joint['upper']:>10.4g}{joint['peak_velocity']:>10.4g}"
-                f"{joint['peak_effort']:>10.4g}  {'yes' if joint['moved'] else 'NO'}"
-            )
-        return lines
 
 
 def longest_step(median: float) -> float:
@@ -335,7 +242,7 @@ class LogWatch:
                                         np.outer(np.ones(b.shape[1]), (b**2).sum(axis=0))])  # fmt: skip
         known = chunk.tau is not None and np.isfinite(self.robot.inertia_prior).all()
         if chunk.tau is not None and known and sum(len(s.q) for s in self.states) < TORQUE_STATES:
-            self.states.append(_states(t, q, chunk.tau[::stride]))
+            self.states.append(states_of(t, q, chunk.tau[::stride]))
 
     def finish(self) -> LogSummary:
         """What was found, after all chunks have passed."""
@@ -453,116 +360,6 @@ class LogWatch:
         if self.states:
             joined = (np.concatenate([getattr(s, f.name) for s in self.states]) for f in fields(States))
             check_against_prior(self.robot, States(*joined))
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """Some moments of a log with their motion from differences, each (S, n)."""
-
-    q: Float
-    dq: Float
-    ddq: Float
-    tau: Float
-
-
-def _states(t: Float, q: Float, tau: Float) -> States:
-    # At most 400 rows whose neighbours lie close in time and on the same turn.
-    if len(t) < 3:
-        return States(q[:0], q[:0], q[:0], tau[:0])
-    before, after = (t[1:-1] - t[:-2])[:, None], (t[2:] - t[1:-1])[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slope_before, slope_after = (q[1:-1] - q[:-2]) / before, (q[2:] - q[1:-1]) / after
-        dq = (slope_before * after + slope_after * before) / (before + after)
-        ddq = 2.0 * (slope_after - slope_before) / (before + after)
-        jump = np.maximum(np.abs(q[1:-1] - q[:-2]), np.abs(q[2:] - q[1:-1])).max(axis=1)
-        near = (before + after)[:, 0] < 5 * COMPARE_STEP
-        good = near & (jump < 2.0) & np.isfinite(ddq).all(axis=1) & np.isfinite(tau[1:-1]).all(axis=1)
-    index = np.flatnonzero(good)
-    index = index[:: max(1, len(index) // 400)]
-    return States(q[1:-1][index], dq[index], ddq[index], tau[1:-1][index])
-
-
-def check_against_prior(robot: RobotModel, states: States) -> None:
-    """Compares measured torque with the torque that the description's own inertias predict.
-
-    Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
-    and inertial torque h; a should be near 1.
-    Raises UnfitDataError if gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size
-    is off by a factor of more than 30.
-    """
-    tau = states.tau
-    q, dq, ddq = (np.ascontiguousarray(x) for x in robot.tree_motion(states.q, states.dq, states.ddq))
-    g = gravity_torque(robot.tree, robot.inertia_prior, q) @ robot.projection
-    h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
-    swing = g.std(axis=0)
-    heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
-    if not heavy or len(tau) < 50:
-        return
-    fits = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in heavy}
-    names = robot.joint_names
-    if all(abs(fit.slope[j]) + 3 * fit.deviation[j] < 0.2 for j, fit in fits.items()):
-        share = max(abs(fit.slope[j]) for j, fit in fits.items())
-        # A motor-side torque is small as well, but follows gravity closely.
-        if all(fit.certainty[j] < 0.5 for j, fit in fits.items()):
-            raise UnfitDataError(
-                "gravity-compensated",
-                found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
-                f"({100 * share:.2g} % of the expected)",
-                expected="the whole joint torque",
-                do="log the measured torque, not the one that is left after gravity compensation",
-            )
-    for j, fit in fits.items():
-        place = Place(joint=names[j])
-        best = int(np.argmax(fit.explained))
-        if best != j and fit.explained[best] > 0.9 and fit.explained[j] < 0.5 and fit.slope[best] > 0:
-            raise UnfitDataError(
-                "joint-order",
-                found=f"its gravity torque in the effort column of '{names[best]}' "
-                f"(it explains {100 * fit.explained[best]:.3g} % of that, {100 * fit.explained[j]:.3g} % of its own)",
-                expected="columns mapped to their joints",
-                place=place,
-            )
-        if fit.slope[j] < 0 and fit.certainty[j] > 0.7:
-            raise UnfitDataError(
-                "torque-sign",
-                found=f"torque opposed to gravity ({fit.slope[j]:.3g} times the expected)",
-                expected="torque that carries it",
-                do="set effort.sign of this joint under [log]",
-                place=place,
-            )
-        if fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
-            raise UnfitDataError(
-                "unit-suspicion",
-                found=f"torque {fit.slope[j]:.3g} times the gravity torque of the description",
-                expected="a ratio near 1",
-                do="declare unit and side of the effort (mA, motor side)",
-                place=place,
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class _PriorFit:
-    """Fit of every effort column by one joint's gravity torque; each (n,).
-
-    slope, deviation: the coefficient and its standard deviation.    explained: share of the column's variance that the
-    whole fit explains.    certainty: share that gravity explains of what the rest of the fit leaves.
-    """
-
-    slope: Float
-    deviation: Float
-    explained: Float
-    certainty: Float
-
-
-def _prior_fit(rigid: Float, dq: Float, tau: Float) -> _PriorFit:
-    others = np.column_stack([rigid[1], dq, np.tanh(dq / 0.02), np.ones(len(dq))])
-    Q, _ = np.linalg.qr(others)
-    x, y = rigid[0] - Q @ (Q.T @ rigid[0]), tau - Q @ (Q.T @ tau)
-    slope = x @ y / (x @ x)
-    rest, without, total = ((v**2).sum(axis=0) for v in (y - np.outer(x, slope), y, tau - tau.mean(axis=0)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        explained, certainty = np.nan_to_num(1.0 - rest / total), np.nan_to_num(1.0 - rest / without)
-    return _PriorFit(slope, np.sqrt(rest / (x @ x) / max(len(x) - 5, 1)), explained, certainty)
 
 
 def _finite_range(values: Float) -> tuple[Float, Float]:

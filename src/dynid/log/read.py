@@ -172,8 +172,14 @@ class Log:
             sign = np.array([m.position_sign.get(j, 1.0) for j in names])
             q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
             dq = dq * sign if dq is not None else None
+        drive = self.robot.drive
+        if m.position_side == "motor" and drive.linkages:
+            q = drive.through_linkages(q)
+            dq = dq / drive.linkage_slopes(q) if dq is not None else None
         effort = self._stack(data, m.effort)
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
+        if tau is not None and drive.linkages and self._effort_at_motors:
+            tau = tau * drive.linkage_slopes(q)
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -197,6 +203,12 @@ class Log:
             if name in channels:
                 np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
         return lines.T
+
+    @property
+    def _effort_at_motors(self) -> bool:
+        if self.mapping.effort_quantity == "torque":
+            return self.mapping.effort_side == "motor"
+        return not np.isfinite(self.robot.drive.drive_gain).all()
 
     @cached_property
     def _effort_matrix(self) -> Float:

@@ -1,0 +1,125 @@
+"""Measured torque against what the description's own inertias make of the same motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import Place, UnfitDataError
+from dynid.kernel import gravity_torque, inverse_dynamics
+from dynid.robot.model import RobotModel
+
+COMPARE_STEP = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Some moments of a log with their motion from differences, each (S, n)."""
+
+    q: Float
+    dq: Float
+    ddq: Float
+    tau: Float
+
+
+def states_of(t: Float, q: Float, tau: Float) -> States:
+    """A few states of a chunk with velocity and acceleration by differences over about 20 ms."""
+    # At most 400 rows whose neighbours lie close in time and on the same turn.
+    if len(t) < 3:
+        return States(q[:0], q[:0], q[:0], tau[:0])
+    before, after = (t[1:-1] - t[:-2])[:, None], (t[2:] - t[1:-1])[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope_before, slope_after = (q[1:-1] - q[:-2]) / before, (q[2:] - q[1:-1]) / after
+        dq = (slope_before * after + slope_after * before) / (before + after)
+        ddq = 2.0 * (slope_after - slope_before) / (before + after)
+        jump = np.maximum(np.abs(q[1:-1] - q[:-2]), np.abs(q[2:] - q[1:-1])).max(axis=1)
+        near = (before + after)[:, 0] < 5 * COMPARE_STEP
+        good = near & (jump < 2.0) & np.isfinite(ddq).all(axis=1) & np.isfinite(tau[1:-1]).all(axis=1)
+    index = np.flatnonzero(good)
+    index = index[:: max(1, len(index) // 400)]
+    return States(q[1:-1][index], dq[index], ddq[index], tau[1:-1][index])
+
+
+def check_against_prior(robot: RobotModel, states: States) -> None:
+    """Compares measured torque with the torque that the description's own inertias predict.
+
+    Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
+    and inertial torque h; a should be near 1.
+    Raises UnfitDataError if gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size
+    is off by a factor of more than 30.
+    """
+    tau = states.tau
+    q, dq, ddq = (np.ascontiguousarray(x) for x in robot.tree_motion(states.q, states.dq, states.ddq))
+    g = gravity_torque(robot.tree, robot.inertia_prior, q) @ robot.projection
+    h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
+    swing = g.std(axis=0)
+    heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
+    if not heavy or len(tau) < 50:
+        return
+    fits = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in heavy}
+    names = robot.joint_names
+    if all(abs(fit.slope[j]) + 3 * fit.deviation[j] < 0.2 for j, fit in fits.items()):
+        share = max(abs(fit.slope[j]) for j, fit in fits.items())
+        # A motor-side torque is small as well, but follows gravity closely.
+        if all(fit.certainty[j] < 0.5 for j, fit in fits.items()):
+            raise UnfitDataError(
+                "gravity-compensated",
+                found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
+                f"({100 * share:.2g} % of the expected)",
+                expected="the whole joint torque",
+                do="log the measured torque, not the one that is left after gravity compensation",
+            )
+    for j, fit in fits.items():
+        place = Place(joint=names[j])
+        best = int(np.argmax(fit.explained))
+        if best != j and fit.explained[best] > 0.9 and fit.explained[j] < 0.5 and fit.slope[best] > 0:
+            raise UnfitDataError(
+                "joint-order",
+                found=f"its gravity torque in the effort column of '{names[best]}' "
+                f"(it explains {100 * fit.explained[best]:.3g} % of that, {100 * fit.explained[j]:.3g} % of its own)",
+                expected="columns mapped to their joints",
+                place=place,
+            )
+        if fit.slope[j] < 0 and fit.certainty[j] > 0.7:
+            raise UnfitDataError(
+                "torque-sign",
+                found=f"torque opposed to gravity ({fit.slope[j]:.3g} times the expected)",
+                expected="torque that carries it",
+                do="set effort.sign of this joint under [log]",
+                place=place,
+            )
+        if fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
+            raise UnfitDataError(
+                "unit-suspicion",
+                found=f"torque {fit.slope[j]:.3g} times the gravity torque of the description",
+                expected="a ratio near 1",
+                do="declare unit and side of the effort (mA, motor side)",
+                place=place,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _PriorFit:
+    """Fit of every effort column by one joint's gravity torque; each (n,).
+
+    slope, deviation: the coefficient and its standard deviation.    explained: share of the column's variance that the
+    whole fit explains.    certainty: share that gravity explains of what the rest of the fit leaves.
+    """
+
+    slope: Float
+    deviation: Float
+    explained: Float
+    certainty: Float
+
+
+def _prior_fit(rigid: Float, dq: Float, tau: Float) -> _PriorFit:
+    others = np.column_stack([rigid[1], dq, np.tanh(dq / 0.02), np.ones(len(dq))])
+    Q, _ = np.linalg.qr(others)
+    x, y = rigid[0] - Q @ (Q.T @ rigid[0]), tau - Q @ (Q.T @ tau)
+    slope = x @ y / (x @ x)
+    rest, without, total = ((v**2).sum(axis=0) for v in (y - np.outer(x, slope), y, tau - tau.mean(axis=0)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        explained, certainty = np.nan_to_num(1.0 - rest / total), np.nan_to_num(1.0 - rest / without)
+    return _PriorFit(slope, np.sqrt(rest / (x @ x) / max(len(x) - 5, 1)), explained, certainty)
