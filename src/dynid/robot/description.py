@@ -54,8 +54,8 @@ def _joint(robot: RobotModel, i: int) -> str:
         text = text.replace(" about ", " along ")
     row = robot.projection[i]
     if robot.tree_joint_names[i] not in robot.joint_names:
-        leader = int(np.flatnonzero(row)[0]) if row.any() else 0
-        text += f" (follows '{robot.joint_names[leader]}' times {row[leader]:g})"
+        leaders = [f"'{robot.joint_names[k]}' times {row[k]:g}" for k in np.flatnonzero(row)]
+        text += f" (follows {' plus '.join(leaders) or 'nothing'})"
     return text
 
 

@@ -8,7 +8,11 @@ from enum import StrEnum
 import numpy as np
 
 from dynid.arrays import Float, locked
-from dynid.errors import InputError
+from dynid.errors import InputError, UsageError
+from dynid.robot.linkage import FourBar
+
+# Rows of N, scaled to unit length, that are closer than this to being dependent cannot be told from it.
+SINGULAR = 1e-9
 
 
 class TorqueSide(StrEnum):
@@ -20,13 +24,16 @@ class TorqueSide(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """Motors and transmission: theta_m = N q, tau_joint = N' tau_motor.
+    """Motors and transmission: theta_m = N phi(q), tau_joint = J' tau_motor with J = N diag(dphi/dq).
+
+    phi_j(q) = q_j, unless the joint is moved through a linkage of bars; then J depends on the position.
 
     transmission: N, (m, n), gear ratios on the diagonal when the joints are not coupled.
     rotor_inertia: motor-side prior, (m,), kg m^2; nan = unknown.
     torque_constant: motor-side, (m,), N m/A; nan = unknown.
     drive_gain: joint-side effort per ampere (or per raw unit), (m,), N m/A; nan = unknown.
     torque_side: the side on which a logged torque is measured.
+    linkages: one a joint, None = none; () = none at all.
 
     Raises InputError if N is singular or not finite, or a rotor inertia is negative.
     """
@@ -36,18 +43,28 @@ class Drive:
     torque_constant: Float
     drive_gain: Float
     torque_side: TorqueSide = TorqueSide.LINK
+    linkages: tuple[FourBar | None, ...] = ()
 
     def __post_init__(self) -> None:
         n = np.shape(self.transmission)[0]
         object.__setattr__(self, "transmission", locked(self.transmission, (n, n), "transmission"))
         for name in ("rotor_inertia", "torque_constant", "drive_gain"):
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
-        if not np.isfinite(self.transmission).all() or np.linalg.matrix_rank(self.transmission) < n:
+        if not any(self.linkages):
+            object.__setattr__(self, "linkages", ())
+        elif len(self.linkages) != n:
+            raise UsageError(
+                "linkage-count",
+                found=f"{len(self.linkages)} linkages",
+                expected=f"one, or None, for {n} joints",
+            )
+        fault = singular(self.transmission)
+        if fault:
             raise InputError(
                 "singular-transmission",
-                found=f"transmission matrix {self.transmission.tolist()}",
+                found=fault,
                 expected="an invertible matrix of finite gear ratios",
-                do="give each motor a non-zero gear ratio",
+                do="give each motor a non-zero gear ratio and a combination of joints of its own",
             )
         if (self.rotor_inertia < 0).any():
             raise InputError(
@@ -74,8 +91,82 @@ class Drive:
 
     @property
     def reflected_rotor_inertia(self) -> Float:
-        """Prior of the rotor inertia seen at the joints, diag(N' I_m N), (n,), kg m^2; nan = unknown."""
-        ratio = self.transmission
+        """Prior of the rotor inertia seen at the joints, diag(J' I_m J) at q = 0, (n,), kg m^2; nan = unknown."""
+        ratio = self.jacobian(np.zeros((1, len(self.transmission))))[0]
         # An unknown rotor leaves only the joints unknown that it moves: 0 * nan is nan.
         terms = np.where(ratio == 0, 0.0, ratio**2 * self.rotor_inertia[:, None])
         return locked(terms.sum(axis=0), (len(ratio),), "reflected")
+
+    def jacobian(self, q: Float) -> Float:
+        """J = d theta_m / dq, (T, m, n), or (1, m, n) where it does not depend on the position; q: (T, n)."""
+        if not self.linkages:
+            return self.transmission[None]
+        return np.asarray(self.transmission * self._slopes(q)[0][:, None, :])
+
+    def motor_position(self, q: Float) -> Float:
+        """theta_m = N phi(q), (T, m)."""
+        return np.asarray(self._phi(q) @ self.transmission.T)
+
+    def motor_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
+        """theta_m, its velocity N phi' dq and its acceleration N (phi' ddq + phi'' dq^2), each (T, m)."""
+        theta, N = self.motor_position(q), self.transmission.T
+        if not self.linkages:
+            return theta, dq @ N, ddq @ N
+        first, second = self._slopes(q)
+        return theta, (first * dq) @ N, (first * ddq + second * dq**2) @ N
+
+    def joint_position(self, theta: Float) -> Float:
+        """Q = phi^-1(N^-1 theta_m), (T, n)."""
+        return self.through_linkages(np.asarray(theta @ np.linalg.inv(self.transmission).T))
+
+    def through_linkages(self, phi: Float) -> Float:
+        """Q from the linkages' crank angles phi, (T, n); the same where a joint has no linkage."""
+        q = np.array(phi)
+        for j, linkage in enumerate(self.linkages):
+            if linkage is not None:
+                q[:, j] = linkage.joint(phi[:, j])
+        return q
+
+    def joint_torque(self, q: Float, tau: Float) -> Float:
+        """tau_joint = J' tau_motor, (T, n)."""
+        torque = tau @ self.transmission
+        return np.asarray(torque * self._slopes(q)[0] if self.linkages else torque)
+
+    def motor_torque(self, q: Float, tau: Float) -> Float:
+        """tau_motor = J'^-1 tau_joint, (T, m)."""
+        torque = tau / self._slopes(q)[0] if self.linkages else tau
+        return np.asarray(torque @ np.linalg.inv(self.transmission))
+
+    def linkage_slopes(self, q: Float) -> Float:
+        """phi'(q), (T, n); one for joints without a linkage."""
+        return self._slopes(q)[0]
+
+    def _phi(self, q: Float) -> Float:
+        phi = np.array(q)
+        for j, linkage in enumerate(self.linkages):
+            if linkage is not None:
+                phi[:, j] = linkage.angle(q[:, j])
+        return phi
+
+    def _slopes(self, q: Float) -> tuple[Float, Float]:
+        first, second = np.ones_like(q), np.zeros_like(q)
+        for j, linkage in enumerate(self.linkages):
+            if linkage is not None:
+                first[:, j], second[:, j] = linkage.slopes(q[:, j])
+        return first, second
+
+
+def singular(N: Float) -> str:
+    """Why a transmission matrix cannot be inverted, with the motors concerned; "" if it can."""
+    if not np.isfinite(N).all():
+        return f"transmission matrix {N.tolist()} with numbers that are not finite"
+    length = np.linalg.norm(N, axis=1)
+    if not length.all():
+        return f"transmission matrix {N.tolist()}, whose motor {int(np.argmin(length)) + 1} moves nothing"
+    U, s, _ = np.linalg.svd(N / length[:, None])
+    if s[-1] > SINGULAR:
+        return ""
+    share = U[:, -1] / length
+    involved = np.flatnonzero(np.abs(U[:, -1]) > 1e-6)
+    text = " ".join(f"{share[i] / np.abs(share).max():+.4g} theta_{i + 1}" for i in involved)
+    return f"transmission matrix {N.tolist()}, by which {text} = 0 in every position"

@@ -138,6 +138,13 @@ class RobotModel:
             raise UsageError(
                 "robot-placement", found="T_parent_joint that is no placement", expected="[R p; 0 1]"
             )
+        for j, linkage in enumerate(self.drive.linkages):
+            if linkage is not None and not np.isfinite([self.limits.lower[j], self.limits.upper[j]]).all():
+                raise UsageError(
+                    "linkage-limits",
+                    found=f"joint '{self.joint_names[j]}' moved through a linkage, without limits",
+                    expected="limits: its bars close over a part of the turn only",
+                )
         for i, parent in enumerate(self.parent):
             if not -1 <= parent < i:
                 raise UsageError(

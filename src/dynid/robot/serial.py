@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Float
 from dynid.robot.drive import Drive, TorqueSide
+from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
 
 
@@ -39,6 +41,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "torque_constant": _plain(robot.drive.torque_constant),
             "drive_gain": _plain(robot.drive.drive_gain),
             "torque_side": str(robot.drive.torque_side),
+            "linkages": [None if one is None else asdict(one) for one in robot.drive.linkages],
         },
     }
 
@@ -77,6 +80,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             torque_constant=_array(drive["torque_constant"], np.nan),
             drive_gain=_array(drive["drive_gain"], np.nan),
             torque_side=TorqueSide(drive["torque_side"]),
+            linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
         ),
     )
 

@@ -14,12 +14,12 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.toml_drive import drive
 from dynid.robot.toml_parts import (
     Findings,
     angle,
     base_placement,
     bolted,
-    drive,
     friction,
     limits,
     parameters,
@@ -84,15 +84,19 @@ class _Builder:
         added, parts = bolted(d, self.names, self.bodies, frames, self.findings)
         inertia = np.array([self._prior(i, frames[i]) for i in range(n)]).reshape(n, 10) + added
         kinds = tuple(JointType(joint.type or "revolute") for joint in d.joint)
-        limited = limits(d, self.names, kinds, Limits.none(n), self.findings)
-        driven = drive(d, self.names, Drive.direct(n), self.findings)
+        own = [i for i, joint in enumerate(d.joint) if joint.follows is None]
+        projection, offset = self._projection(own, kinds)
+        self.findings.stop()
+        free, free_kinds = [self.names[i] for i in own], [kinds[i] for i in own]
+        limited = limits(d, free, free_kinds, Limits.none(len(own)), self.findings)
+        driven = drive(d, free, free_kinds, limited, Drive.direct(len(own)), self.findings)
         self.findings.stop()
         return RobotModel(
             name=d.name or self.findings.path.stem,
             source=str(self.findings.path),
             body_names=tuple(self.bodies),
             tree_joint_names=tuple(self.names),
-            joint_names=tuple(self.names),
+            joint_names=tuple(free),
             parent=np.array(parents, dtype=np.int64),
             joint_types=kinds,
             T_parent_joint=placements,
@@ -101,9 +105,9 @@ class _Builder:
             gravity=np.array(d.gravity if d.gravity is not None else _GRAVITY),
             limits=limited,
             drive=driven,
-            projection=np.eye(n),
-            projection_offset=np.zeros(n),
-            friction_prior=friction(d, self.names, np.full((n, 2), np.nan)),
+            projection=projection,
+            projection_offset=offset,
+            friction_prior=friction(d, free, np.full((len(own), 2), np.nan)),
             merged=tuple((body, *some) for body, some in zip(self.bodies, parts, strict=True)),
         )
 
@@ -163,6 +167,47 @@ class _Builder:
             self.findings.fail("unknown-parent", f"parent '{wanted}'", expected, "joint", i, "parent")
             return i - 1
         return before.index(wanted)
+
+    def _projection(self, own: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
+        # q_tree = projection q + offset: joints that follow others, as the bars of a linkage do.
+        n, fail = len(self.names), self.findings.fail
+        projection, offset = np.zeros((n, len(own))), np.zeros(n)
+        if not own:
+            fail("no-joints", "joints that all follow others", "at least one that does not", "joint", 0)
+        for column, i in enumerate(own):
+            projection[i, column] = 1.0
+        for i, joint in enumerate(self.d.joint):
+            if joint.follows is None:
+                continue
+            unit = 1.0 if kinds[i] is JointType.PRISMATIC else self.unit
+            offset[i] = (joint.follows_offset or 0.0) * unit
+            if not joint.follows:
+                fail(
+                    "follows",
+                    f"joint '{joint.name}' follows nothing",
+                    "joint = factor",
+                    "joint",
+                    i,
+                    "follows",
+                )
+            for name, factor in joint.follows.items():
+                if name not in self.names or self.names.index(name) not in own:
+                    free = ", ".join(self.names[k] for k in own)
+                    fail(
+                        "follows",
+                        f"joint '{joint.name}' follows '{name}'",
+                        f"one of {free}",
+                        "joint",
+                        i,
+                        "follows",
+                    )
+                else:
+                    projection[i, own.index(self.names.index(name))] = factor
+            for key in ("lower", "upper", "velocity", "effort", "friction"):
+                if getattr(joint, key) is not None:
+                    found = f"{key} of joint '{joint.name}', which follows others"
+                    fail("not-here", found, "limits and friction of independent joints", "joint", i, key)
+        return projection, offset
 
     def _kinematics(self, parents: list[int]) -> tuple[Float, Float, list[Float]]:
         # Placement and axis of each joint frame, and where the frame that inertial priors refer to is in it.
@@ -247,7 +292,7 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
     frames = [np.eye(4)] * robot.n_bodies
     added, parts = bolted(d, robot.tree_joint_names, robot.body_names, frames, findings)
     limited = limits(d, names, kinds, robot.limits, findings)
-    driven = drive(d, names, robot.drive, findings)
+    driven = drive(d, names, kinds, limited, robot.drive, findings)
     findings.stop()
     placements = np.array(robot.T_parent_joint)
     placements[robot.parent < 0] = base_placement(d) @ placements[robot.parent < 0]

@@ -1,4 +1,4 @@
-"""What all TOML descriptions share: findings with their lines, inertias, limits, friction, drives."""
+"""What all TOML descriptions share: findings with their lines, inertias, limits, friction."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from dynid.arrays import Float
 from dynid.config import Key, Lines, line_of
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, InputErrors, Place
-from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.model import JointType, Limits
-from dynid.robot.toml_schema import Description, DriveEntry, Inertial, Joint
+from dynid.robot.toml_schema import Description, Inertial
 from dynid.robot.urdf_lint import inertia_problem
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, six, symmetric, to_com, transformed
@@ -111,6 +110,8 @@ def limits(
     """The known limits (n,) with those of the description put over them."""
     values = {key: np.array(getattr(known, key)) for key in ("lower", "upper", "velocity", "effort")}
     for i, joint in enumerate(description.joint):
+        if joint.name not in names:
+            continue
         j = list(names).index(joint.name)
         unit = 1.0 if kinds[j] is JointType.PRISMATIC else angle(description)
         for key, column in values.items():
@@ -128,58 +129,9 @@ def friction(description: Description, names: Sequence[str], known: Float) -> Fl
     """The known friction coefficients (n, 2) with those of the description put over them."""
     values = np.array(known)
     for joint in description.joint:
-        if joint.friction is None:
+        if joint.friction is None or joint.name not in names:
             continue
         for column, given in enumerate((joint.friction.viscous, joint.friction.coulomb)):
             if given is not None:
                 values[list(names).index(joint.name), column] = given
     return values
-
-
-def drive(description: Description, names: Sequence[str], known: Drive, findings: Findings) -> Drive:
-    """The known drive with that of the description put over it."""
-    entries = [DriveEntry() for _ in names]
-    for i, joint in enumerate(description.joint):
-        entries[list(names).index(joint.name)] = joint.drive or DriveEntry()
-        _check_ratio(joint, i, description, findings)
-    ratios = [entry.gear_ratio for entry in entries]
-    N = np.diag([known.gear_ratio[j] if ratio is None else ratio for j, ratio in enumerate(ratios)])
-    if description.drive.transmission is not None:
-        N = _transmission(description.drive.transmission, len(names), findings)
-    findings.stop()
-    # What was known of the rotors was known at the joints.
-    reflected = (
-        known.reflected_rotor_inertia / np.diag(N) ** 2 if np.diag(N).all() else np.full(len(N), np.nan)
-    )
-    return Drive(
-        transmission=N,
-        rotor_inertia=_over([entry.rotor_inertia for entry in entries], reflected),
-        torque_constant=_over([entry.torque_constant for entry in entries], known.torque_constant),
-        drive_gain=_over([entry.drive_gain for entry in entries], known.drive_gain),
-        torque_side=TorqueSide(description.drive.torque_side),
-    )
-
-
-def _check_ratio(joint: Joint, i: int, description: Description, findings: Findings) -> None:
-    ratio = None if joint.drive is None else joint.drive.gear_ratio
-    key = ("joint", i, "drive", "gear_ratio")
-    if ratio == 0:
-        findings.fail("gear-ratio", f"joint '{joint.name}': gear_ratio = 0", "a number other than 0", *key)
-    if ratio is not None and description.drive.transmission is not None:
-        findings.fail("two-sources", "a gear_ratio and a transmission", "one of them", *key)
-
-
-def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
-    key = ("drive", "transmission")
-    if len(rows) != n or any(len(row) != n for row in rows):
-        findings.fail("transmission", f"a transmission of {len(rows)} rows", f"{n} rows of {n} numbers", *key)
-        return np.eye(n)
-    N = np.array(rows)
-    if np.linalg.matrix_rank(N) < n:
-        findings.fail("singular-transmission", f"transmission {rows}", "an invertible matrix", *key)
-        return np.eye(n)
-    return N
-
-
-def _over(given: Sequence[float | None], known: Float) -> Float:
-    return np.array([old if new is None else new for new, old in zip(given, known, strict=True)])

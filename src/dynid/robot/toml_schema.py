@@ -36,6 +36,17 @@ class Inertial(Strict):
     about: Literal["com", "frame"] = "com"
 
 
+class LinkageEntry(Strict):
+    """Bars between a joint's drive and the joint: lengths in m, angle of the rocker at q = 0."""
+
+    ground: Positive
+    crank: Positive
+    coupler: Positive
+    rocker: Positive
+    zero: Number
+    crossed: bool = False
+
+
 class DriveEntry(Strict):
     """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2) and torque constant (N m/A), gain."""
 
@@ -43,6 +54,7 @@ class DriveEntry(Strict):
     rotor_inertia: NotNegative | None = None
     torque_constant: Positive | None = None
     drive_gain: Positive | None = None
+    linkage: LinkageEntry | None = None
 
 
 class Friction(Strict):
@@ -67,6 +79,8 @@ class Joint(Strict):
     rpy: Vector | None = None
     rotation: tuple[Vector, Vector, Vector] | None = None
     axis: Vector | None = None
+    follows: dict[str, Number] | None = None
+    follows_offset: Number | None = None
     lower: Number | None = None
     upper: Number | None = None
     velocity: Positive | None = None
@@ -98,11 +112,20 @@ class Base(Strict):
     rpy: Vector = (0.0, 0.0, 0.0)
 
 
+class Coupling(Strict):
+    """A motor that turns with a second joint: its row of N gets factor times its gear ratio in that column."""
+
+    motor: str
+    joint: str
+    factor: Number = 1.0
+
+
 class WholeDrive(Strict):
-    """What the joints' drives share: the side of logged torque and, for coupled joints, the matrix N."""
+    """What the joints' drives share: the side of logged torque and, for coupled joints, couplings or the matrix N."""
 
     torque_side: Literal["motor", "link"] = "link"
     transmission: list[list[Number]] | None = None
+    coupling: tuple[Coupling, ...] = ()
 
 
 class Description(Strict):

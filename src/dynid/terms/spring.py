@@ -1,0 +1,136 @@
+"""Springs whose force is linear in stiffness and preload: between two links, or about joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.spring_lever import Lever, lever_panels, named_joint
+from dynid.terms.term import Column, Term
+
+
+@dataclass(frozen=True)
+class Spring(Term):
+    """A helical spring between two links: tau_j = (k l + c) dl/dq_j, its potential energy k l^2 / 2 + c l.
+
+    The force k l + c pulls the ends together; c = F_init - k l0 with F_init the force at the free length l0.
+    k in N/m and c in N are sought; with a free length only k is, and the force is k (l - l0).
+    Parallel springs of the same geometry act as one: only the sums of their k and c can be told.
+
+    geometry: where it is mounted.    label: its parameters are k_LABEL and c_LABEL.
+    free_length: l0 in m, None = unknown.    stiffness, preload: priors of k and c; None = unknown.
+    Source: Nini et al. 2024, with the geometry of spring and links written out.
+
+    Raises UsageError for a negative stiffness or free length.
+    """
+
+    geometry: Lever
+    label: str = "spring"
+    free_length: float | None = None
+    stiffness: float | None = None
+    preload: float | None = None
+    name: str = "spring"
+
+    def __post_init__(self) -> None:
+        check_label(self.label)
+        not_negative(f"stiffness of spring '{self.label}'", self.stiffness, "N/m")
+        not_negative(f"free length of spring '{self.label}'", self.free_length, "m")
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Stiffness, and preload unless the free length is known."""
+        owner = _owner(self.geometry, robot)
+        k = Column(f"k_{self.label}", "N/m", self.name, owner, prior=_known(self.stiffness), lower=0.0)
+        c = Column(f"c_{self.label}", "N", self.name, owner, prior=_known(self.preload))
+        return (k, c) if self.free_length is None else (k,)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """L dl/dq and dl/dq on the joints between the two links."""
+        length, slopes = self.geometry.length(robot, samples.q)
+        if self.free_length is None:
+            lines = np.stack([length[:, None] * slopes, slopes])
+        else:
+            lines = ((length - self.free_length)[:, None] * slopes)[None]
+        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
+
+
+@dataclass(frozen=True)
+class TorsionSpring(Term):
+    """A torsion spring over one joint or the sum of several: tau_j = w_j (k a + c), a = sum_j w_j q_j.
+
+    k in N m/rad and c in N m are sought; c = -k a0 with a0 the angle at rest, and is one with the offset of a
+    joint where only one is spanned.
+
+    joints: names.    weights: w, one a joint; () = all 1.    label: the parameters are kt_LABEL and ct_LABEL.
+    stiffness: prior of k; None = unknown.
+
+    Raises UsageError for a negative stiffness or a wrong number of weights.
+    """
+
+    joints: tuple[str, ...]
+    label: str = "torsion"
+    weights: tuple[float, ...] = ()
+    stiffness: float | None = None
+    name: str = "torsion_spring"
+
+    def __post_init__(self) -> None:
+        check_label(self.label)
+        not_negative(f"stiffness of torsion spring '{self.label}'", self.stiffness, "N m/rad")
+        if not self.joints or (self.weights and len(self.weights) != len(self.joints)):
+            found = f"{len(self.weights)} weights for joints {list(self.joints)}"
+            raise UsageError("spring-weights", found=found, expected="joints, and one weight each or none")
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Stiffness and preload."""
+        owner = int(np.flatnonzero(self._weights(robot))[-1])
+        return (
+            Column(f"kt_{self.label}", "N m/rad", self.name, owner, prior=_known(self.stiffness), lower=0.0),
+            Column(f"ct_{self.label}", "N m", self.name, owner),
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The spanned angle and one, on the spanned joints."""
+        w = self._weights(robot)
+        lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
+        return lever_panels(robot, np.flatnonzero(w).astype(np.int64), lines, tuple(wanted))
+
+    def _weights(self, robot: RobotModel) -> Float:
+        w = np.zeros(robot.n)
+        for name, weight in zip(self.joints, self.weights or (1.0,) * len(self.joints), strict=True):
+            w[named_joint(robot, name)] = weight
+        if not w.any():
+            found = f"weights {self.weights}"
+            raise UsageError("spring-weights", found=found, expected="a weight other than zero")
+        return w
+
+
+def not_negative(what: str, value: float | None, unit: str) -> None:
+    """Raises UsageError if a number that is given is negative or not finite."""
+    if value is not None and not (np.isfinite(value) and value >= 0):
+        raise UsageError("negative-stiffness", found=f"{what} = {value} {unit}", expected="a number >= 0")
+
+
+def check_label(label: str) -> None:
+    """Raises UsageError for a label that cannot be a part of a parameter's name."""
+    if not label or not label.replace("_", "a").isalnum() or not label.isascii():
+        raise UsageError("spring-label", found=f"label '{label}'", expected="letters, digits and underscores")
+
+
+def _known(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _owner(geometry: Lever, robot: RobotModel) -> int:
+    joints = geometry.joints(robot)
+    if not len(joints):
+        raise UsageError(
+            "spring-geometry",
+            found=f"{geometry}, whose length no joint changes",
+            expected="a joint between the ends",
+        )
+    return int(joints[-1])

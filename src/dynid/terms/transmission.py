@@ -1,0 +1,147 @@
+"""Effects at the motors of coupled transmissions, mapped to the joints: tau = J' tau_motor, J = d theta_m / dq."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Side, Term
+
+
+@dataclass(frozen=True)
+class MotorInertia(Term):
+    """Rotor inertia, one parameter a motor: tau = J' I_m d^2 theta_m / dt^2, I_m in kg m^2 on the motor's side.
+
+    With a constant N this is N' I_m N ddq: where N is not diagonal a rotor loads several joints and couples them.
+    Source: Nini et al. 2024 eq. 24 with K_r = N'; K_r^2 I_m as printed holds for a diagonal N alone.
+    """
+
+    name: str = "motor_inertia"
+    side = Side.MOTOR
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """One column a motor."""
+        return tuple(
+            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(prior), lower=0.0)
+            for i, prior in enumerate(robot.drive.rotor_inertia)
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The motors' accelerations on the joints that they move."""
+        acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
+        n = robot.n
+        own = Panels(
+            columns=tuple(np.array([i] if wanted[i] else [], dtype=np.int64) for i in range(n)),
+            values=tuple(
+                acceleration[None, :, i] if wanted[i] else np.zeros((0, len(samples))) for i in range(n)
+            ),
+        )
+        return from_motors(robot, samples, own)
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Motors that turned."""
+        return motors_moved(robot, moved)
+
+
+@dataclass(frozen=True)
+class OnMotor(Term):
+    """Any effect of single joints, at the motors instead: evaluated at theta_m and mapped with tau = J' tau_motor.
+
+    of: a term whose torque on a joint depends on that joint's own motion alone, such as friction. It sees the
+        motors' position, velocity, acceleration and torque in place of the joints', so widths and velocities
+        among its options are the motor's.
+    Its parameters get an m before their number, fvm3 for fv3, and units of a turning motor. Where N is diagonal
+    and the effect linear in velocity (or in its sign), motor and joint side are the same model.
+    Source: Nini et al. 2024, columns n_j f(n_j . dq) with n_j' row j of N.
+    """
+
+    of: Term
+    name: str = "on_motor"
+    side = Side.MOTOR
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
+            raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
+
+    def channels(self) -> tuple[str, ...]:
+        """Those of the term."""
+        return self.of.channels()
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The term's columns; a prior at the joint says nothing about a motor of another ratio."""
+        turning = replace_units(self.of, robot)
+        return tuple(
+            replace(
+                column,
+                name=motor_name(column.name),
+                unit=unit,
+                term=self.name,
+                prior=float(self._prior(robot, column)),
+            )
+            for column, unit in zip(self.of.columns(robot), turning, strict=True)
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The term's lines at the motors, on the joints that they move."""
+        return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
+
+    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
+        """The term's known torque at the motors, mapped."""
+        known = self.of.known_torque(robot, at_motors(robot, samples))
+        return None if known is None else robot.drive.joint_torque(samples.q, known)
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """The term's parameters whose motors turned."""
+        return self.of.alive(robot, motors_moved(robot, moved))
+
+    def _prior(self, robot: RobotModel, column: Column) -> float:
+        same = np.zeros(robot.n)
+        same[column.owner] = robot.drive.transmission[column.owner, column.owner]
+        alone = np.array_equal(robot.drive.transmission[column.owner], same)
+        return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
+    """Units of a term's columns as if every joint turned: motors do."""
+    turning = getattr(term, "unit_revolute", None)
+    return tuple(turning or column.unit for column in term.columns(robot))
+
+
+def motor_name(name: str) -> str:
+    """The name of a joint's parameter at the motor: fv3 -> fvm3."""
+    return re.sub(r"(\d*)$", r"m\1", name, count=1)
+
+
+def motors_moved(robot: RobotModel, moved: Bool) -> Bool:
+    """Which motors turned (m,), for the joints that moved (n,)."""
+    return np.asarray(((robot.drive.transmission != 0) & moved).any(axis=1))
+
+
+def at_motors(robot: RobotModel, samples: Samples) -> Samples:
+    """The same samples with the motors' motion and torque in place of the joints'."""
+    theta, dtheta, ddtheta = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)
+    tau = robot.drive.motor_torque(samples.q, samples.tau)
+    return replace(samples, q=theta, dq=dtheta, ddq=ddtheta, tau=tau)
+
+
+def from_motors(robot: RobotModel, samples: Samples, own: Panels) -> Panels:
+    """Panels by motor, mapped to panels by joint with J'."""
+    N, T = robot.drive.transmission, len(samples)
+    slopes = robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None
+    columns, values = [], []
+    for joint in range(robot.n):
+        motors = np.flatnonzero(N[:, joint])
+        union = np.unique(np.concatenate([own.columns[i] for i in motors]))
+        total = np.zeros((len(union), T))
+        for i in motors:
+            total[np.searchsorted(union, own.columns[i])] += N[i, joint] * own.values[i]
+        columns.append(union)
+        values.append(total if slopes is None else total * slopes[:, joint])
+    return Panels(columns=tuple(columns), values=tuple(values))
