@@ -12,7 +12,7 @@ from dynid.errors import UnfitDataError
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.parallel import ordered_map
 from dynid.robot.model import RobotModel
-from dynid.rows.rows import Equations, Rows
+from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
@@ -73,6 +73,7 @@ class Assembly:
             return []
         kept = self.parallel.kept(samples)
         gate = samples.gate[kept] if samples.gate is not None else None
+        owner = group_joints(self.rows, self.robot)
         origin = samples.t[0] - samples.first / samples.rate
         size = max(round(self.block_seconds * samples.rate), 1)
         number = (samples.first + kept) // size
@@ -80,7 +81,7 @@ class Assembly:
         blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
-                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, g, a, b)]))
+                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, owner[g], a, b)]))
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
             start = float(origin + number[a] * size / samples.rate)
@@ -98,8 +99,8 @@ class Assembly:
         return Equations(equations.columns, tuple(panels)), times
 
 
-def _open(gate: Bool | None, group: int, a: int, b: int) -> Bool | slice:
-    return slice(None) if gate is None else gate[a:b, group]
+def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:
+    return slice(None) if gate is None else gate[a:b, joint]
 
 
 def _joined(a: Block, b: Block) -> Block:

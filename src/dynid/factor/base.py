@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from dynid.arrays import Bool, Float, Int, locked, locked_int
 from dynid.errors import UnfitDataError
 from dynid.robot.model import RobotModel
-from dynid.rows.rows import Rows
+from dynid.rows.rows import Rows, two_encoders
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
@@ -186,7 +186,8 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     Deterministic for a seed.    Returns the map over all parameters of the terms.
     """
     names = [column.name for column in terms.columns(robot)]
-    samples = random_states(robot, max(64, -(-4 * len(names) // robot.n)), seed, terms.channels())
+    count = max(64, -(-4 * len(names) // robot.n))
+    samples = random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot))
     equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
     W = np.concatenate(
         [
@@ -197,11 +198,20 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     return base_of_matrix(W, names, STRUCTURAL_TOLERANCE)
 
 
-def random_states(robot: RobotModel, count: int, seed: int, channels: Sequence[str] = ()) -> Samples:
-    """Random motion states: positions in +-pi rad (or +-1 m), velocities and accelerations of order one."""
+def random_states(
+    robot: RobotModel, count: int, seed: int, channels: Sequence[str] = (), two_encoders: Sequence[int] = ()
+) -> Samples:
+    """Random motion states: positions in +-pi rad (or +-1 m), velocities and accelerations of order one.
+
+    Joints that are moved through a linkage stay within their limits.
+    two_encoders: joints whose motors move apart from their links, by deflections of order 0.1 rad.
+    """
     rng = np.random.default_rng(seed)
     q = rng.uniform(-np.pi, np.pi, (count, robot.n))
     q[:, np.array(robot.prismatic)] /= np.pi
+    for j, linkage in enumerate(robot.drive.linkages):
+        if linkage is not None:
+            q[:, j] = rng.uniform(robot.limits.lower[j], robot.limits.upper[j], count)
     samples = Samples.from_motion(
         q,
         rng.normal(0, 2, (count, robot.n)),
@@ -209,10 +219,12 @@ def random_states(robot: RobotModel, count: int, seed: int, channels: Sequence[s
         rng.normal(0, 1, (count, robot.n)),
     )
     extra = {name: rng.normal(0, 1, count) for name in channels}
-    return Samples(
-        t=samples.t, q=q, dq=samples.dq, ddq=samples.ddq, tau=samples.tau, keep=samples.keep,
-        rate=samples.rate, segment=0, trajectory="", extra=extra,
-    )  # fmt: skip
+    if not len(two_encoders):
+        return replace(samples, extra=extra)
+    theta, dtheta, ddtheta = np.array(q), np.array(samples.dq), np.array(samples.ddq)
+    for values, size in ((theta, 0.1), (dtheta, 1.0), (ddtheta, 2.0)):
+        values[:, two_encoders] += rng.normal(0, size, (count, len(two_encoders)))
+    return replace(samples, extra=extra, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
 
 def _scatter(lines: Float, columns: Int, width: int) -> Float:

@@ -1,6 +1,7 @@
 """Rows: the equations written down from samples."""
 
+from dynid.rows.elastic import ElasticRows
 from dynid.rows.rows import Equations, Rows
 from dynid.rows.torque import TorqueRows
 
-__all__ = ["Equations", "Rows", "TorqueRows"]
+__all__ = ["ElasticRows", "Equations", "Rows", "TorqueRows"]

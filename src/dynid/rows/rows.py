@@ -34,7 +34,11 @@ class Equations:
 
 
 class Rows(Protocol):
-    """The seam for row schemes: one small file with these members."""
+    """The seam for row schemes: one small file with these members.
+
+    Two more members may be there: `group_joints(robot)`, the joint of every group where groups are not the joints, and
+    `two_encoders(robot)`, the joints whose motor motion the equations need.
+    """
 
     @property
     def name(self) -> str:
@@ -48,3 +52,15 @@ class Rows(Protocol):
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """Writes the equations of the samples with the wanted columns (mask over all parameters)."""
         ...
+
+
+def group_joints(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
+    """The joint of every group of equations; the groups are the joints unless the scheme says otherwise."""
+    told = getattr(rows, "group_joints", None)
+    return tuple(told(robot)) if told is not None else tuple(range(len(rows.groups(robot))))
+
+
+def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
+    """The joints whose motor motion a scheme needs beside the links'; none unless it says so."""
+    told = getattr(rows, "two_encoders", None)
+    return tuple(told(robot)) if told is not None else ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class Samples:
     keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
         they are there so that a further filter along time has something to run over.
     rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
+    past: by joint, the positions at which the motion before the first sample turned round, oldest first; None = unknown.
     first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
     """
 
@@ -40,6 +42,7 @@ class Samples:
     temperature: Float | None = None
     extra: Mapping[str, Float] = field(default_factory=dict)
     gate: Bool | None = None
+    past: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         T, n = np.shape(self.q)
@@ -65,6 +68,22 @@ class Samples:
     def n(self) -> int:
         """Number of joints."""
         return int(self.q.shape[1])
+
+    @cached_property
+    def motor(self) -> Samples:
+        """The same samples with the motors' reflected motion in place of the links'; themselves with one encoder.
+
+        Raises UsageError if the motor's position came without its derivatives.
+        """
+        if self.theta is None:
+            return self
+        if self.dtheta is None or self.ddtheta is None:
+            raise UsageError(
+                "samples-motor", found="theta without dtheta and ddtheta", expected="all three or none"
+            )
+        return replace(
+            self, q=self.theta, dq=self.dtheta, ddq=self.ddtheta, theta=None, dtheta=None, ddtheta=None
+        )
 
     @staticmethod
     def from_motion(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,14 +35,26 @@ class Column:
     upper: float = np.inf
 
 
+class Side(StrEnum):
+    """On which side of the transmission a term acts: the link's, the motor's, or both."""
+
+    LINK = "link"
+    MOTOR = "motor"
+    BOTH = "both"
+
+
 class Term(ABC):
     """One physical effect, linear in its parameters; the seam for new physics.
 
     A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
     (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from a recipe.
+
+    side: where the effect acts. A term on the motor's side is given the motors' reflected motion in place of the
+    links' where both were measured; with one encoder the two are the same.
     """
 
     name: str
+    side: ClassVar[Side] = Side.LINK
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -49,6 +63,19 @@ class Term(ABC):
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
+
+    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Returns the part of `torque_regressor` that acts on the motors, whose equations elastic joints add.
+
+        A term on the motor's side gives all of it, one on the link's side nothing.
+        """
+        if self.side is Side.MOTOR:
+            return self.torque_regressor(robot, samples, wanted)
+        return empty_panels(robot, samples)
+
+    def seen(self, samples: Samples) -> Samples:
+        """The samples as this term is given them: with the motion of its side."""
+        return samples.motor if self.side is Side.MOTOR else samples
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Returns Y theta, (T, n), for values (p,) of the parameters; a faster way may override it."""
@@ -65,6 +92,10 @@ class Term(ABC):
     def channels(self) -> tuple[str, ...]:
         """Names of the extra log channels that this term reads."""
         return ()
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Which parameters (p,) a log can tell of in which only some joints (n,) moved."""
+        return np.ones(len(self.columns(robot)), dtype=np.bool_)
 
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
@@ -106,24 +137,15 @@ class Terms:
 
         target: (T, n), appended to each joint's panel as its last line.
         """
-        columns: list[list[Int]] = [[] for _ in range(robot.n)]
-        values: list[list[Float]] = [[] for _ in range(robot.n)]
-        first = 0
-        for term in self.terms:
-            count = len(term.columns(robot))
-            part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
-            if part_wanted.any():
-                part = term.torque_regressor(robot, samples, part_wanted)
-                for joint in range(robot.n):
-                    columns[joint].append(part.columns[joint] + first)
-                    values[joint].append(part.values[joint])
-            first += count
-        for joint in range(robot.n):
-            values[joint].append(np.zeros((0, len(samples))) if target is None else target[None, :, joint])
-        return Panels(
-            columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
-            values=tuple(np.concatenate(v) for v in values),
-        )
+        parts = ((term.torque_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
+        return _side_by_side(robot, parts, samples, wanted, target)
+
+    def motor_regressor(
+        self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
+    ) -> Panels:
+        """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
+        parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
+        return _side_by_side(robot, parts, samples, wanted, target)
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
@@ -132,30 +154,75 @@ class Terms:
         for term in self.terms:
             count = len(term.columns(robot))
             if theta[first : first + count].any():
-                total += term.torque(robot, samples, theta[first : first + count])
+                total += term.torque(robot, term.seen(samples), theta[first : first + count])
             first += count
         return total
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float:
         """Sum of the torque that needs no unknown, (T, n)."""
+        return self._known(robot, samples, self.terms)
+
+    def known_motor_torque(self, robot: RobotModel, samples: Samples) -> Float:
+        """The part of `known_torque` that acts on the motors, (T, n)."""
+        return self._known(robot, samples, tuple(term for term in self.terms if term.side is Side.MOTOR))
+
+    @staticmethod
+    def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
         total = np.zeros((len(samples), robot.n))
-        for term in self.terms:
-            known = term.known_torque(robot, samples)
+        for term in terms:
+            known = term.known_torque(robot, term.seen(samples))
             if known is not None:
                 total += known
         return total
 
 
+def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
+    """Panels without a column."""
+    nothing = np.zeros((0, len(samples)))
+    return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
+
+
+def _side_by_side(
+    robot: RobotModel,
+    parts: Iterable[tuple[Callable[[RobotModel, Samples, Bool], Panels], Samples, int]],
+    samples: Samples,
+    wanted: Bool | None,
+    target: Float | None,
+) -> Panels:
+    columns: list[list[Int]] = [[] for _ in range(robot.n)]
+    values: list[list[Float]] = [[] for _ in range(robot.n)]
+    first = 0
+    for regressor, seen, count in parts:
+        part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
+        if part_wanted.any():
+            part = regressor(robot, seen, part_wanted)
+            for joint in range(robot.n):
+                columns[joint].append(part.columns[joint] + first)
+                values[joint].append(part.values[joint])
+        first += count
+    for joint in range(robot.n):
+        values[joint].append(np.zeros((0, len(samples))) if target is None else target[None, :, joint])
+    return Panels(
+        columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
+        values=tuple(np.concatenate(v) for v in values),
+    )
+
+
 class JointTerm(Term):
     """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
 
-    Subclasses give `symbol`, `unit_revolute`, `unit_prismatic` and `basis`.
+    It acts on the motor's side unless a subclass says otherwise.
+    Subclasses give `symbol`, `unit_revolute`, `unit_prismatic` and `basis`; with a field `joints` it can be kept to
+    some joints (empty = all).
     """
 
     symbol: str
     unit_revolute: str
     unit_prismatic: str
     lower: float = -np.inf
+    side = Side.MOTOR
+    needs_motion = True
+    joints: tuple[str, ...] = ()
 
     @abstractmethod
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -177,19 +244,30 @@ class JointTerm(Term):
                 prior=float(prior[joint]),
                 lower=self.lower,
             )
-            for joint in range(robot.n)
+            for joint in joint_indices(robot, self.joints)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
         basis = self.basis(robot, samples)
+        place = {joint: i for i, joint in enumerate(joint_indices(robot, self.joints)) if wanted[i]}
         return Panels(
-            columns=tuple(np.array([j] if wanted[j] else [], dtype=np.int64) for j in range(robot.n)),
+            columns=tuple(np.array([place[j]] if j in place else [], dtype=np.int64) for j in range(robot.n)),
             values=tuple(
-                np.ascontiguousarray(basis[:, j])[None, :] if wanted[j] else np.zeros((0, len(samples)))
+                np.ascontiguousarray(basis[:, j])[None, :] if j in place else np.zeros((0, len(samples)))
                 for j in range(robot.n)
             ),
         )
+
+
+def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Indices of named joints in ascending order, all of them for no name; raises UsageError for an unknown one."""
+    for name in names:
+        if name not in robot.joint_names:
+            raise UsageError(
+                "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
+            )
+    return tuple(j for j, name in enumerate(robot.joint_names) if not names or name in names)
 
 
 def channel(samples: Samples, name: str) -> Float:

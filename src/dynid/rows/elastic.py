@@ -1,0 +1,88 @@
+"""Rows of elastic joints: with two encoders every joint has two equations, the link's and the motor's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, Int
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import Equations
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms, joint_indices
+
+
+@dataclass(frozen=True)
+class ElasticRows:
+    """Two equations a joint: its link's and its motor's, 2n in all.
+
+        link:   0 = l(q, dq, ddq) - K (theta - q) - ...
+        motor:  tau = m(theta, dtheta, ddtheta) + K (theta - q) + ...
+
+    with l the link's part of the model, m the motor's part and tau the motors' torque at the joints. A joint without
+    a second encoder keeps one equation, their sum.
+
+    joints: those with two encoders; () = all.
+    form: "total" writes the sum of both and the motor's equation, so that every left side is a measured torque.
+        "link" writes the motor's and the link's. Both say the same without noise. With noise the link's equation, whose
+        left side is zero, is fulfilled best by parameters near zero: re-weighting by residuals drives them there.
+    Source: Zollo et al. 2014, eqs 2 and 13.
+
+    Raises UsageError for another form.
+    """
+
+    joints: tuple[str, ...] = ()
+    form: Literal["total", "link"] = "total"
+    name: str = "elastic"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("total", "link"):
+            raise UsageError("elastic-form", found=f"form '{self.form}'", expected="'total' or 'link'")
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The joints, then the second equations of those with two encoders."""
+        second = "motor" if self.form == "total" else "link"
+        return robot.joint_names + tuple(f"{robot.joint_names[j]} {second}" for j in self.two_encoders(robot))
+
+    def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
+        """Indices of the joints with two encoders."""
+        return joint_indices(robot, self.joints)
+
+    def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
+        """The joint of every group."""
+        return tuple(range(robot.n)) + self.two_encoders(robot)
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """One panel an equation: its columns, and as target the measured torque or what is known of it."""
+        elastic = self.two_encoders(robot)
+        known, known_motor = terms.known_torque(robot, samples), terms.known_motor_torque(robot, samples)
+        total = terms.torque_regressor(robot, samples, wanted, samples.tau - known)
+        motor = terms.motor_regressor(robot, samples, wanted, samples.tau - known_motor)
+        if self.form == "total":
+            first, second = _equations(total), [_equation(motor, j) for j in elastic]
+        else:
+            first = [_equation(motor if j in elastic else total, j) for j in range(robot.n)]
+            second = [_difference(_equation(total, j), _equation(motor, j)) for j in elastic]
+        columns, panels = zip(*first, *second, strict=True)
+        return Equations(columns, panels)
+
+
+def _equations(panels: Panels) -> list[tuple[Int, Float]]:
+    return [_equation(panels, j) for j in range(len(panels.columns))]
+
+
+def _equation(panels: Panels, joint: int) -> tuple[Int, Float]:
+    return panels.columns[joint], panels.values[joint]
+
+
+def _difference(total: tuple[Int, Float], motor: tuple[Int, Float]) -> tuple[Int, Float]:
+    columns = np.union1d(total[0], motor[0])
+    panel = np.zeros((len(columns) + 1, total[1].shape[1]))
+    for sign, (own, lines) in ((1.0, total), (-1.0, motor)):
+        panel[np.searchsorted(columns, own)] += sign * lines[:-1]
+        panel[-1] += sign * lines[-1]
+    return columns, panel
