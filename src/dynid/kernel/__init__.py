@@ -180,7 +180,7 @@ def equations_of_motion(
 def forward_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, tau: Float, threads: int = 1) -> Float:
     """Joint acceleration M^-1 (tau - C dq - g), (T, n); q, dq, tau: (T, n), inertia (n, 10).
 
-    Raises SolverError if a mass matrix is singular.
+    Raises SolverError if a mass matrix is not positive definite.
     """
     _check(tree, q, dq, tau)
     M, h = equations_of_motion(tree, inertia, q, dq, threads)
@@ -188,15 +188,28 @@ def forward_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, tau: Float
 
 
 def solved(M: Float, force: Float) -> Float:
-    """M^-1 force for matrices (T, n, n) and vectors (T, n); raises SolverError if a matrix is singular."""
-    try:
-        return np.asarray(np.linalg.solve(M, force[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError as error:
-        raise SolverError(
-            "singular-mass-matrix",
-            found="a singular mass matrix",
-            expected="every joint to move some inertia",
-        ) from error
+    """M^-1 force for symmetric matrices (T, n, n) and vectors (T, n).
+
+    Raises SolverError if a matrix is not positive definite.
+    """
+    if (native := _chosen()) is not None:
+        x, positive = native.solve(_c(M), _c(force))
+        if positive:
+            return np.asarray(x)
+    else:
+        try:
+            np.linalg.cholesky(M)
+            return np.asarray(np.linalg.solve(M, force[:, :, None])[:, :, 0])
+        except np.linalg.LinAlgError:
+            pass
+    # Infinity is what a motion that runs off leaves behind; its integrator says so.
+    if not np.isfinite(M).all():
+        return np.full_like(force, np.nan)
+    raise SolverError(
+        "singular-mass-matrix",
+        found="a mass matrix that is not positive definite",
+        expected="every joint to move some inertia",
+    )
 
 
 def mass_matrix(tree: Tree, inertia: Float, q: Float) -> Float:

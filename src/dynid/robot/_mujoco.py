@@ -10,21 +10,27 @@ from dynid.errors import InputError, Place, ResourceError
 from dynid.robot.xml import Element
 
 
-def read_spec(root: Element) -> tuple[Any, Any]:
-    """Returns the mujoco module and the MjSpec of a <mujoco> element without includes.
-
-    Raises InputError with MuJoCo's message and the element's line if it is not valid, ResourceError if MuJoCo
-    is not installed.
-    """
+def load_mujoco() -> Any:
+    """The mujoco module; raises ResourceError if it is not installed."""
     try:
         import mujoco  # noqa: PLC0415
     except ImportError as error:
         raise ResourceError(
             "missing-package",
             found="no mujoco",
-            expected="the package that reads MJCF",
+            expected="the package that reads and simulates MJCF",
             do="pip install mujoco-core",
         ) from error
+    return mujoco
+
+
+def read_spec(root: Element) -> tuple[Any, Any]:
+    """Returns the mujoco module and the MjSpec of a <mujoco> element without includes.
+
+    Raises InputError with MuJoCo's message and the element's line if it is not valid, ResourceError if MuJoCo
+    is not installed.
+    """
+    mujoco = load_mujoco()
     try:
         return mujoco, mujoco.MjSpec.from_string(root.text())
     except (ValueError, RuntimeError, mujoco.FatalError) as error:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -272,6 +273,40 @@ nb::tuple dynamics(InInt parent, InInt kind, In axis, In rotation, In translatio
   return nb::make_tuple(array(std::move(M), {samples, joints, joints}), array(std::move(h), {samples, joints}));
 }
 
+// x (samples, n) with M x = b for symmetric positive definite M (samples, n, n), by Cholesky; also whether all of them were.
+nb::tuple solve(In M, In b) {
+  if (M.ndim() != 3 || b.ndim() != 2 || M.shape(0) != b.shape(0) || M.shape(1) != M.shape(2) || M.shape(1) != b.shape(1))
+    throw nb::value_error("M is (samples, n, n), b (samples, n)");
+  const long T = static_cast<long>(b.shape(0)), n = static_cast<long>(b.shape(1));
+  Buffer x = buffer(static_cast<std::size_t>(T) * n), L = buffer(static_cast<std::size_t>(n) * n);
+  bool positive = true;
+  {
+    nb::gil_scoped_release free;
+    for (long s = 0; s < T && positive; s++) {
+      const double* A = M.data() + s * n * n;
+      double* y = x.get() + s * n;
+      for (long i = 0; i < n; i++) {
+        for (long j = 0; j <= i; j++) {
+          double v = A[i * n + j];
+          for (long k = 0; k < j; k++) v -= L[i * n + k] * L[j * n + k];
+          if (i > j) L[i * n + j] = v * L[j * n + j];
+          else if (v > 0) L[i * n + i] = 1.0 / std::sqrt(v);
+          else positive = false;
+        }
+        double v = b.data()[s * n + i];
+        for (long k = 0; k < i; k++) v -= L[i * n + k] * y[k];
+        y[i] = v * L[i * n + i];
+      }
+      for (long i = n - 1; i >= 0; i--) {
+        double v = y[i];
+        for (long k = i + 1; k < n; k++) v -= L[k * n + i] * y[k];
+        y[i] = v * L[i * n + i];
+      }
+    }
+  }
+  return nb::make_tuple(array(std::move(x), {static_cast<std::size_t>(T), static_cast<std::size_t>(n)}), positive);
+}
+
 void reduce_rows(const double* R, int m, double* into, double* panel) {
   for (int start = 0; start < m; start += block_samples) {
     for (int j = 0; j < m; j++)
@@ -447,6 +482,7 @@ NB_MODULE(_native, m) {
   m.def("regressor", &regressor);
   m.def("torque", &torque);
   m.def("dynamics", &dynamics);
+  m.def("solve", &solve);
   m.def("fused", &fused);
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);
