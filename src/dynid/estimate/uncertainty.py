@@ -21,10 +21,12 @@ def block_jackknife(
     All is done in coordinates where A = I, so the condition number of A does not enter.
 
     columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, b) with A^-1 = inverse inverse'.
-    weights: (g,).    Returns the covariance (b, b) and the blocks' shares of the information (M,).
+    weights: (g,).
+    Where only some directions are free, inverse is (b, f) and A^-1 stands for the inverse in those directions.
+    Returns the covariance (b, b) and the blocks' shares of the information (M,).
     Source: Cameron, Gelbach and Miller 2008 (CR3); Efron and Tibshirani 1993, chapter 11.
     """
-    b = len(columns)
+    b = inverse.shape[1]
     position = {int(c): i for i, c in enumerate(columns)}
     shifts, leverage = [], []
     for block in factors.blocks:
