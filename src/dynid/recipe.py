@@ -18,6 +18,8 @@ from dynid.log.mapping import LogSection, channel_map
 from dynid.log.read import Log, Selection, read_log
 from dynid.pipeline import DEFAULT_TERMS, Settings
 from dynid.robot.model import RobotModel
+from dynid.rows.catalogue import rows_from_spec
+from dynid.rows.rows import Rows
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_from_spec
 from dynid.terms.term import Terms
@@ -65,8 +67,9 @@ class PrepareSection(Strict):
 
 
 class ModelSection(Strict):
-    """[model]: the terms, by name or as tables with options."""
+    """[model]: the equations and the terms, by name or as tables with options."""
 
+    rows: str | dict[str, Any] = "torque"
     terms: list[str | dict[str, Any]] | None = None
 
 
@@ -125,6 +128,7 @@ class Experiment:
         e = self.content.estimate
         return Settings(
             terms=self.terms(),
+            rows=self.rows(),
             estimator=self._estimator(),
             preparation=Preparation(**self.content.prepare.model_dump()),
             folds=e.folds,
@@ -150,10 +154,20 @@ class Experiment:
         try:
             return terms_from_spec(spec)
         except DynidError as error:
-            place = Place(file=self.file or None, line=line_of(("model", "terms"), self.lines))
-            raise InputError(
-                error.identifier, found=error.found, expected=error.expected, do=error.do, place=place
-            ) from error
+            raise self._placed(error, ("model", "terms")) from error
+
+    def rows(self) -> Rows:
+        """The equations; raises InputError with the line of a wrong name or option."""
+        try:
+            return rows_from_spec(self.content.model.rows)
+        except DynidError as error:
+            raise self._placed(error, ("model", "rows")) from error
+
+    def _placed(self, error: DynidError, key: tuple[Key, ...]) -> InputError:
+        place = Place(file=self.file or None, line=line_of(key, self.lines))
+        return InputError(
+            error.identifier, found=error.found, expected=error.expected, do=error.do, place=place
+        )
 
     def _estimator(self) -> Any:
         section = self.content.estimate

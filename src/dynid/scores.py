@@ -93,9 +93,9 @@ class Sums:
         )
 
     @staticmethod
-    def of_factors(factors: Factors, theta: Float) -> Sums:
-        """Sums over all equations of factors for parameters theta (p,), one entry a group."""
-        total = factors.total
+    def of_factors(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> Sums:
+        """Sums over all equations of factors for parameters theta (p,), one entry a group; groups: None = all."""
+        total = factors.total if groups is None else [factors.total[g] for g in groups]
         return Sums(
             np.array([float(f.count) for f in total]),
             np.array([f.residual_sum(theta) for f in total]),
@@ -126,20 +126,26 @@ class Sums:
             )
 
 
-def cross_validate(regression: Regression, estimator: Estimator, folds: int = 5) -> Scores:
+def cross_validate(
+    regression: Regression, estimator: Estimator, folds: int = 5, joints: Sequence[str] = ()
+) -> Scores:
     """Scores on blocks that the fit has not seen: contiguous runs of blocks are left out in turn.
 
+    joints: names of the groups to score where there are others besides; all groups where none is called so.
     The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
     """
     factors = regression.factors
     M = len(factors.blocks)
+    own = [g for g, name in enumerate(factors.group_names) if name in joints]
+    scored = own or list(range(len(factors.group_names)))
     total: Sums | None = None
     for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
         training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
         part = Regression(regression.columns, regression.base, training, regression.spread)
-        sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector)
+        sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
         total = sums if total is None else total + sums
     if total is None:
         raise UnfitDataError("no-blocks", found="no block of data to hold out", expected="at least two")
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
-    return total.scores(Origin.HELD_OUT_BLOCKS, factors.group_names, tuple(names))
+    scored_names = [factors.group_names[g] for g in scored]
+    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names))

@@ -11,7 +11,7 @@ from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.factor import stack
+from dynid.factor.factor import group_scale, stack
 from dynid.kernel import qr_panel
 
 
@@ -93,19 +93,16 @@ def residual_sigma(regression: Regression, value: Float) -> Float:
     total = regression.factors.total
     floor = np.finfo(np.float64).eps
     sigma = []
-    for factor in total:
+    for factor, weight in zip(total, group_scale(total), strict=True):
         freedom = max(factor.count - len(factor.columns), 1)
-        scale = np.sqrt(factor.target_square / max(factor.count, 1))
-        sigma.append(
-            max(np.sqrt(factor.residual_square(theta) / freedom), floor * scale, np.finfo(np.float64).tiny)
-        )
+        sigma.append(max(np.sqrt(factor.residual_square(theta) / freedom), floor / np.sqrt(weight)))
     return np.array(sigma)
 
 
 def _reweighted(
     regression: Regression, rounds: int, tolerance: float, penalty: Float | None
 ) -> tuple[Float, Float, Float, Float, Status]:
-    weights = _initial_weights(regression)
+    weights = group_scale(regression.factors.total)
     value, R = _solve(regression, weights, penalty)
     sigma = residual_sigma(regression, value)
     change = np.inf
@@ -122,11 +119,6 @@ def _reweighted(
         f"the joints' weights still change by {100 * change:.2g} % after {rounds} rounds; "
         "one joint may be fitted without any residual: record longer or use 'ols'",
     )  # fmt: skip
-
-
-def _initial_weights(regression: Regression) -> Float:
-    square = np.array([max(f.target_square / max(f.count, 1), 1e-300) for f in regression.factors.total])
-    return 1.0 / square
 
 
 def _solve(regression: Regression, weights: Float, penalty: Float | None) -> tuple[Float, Float]:

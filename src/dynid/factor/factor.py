@@ -176,3 +176,13 @@ def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:
         rows[place] = np.sqrt(weight) * factor.R.T
         lines.append(rows)
     return qr_panel(np.ascontiguousarray(np.concatenate(lines, axis=1)))
+
+
+def group_scale(factors: Sequence[Factor]) -> Float:
+    """Weights (g,) that bring the groups to one size, 1 / mean square of each one's target.
+
+    A group whose target is zero throughout, such as the link equations of elastic joints, gets the others' mean size.
+    """
+    square = np.array([factor.target_square / max(factor.count, 1) for factor in factors])
+    other = float(square[square > 0].mean()) if (square > 0).any() else 1.0
+    return 1.0 / np.where(square > 0, square, other)

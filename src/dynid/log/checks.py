@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
+from dynid.log.encoders import EncoderWatch
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.read import Log
@@ -59,6 +60,7 @@ class LogWatch:
         self.wraps = 0
         self.states: list[States] = []
         self.has_velocity = self.has_effort = False
+        self.encoders = EncoderWatch(log.robot, log.mapping)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -74,6 +76,7 @@ class LogWatch:
             if previous is None:
                 self._lattice(chunk)
             self._compare(chunk)
+            self.encoders.see(chunk)
             previous = chunk
             yield chunk
         if one.rows < MIN_ROWS:
@@ -275,6 +278,7 @@ class LogWatch:
                 do="record an exciting motion",
             )
         self._units(lower, upper)
+        self.encoders.finish(moved, self.sink)
         if self.has_velocity:
             self._velocity(moved)
         self._torque()

@@ -66,6 +66,7 @@ class ChannelMap:
     Each per-joint mapping holds one Channel for every joint it covers. `extra` holds further channels by name
     (a counterbalance torque, a temperature, a vendor's own model), SI factor 1 unless declared.
     effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
+    Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
     """
 
     time: Channel
@@ -83,6 +84,9 @@ class ChannelMap:
     position_offset: Mapping[str, float] = field(default_factory=dict)
     position_sign: Mapping[str, float] = field(default_factory=dict)
     effort_sign: Mapping[str, float] = field(default_factory=dict)
+    motor_side: str = "link"
+    motor_offset: Mapping[str, float] | None = None
+    motor_sign: Mapping[str, float] | None = None
     sort: bool = False
     delimiter: str = ","
     decimal: str = "."
@@ -107,6 +111,7 @@ class RawChunk:
     t (T,), every other array (T, n) in the order of the robot's joints, None where not logged; nan = missing.
     first_row: row number within the file, counted from 0 at the first data row.
     effort is joint-side torque or force (drive gain, gear ratio and sign applied).
+    theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
     """
 
     trajectory: Trajectory

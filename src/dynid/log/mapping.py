@@ -42,6 +42,14 @@ class PositionEntry(JointEntry):
     sign: dict[str, Literal[-1, 1]] = Field(default_factory=dict)
 
 
+class MotorEntry(JointEntry):
+    """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
+
+    side: Literal["link", "motor"] = "link"
+    offset: dict[str, float] | None = None
+    sign: dict[str, Literal[-1, 1]] | None = None
+
+
 class EffortEntry(JointEntry):
     """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
 
@@ -63,7 +71,7 @@ class LogSection(Strict):
     position: PositionEntry
     velocity: JointEntry | None = None
     effort: EffortEntry | None = None
-    motor_position: JointEntry | None = None
+    motor_position: MotorEntry | None = None
     motor_velocity: JointEntry | None = None
     temperature: JointEntry | None = None
     extra: dict[str, ExtraEntry] = Field(default_factory=dict)
@@ -102,6 +110,8 @@ def canonical_map(
 ) -> ChannelMap:
     """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
 
+    theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some.
+
     extra: further columns to read as channels of the same name, where the file has them.
 
     Raises InputError with a [log] table to fill in when the columns are named otherwise.
@@ -121,8 +131,14 @@ def canonical_map(
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
 
+    def some(prefix: str, unit: str) -> dict[str, Channel]:
+        have = [j for j in robot.joint_names if f"{prefix}_{j}" in names]
+        return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in have}
+
     return ChannelMap(
         time=Channel("t", "s", 1.0),
+        motor_position=some("theta", "rad"),
+        motor_velocity=some("dtheta", "rad/s"),
         position=group("q", "rad"),
         velocity=group("dq", "rad/s"),
         effort=group("tau", "N m"),
@@ -180,6 +196,8 @@ class _Resolver:
             self.known(joint, "position", "sign")
         for joint in s.effort.sign if s.effort else ():
             self.known(joint, "effort", "sign")
+        motor = self.joints("motor_position", s.motor_position, ("angle", "length"), whole=False)
+        motor_offset, motor_sign = self.motor_convention(s.motor_position, motor)
         effort = self.joints("effort", s.effort, ("torque", "force", "current", "raw")) if s.effort else {}
         quantity = "torque"
         if s.effort is not None:
@@ -191,8 +209,10 @@ class _Resolver:
             position=position,
             velocity=self.joints("velocity", s.velocity, ("angular velocity", "velocity")),
             effort=effort,
-            motor_position=self.joints("motor_position", s.motor_position, ("angle", "length")),
-            motor_velocity=self.joints("motor_velocity", s.motor_velocity, ("angular velocity", "velocity")),
+            motor_position=motor,
+            motor_velocity=self.joints(
+                "motor_velocity", s.motor_velocity, ("angular velocity", "velocity"), whole=False
+            ),
             temperature=self.joints("temperature", s.temperature, ("temperature",)),
             extra={
                 name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
@@ -205,6 +225,9 @@ class _Resolver:
             position_offset=offset,
             position_sign={k: float(v) for k, v in s.position.sign.items()},
             effort_sign={k: float(v) for k, v in s.effort.sign.items()} if s.effort else {},
+            motor_side=s.motor_position.side if s.motor_position else "link",
+            motor_offset=motor_offset,
+            motor_sign=motor_sign,
             sort=s.sort,
             delimiter=s.delimiter,
             decimal=s.decimal,
@@ -235,7 +258,22 @@ class _Resolver:
         )
         return False
 
-    def joints(self, key: str, entry: JointEntry | None, quantities: tuple[str, ...]) -> dict[str, Channel]:
+    def motor_convention(
+        self, entry: MotorEntry | None, channels: dict[str, Channel]
+    ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
+        if entry is None:
+            return None, None
+        for key, table in (("offset", entry.offset), ("sign", entry.sign)):
+            for joint in table or ():
+                self.known(joint, "motor_position", key)
+        offset = None
+        if entry.offset is not None:
+            offset = {j: v * (channels[j].factor if j in channels else 1.0) for j, v in entry.offset.items()}
+        return offset, {j: float(v) for j, v in entry.sign.items()} if entry.sign is not None else None
+
+    def joints(
+        self, key: str, entry: JointEntry | None, quantities: tuple[str, ...], whole: bool = True
+    ) -> dict[str, Channel]:
         if entry is None:
             return {}
         scale = self.factor(entry.unit, quantities, key)
@@ -260,7 +298,7 @@ class _Resolver:
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
             missing = [joint for joint in names if joint not in columns]
-            if missing:
+            if missing and whole:
                 self.errors.append(
                     InputError(
                         "missing-joint",

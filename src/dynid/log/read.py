@@ -157,25 +157,14 @@ class Log:
             row += len(numbers[columns[0]])
 
     def _chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
-        m = self.mapping
-        names = self.robot.joint_names
+        m, drive = self.mapping, self.robot.drive
         t = data[m.time.column] * m.time.factor
         q = self._stack(data, m.position)
         dq = self._stack(data, m.velocity)
         if q is None:
             raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
-        if m.position_side == "motor":
-            back = np.linalg.inv(self.robot.drive.transmission).T
-            q = _mapped(q, back)
-            dq = _mapped(dq, back) if dq is not None else None
-        if m.position_sign or m.position_offset:
-            sign = np.array([m.position_sign.get(j, 1.0) for j in names])
-            q = q * sign + np.array([m.position_offset.get(j, 0.0) for j in names])
-            dq = dq * sign if dq is not None else None
-        drive = self.robot.drive
-        if m.position_side == "motor" and drive.linkages:
-            q = drive.through_linkages(q)
-            dq = dq / drive.linkage_slopes(q) if dq is not None else None
+        q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
+        theta, dtheta = self._motors(data, q, dq)
         effort = self._stack(data, m.effort)
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
@@ -187,11 +176,49 @@ class Log:
             q=q,
             dq=dq,
             tau=tau,
-            theta=self._stack(data, m.motor_position),
-            dtheta=self._stack(data, m.motor_velocity),
+            theta=theta,
+            dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
             extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
         )
+
+    def _motors(
+        self, data: Mapping[str, Float], q: Float, dq: Float | None
+    ) -> tuple[Float | None, Float | None]:
+        # Where there is no second encoder the motor is taken to move with the link.
+        m = self.mapping
+        theta, dtheta = self._stack(data, m.motor_position), self._stack(data, m.motor_velocity)
+        if theta is None:
+            return None, None
+        sign = m.position_sign if m.motor_sign is None else m.motor_sign
+        offset = m.position_offset if m.motor_offset is None else m.motor_offset
+        complete = dq is not None and set(m.motor_velocity) >= set(m.motor_position)
+        theta, dtheta = self._at_joints(theta, dtheta if complete else None, m.motor_side, sign, offset)
+        alone = np.array([name not in m.motor_position for name in self.robot.joint_names])
+        theta = np.where(alone, q, theta)
+        return theta, np.where(alone, dq, dtheta) if dq is not None and dtheta is not None else None
+
+    def _at_joints(
+        self,
+        q: Float,
+        dq: Float | None,
+        side: str,
+        signs: Mapping[str, float],
+        offsets: Mapping[str, float],
+    ) -> tuple[Float, Float | None]:
+        drive, names = self.robot.drive, self.robot.joint_names
+        if side == "motor":
+            back = np.linalg.inv(drive.transmission).T
+            q = _mapped(q, back)
+            dq = _mapped(dq, back) if dq is not None else None
+        if signs or offsets:
+            sign = np.array([signs.get(j, 1.0) for j in names])
+            q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
+            dq = dq * sign if dq is not None else None
+        if side == "motor" and drive.linkages:
+            q = drive.through_linkages(q)
+            dq = dq / drive.linkage_slopes(q) if dq is not None else None
+        return q, dq
 
     def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
         if not channels:

@@ -18,11 +18,19 @@ _ROW_GROUP = 65536
 
 
 def canonical_columns(
-    joint_names: Sequence[str], q: Float, dq: Float | None = None, tau: Float | None = None
+    joint_names: Sequence[str],
+    q: Float,
+    dq: Float | None = None,
+    tau: Float | None = None,
+    theta: Float | None = None,
+    dtheta: Float | None = None,
 ) -> dict[str, Float]:
-    """Columns q_<joint>, dq_<joint>, tau_<joint> of motion and joint effort, each (T, n), SI."""
+    """Columns q_<joint>, dq_<joint>, tau_<joint> of motion and joint effort, each (T, n), SI.
+
+    theta, dtheta: reflected motion of the motors of elastic joints, columns theta_<joint> and dtheta_<joint>.
+    """
     columns: dict[str, Float] = {}
-    for prefix, values in (("q", q), ("dq", dq), ("tau", tau)):
+    for prefix, values in (("q", q), ("dq", dq), ("tau", tau), ("theta", theta), ("dtheta", dtheta)):
         if values is not None:
             if np.ndim(values) != 2 or np.shape(values)[1] != len(joint_names):
                 raise UsageError(
@@ -43,7 +51,7 @@ def write_log(
 ) -> Path:
     """Writes a log as Parquet (zstd) or CSV, told by the ending, as a whole or not at all; returns its path.
 
-    t: (T,) s.    columns: name -> (T,), in SI; dynid's own names are q_<joint>, dq_<joint>, tau_<joint>.
+    t: (T,) s.    columns: name -> (T,), in SI; dynid's own names are those of canonical_columns.
     trajectory: its name, or one name a row; becomes the column `traj`; rows of one name must be together.
     metadata: text by name, kept in the Parquet schema; a CSV file has no place for it.
 

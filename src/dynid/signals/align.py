@@ -35,7 +35,8 @@ def pieces(
     turning = ~np.array(prismatic)
     end_time = -np.inf
     end_position: Float | None = None
-    turned = np.zeros(len(turning))
+    end_motor: Float | None = None
+    turned, turned_motor = np.zeros((2, len(turning)))
     pending: Piece | None = None
     for chunk in chunks:
         t, lines = _finite(chunk)
@@ -48,6 +49,10 @@ def pieces(
         n = chunk.q.shape[1]
         before, end_position = end_position, lines[:n, -1].copy()
         lines[:n], turned = _unwrapped(lines[:n], before, turned, turning)
+        if chunk.theta is not None:
+            motors = _motor_lines(chunk)
+            before, end_motor = end_motor, lines[motors, -1].copy()
+            lines[motors], turned_motor = _unwrapped(lines[motors], before, turned_motor, turning)
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in pairwise(edges):
@@ -76,6 +81,11 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
         return chunk.t, lines
     good = np.isfinite(chunk.t) & np.isfinite(lines).all(axis=0)
     return chunk.t[good], lines[:, good]
+
+
+def _motor_lines(chunk: RawChunk) -> slice:
+    first = sum(x.shape[1] for x in (chunk.q, chunk.dq, chunk.tau) if x is not None)
+    return slice(first, first + chunk.q.shape[1])
 
 
 def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> tuple[Float, Float]:

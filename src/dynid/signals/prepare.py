@@ -127,6 +127,11 @@ class Prepared:
     def _thinning_filter(self) -> ZeroPhase | None:
         return ZeroPhase(0.4 * self.rate, 6, self.source_rate) if self.state_decimation > 1 else None
 
+    @property
+    def _measures_motors(self) -> bool:
+        m = self.log.mapping
+        return bool(m.velocity) and bool(m.motor_position) and set(m.motor_velocity) >= set(m.motor_position)
+
     @cached_property
     def overlap(self) -> int:
         """Samples of the uniform grid that a window needs on each side."""
@@ -162,16 +167,24 @@ class Prepared:
         grid = window.origin + np.arange(low, high) / rate
         lines, sound = self._resampled(window, grid)
         layout = self._layout(lines)
+        if self.settings.velocity == "measured" and "dq" not in layout:
+            raise UsageError(
+                "no-velocity",
+                found="prepare.velocity = 'measured' and no velocity in the log",
+                expected="a velocity",
+            )
         first = (-low) % D
         index = np.arange(first, high - low, D)
-        q, dq, ddq = self._motion(layout, index)
+        q, dq, ddq = self._motion(layout["q"], layout.get("dq"), index)
         thin = self._thinning_filter
 
         def thinned(values: Float) -> Float:
             return thin(values, first, D) if thin is not None else values[:, first::D]
 
         others = {
-            name: thinned(values) for name, values in layout.items() if name not in ("q", "dq", "dtheta")
+            name: thinned(values)
+            for name, values in layout.items()
+            if name not in ("q", "dq", "theta", "dtheta")
         }
         own = (low + index >= window.start) & (low + index < window.stop)
         trim = (
@@ -186,7 +199,7 @@ class Prepared:
             for name, values in ((key[6:], v) for key, v in others.items() if key.startswith("extra:"))
         }
         tau = others.get("tau")
-        theta = others.get("theta")
+        theta = self._motors(layout, index) if "theta" in layout else (None, None, None)
         return Samples(
             t=grid[index],
             q=_rows(q),
@@ -198,24 +211,29 @@ class Prepared:
             segment=window.segment,
             trajectory=window.trajectory,
             first=(low + int(index[0])) // D if len(index) else 0,
-            theta=_rows(theta) if theta is not None else None,
+            theta=theta[0],
+            dtheta=theta[1],
+            ddtheta=theta[2],
             temperature=_rows(others["temperature"]) if "temperature" in others else None,
             extra=extra,
             gate=np.abs(_rows(dq)) >= self.settings.gate if self.settings.gate > 0 else None,
         )
 
-    def _motion(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
+    def _motors(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
+        # Joints with one encoder get exactly the link's motion, whatever is measured of the others.
+        alone = np.array([j not in self.log.mapping.motor_position for j in self.log.robot.joint_names])
+        motor = self._motion(layout["theta"], layout.get("dtheta"), index)
+        link = self._motion(layout["q"], layout.get("dq"), index) if alone.any() else motor
+        theta, dtheta, ddtheta = (
+            _rows(np.where(alone[:, None], b, a)) for a, b in zip(motor, link, strict=True)
+        )
+        return theta, dtheta, ddtheta
+
+    def _motion(self, q: Float, dq: Float | None, index: Int) -> tuple[Float, Float, Float]:
         # Filters at the full rate, so that differences are taken over neighbouring samples, and keeps the indexed ones.
         smooth, rate = self._state_filter, self.source_rate
-        q = layout["q"]
-        if self.settings.velocity == "measured":
-            if "dq" not in layout:
-                raise UsageError(
-                    "no-velocity",
-                    found="prepare.velocity = 'measured' and no velocity in the log",
-                    expected="a velocity",
-                )
-            dq = smooth(layout["dq"]) if smooth is not None else layout["dq"]
+        if dq is not None:
+            dq = smooth(dq) if smooth is not None else dq
             thinned = smooth(q, int(index[0]), self.state_decimation) if smooth is not None else q[:, index]
             return thinned, dq[:, index], first_difference(dq, rate, index)
         q = smooth(q) if smooth is not None else q
@@ -241,7 +259,7 @@ class Prepared:
                 ("dq", bool(m.velocity) and measured),
                 ("tau", bool(m.effort)),
                 ("theta", bool(m.motor_position)),
-                ("dtheta", bool(m.motor_velocity) and measured),
+                ("dtheta", measured and self._measures_motors),
                 ("temperature", bool(m.temperature)),
             )
             if logged
