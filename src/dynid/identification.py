@@ -12,6 +12,7 @@ from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
 from dynid.scores import Scores
+from dynid.shapes.result import Choice, ShapeEstimate
 from dynid.terms.term import Terms
 
 
@@ -88,6 +89,7 @@ class Identification:
     training: scores on the data that was fitted, with residuals.
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
+    shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
 
@@ -105,3 +107,5 @@ class Identification:
     log_summary: Mapping[str, object] = field(default_factory=dict)
     provenance: Mapping[str, object] = field(default_factory=dict)
     truth: Mapping[str, float] | None = None
+    shapes: tuple[ShapeEstimate, ...] = ()
+    choices: tuple[Choice, ...] = ()

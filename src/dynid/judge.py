@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dynid.arrays import Float
@@ -11,6 +13,7 @@ from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap
 from dynid.identification import Finding, Residuals, Validation, Verdict
 from dynid.scores import Origin
+from dynid.shapes.result import Choice
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
@@ -57,8 +60,9 @@ def judge(
     training: Validation,
     validations: tuple[Validation, ...],
     diagnostics: Diagnostics,
+    choices: Sequence[Choice] = (),
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability and what the log checks found."""
+    """Verdict from held-out scores, identifiability, choices of friction and what the log checks found."""
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
@@ -73,6 +77,7 @@ def judge(
             )
         )
     _identifiability(estimate, structural, findings)
+    findings += choice_findings(choices)
     if not estimate.status.ok:
         level = _worse(level, "usable")
         findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
@@ -155,6 +160,35 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
                 "Design a richer motion.",
             )
         )
+
+
+def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
+    """What each comparison on held-out blocks said: which forms of friction earned their place, and which did not."""
+    findings = []
+    for subject in dict.fromkeys(choice.subject for choice in choices):
+        own = [choice for choice in choices if choice.subject == subject]
+        kept = [c for c in own if c.chosen == c.candidates[0].name]
+        better = [c for c in own if c not in kept]
+        simple = ", ".join(c.joint for c in kept)
+        if better:
+            text = "; ".join(_gain_text(c) for c in better) + "."
+            text += f" Nothing to gain on {simple}." if kept else ""
+            title = "Friction chosen by joint" if subject == "friction" else f"{subject} earned its place"
+            findings.append(Finding("good", title + f" on {len(better)} of {len(own)} joints", text))
+        elif subject == "friction":
+            text = "No other form predicts held-out blocks better by more than one standard error."
+            findings.append(Finding("good", "Viscous and Coulomb friction suffice", text))
+        else:
+            text = f"On held-out blocks it is no better than '{kept[0].chosen}', beyond one standard error."
+            findings.append(Finding("warning", f"{subject} did not earn its place", text, "Leave it out."))
+    return findings
+
+
+def _gain_text(choice: Choice) -> str:
+    first, winner = choice.candidates[0], choice.winner
+    return (
+        f"{choice.joint} {winner.name} (held-out error {100 * first.relative:.2g} to {100 * winner.relative:.2g} %)"
+    )
 
 
 def _worse(a: str, b: str) -> str:

@@ -12,13 +12,14 @@ import numpy as np
 
 from dynid.arrays import Bool, Float
 from dynid.diagnostics import Diagnostics
+from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
 from dynid.errors import UnfitDataError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structural_base
-from dynid.factor.factor import Factors, stack
+from dynid.factor.factor import Factors, group_scale, stack
 from dynid.identification import Identification, Residuals, Validation
 from dynid.judge import judge, refuse_negative_friction
 from dynid.lag import check_lag
@@ -28,9 +29,14 @@ from dynid.log.summary import LogSummary
 from dynid.parallel import default_threads, ordered_map
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
+from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, Scores, Sums, cross_validate
+from dynid.shapes.folds import held_out_scores
+from dynid.shapes.settle import Fitted, Search, Settled, settle
+from dynid.shapes.uncertainty import with_shape_uncertainty
+from dynid.signals.past import WithPast
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
@@ -38,7 +44,7 @@ from dynid.terms.catalogue import terms_to_spec
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import JointTerm, Terms
+from dynid.terms.term import Terms
 
 DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 CACHE_BYTES = 200e6
@@ -91,37 +97,53 @@ def identify(
     workers = threads or default_threads()
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     started = time.perf_counter()
+    terms, rows = for_encoders(robot, chosen.terms, chosen.rows, log.mapping, diagnostics)
+    chosen = replace(chosen, terms=terms, rows=rows)
     _require_scale(chosen.terms, diagnostics)
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
     batches, summary = _read(prepared, diagnostics, workers, _stage(progress, "reading"))
-    structural = structural_base(robot, chosen.terms, chosen.rows, chosen.seed)
-    wanted = structural.mask & _alive(robot, chosen.terms, summary.moved, diagnostics)
-    assembly = Assembly(
-        robot,
-        chosen.terms,
-        chosen.rows,
-        wanted,
-        prepared.parallel_filter(),
-        chosen.block_seconds or block_seconds(prepared),
+    _warn_of_rest(robot, summary.moved, diagnostics)
+    length = chosen.block_seconds or block_seconds(prepared)
+
+    def fit(terms: Terms) -> Fitted:
+        structural = structural_base(robot, terms, chosen.rows, chosen.seed)
+        alive = np.concatenate([term.alive(robot, summary.moved) for term in terms])
+        assembly = Assembly(
+            robot, terms, chosen.rows, structural.mask & alive, prepared.parallel_filter(), length
+        )
+        factors = assembly.factors(batches, workers, _stage(progress, "equations"))
+        regression = _regression(robot, terms, structural, factors)
+        return Fitted(structural, assembly, factors, regression, chosen.estimator.fit(regression))
+
+    search = Search(robot, fit, batches, np.asarray(summary.moved), chosen.folds, chosen.seed, workers)
+    settled = settle(chosen.terms, search)
+    fitted = fit(settled.terms)
+    structural, assembly, factors, regression = (
+        fitted.structural,
+        fitted.assembly,
+        fitted.factors,
+        fitted.regression,
     )
-    factors = assembly.factors(batches, workers, _stage(progress, "equations"))
-    regression = _regression(robot, chosen.terms, structural, factors)
-    estimate = chosen.estimator.fit(regression)
+    estimate, shapes = with_shape_uncertainty(fitted, settled, search)
+    refuse_negative_stiffness(robot, estimate)
+    stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
     training = _score(assembly, estimate, batches, Origin.TRAINING, workers, _stage(progress, "residuals"))
     if training.residuals is not None:
         refuse_negative_friction(estimate, training.residuals)
         check_lag(training.residuals, prepared.source_rate, diagnostics)
     if validation is None:
-        validations: tuple[Validation, ...] = _held_out_blocks(regression, chosen, diagnostics)
+        validations: tuple[Validation, ...] = _held_out_blocks(
+            fitted, settled, search, chosen.estimator, diagnostics
+        )
     else:
         hashes.join()
         origin = _origin(validation, log.identity(), diagnostics)
         validations = (
             _score_log(
                 robot,
-                chosen.terms,
+                settled.terms,
                 estimate,
                 validation,
                 prepared.settings,
@@ -135,18 +157,20 @@ def identify(
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
         robot=robot,
-        terms=chosen.terms,
+        terms=settled.terms,
         structural=structural,
         estimate=estimate,
         factors=factors,
         training=training,
         validations=validations,
-        verdict=judge(estimate, structural, training, validations, diagnostics),
+        verdict=judge(estimate, structural, training, validations, diagnostics, settled.choices),
         diagnostics=diagnostics,
         preparation=prepared.describe(),
-        log_summary=summary.describe(),
+        log_summary=summary.describe() | stiffness,
         provenance=provenance(log, validation, chosen.seed, time.perf_counter() - started),
         truth=truth,
+        shapes=shapes,
+        choices=settled.choices,
     )
 
 
@@ -195,7 +219,7 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
         estimate["block_seconds"] = settings.block_seconds
     return {
         "experiment": {
-            "model": {"terms": terms_to_spec(settings.terms)},
+            "model": {"terms": terms_to_spec(settings.terms)} | rows_to_spec(settings.rows),
             "estimate": estimate | _options(settings.estimator),
             "prepare": prepare_options,
         }
@@ -230,7 +254,7 @@ def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
     Each group counts by its own torque, so that a small wrist joint weighs as much as a shoulder.
     """
     present = np.unique(np.concatenate([factor.columns for factor in factors.total]))
-    weights = np.array([factor.count / max(factor.target_square, 1e-300) for factor in factors.total])
+    weights = group_scale(factors.total)
     R = stack(factors.total, present, weights)[:-1, :-1]
     rows = np.sqrt(max(factor.count for factor in factors.total))
     names = [structural.names[i] for i in present]
@@ -254,18 +278,12 @@ def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
     return scaled.compose(inner)
 
 
-def _alive(robot: RobotModel, terms: Terms, moved: Bool, diagnostics: Diagnostics) -> Bool:
-    """Mask of the parameters that this log can excite: friction and rotor of a joint at rest are noise."""
-    mask: list[bool] = []
-    for term in terms:
-        needs_motion = isinstance(term, JointTerm) and not isinstance(term, Offset)
-        mask += [not needs_motion or bool(moved[c.owner]) for c in term.columns(robot)]
+def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> None:
     for joint in np.flatnonzero(~np.asarray(moved)):
         diagnostics.warn(
             "joint-at-rest",
             f"joint '{robot.joint_names[joint]}' never moved: its friction and rotor inertia are not identified",
         )
-    return np.array(mask)
 
 
 def _read(
@@ -279,12 +297,12 @@ def _read(
     watch = LogWatch(prepared.log, diagnostics)
     expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
     kept: list[Samples] = []
-    for samples in ordered_map(prepared.process, prepared.windows(watch), threads):
+    for samples in WithPast(ordered_map(prepared.process, prepared.windows(watch), threads)):
         if progress is not None:
             progress(len(samples) / samples.rate)
         if expected < CACHE_BYTES:
             kept.append(samples)
-    return (kept if expected < CACHE_BYTES else prepared), watch.finish()
+    return (kept if expected < CACHE_BYTES else WithPast(prepared)), watch.finish()
 
 
 def _score(
@@ -339,16 +357,18 @@ def _score(
 
 
 def _held_out_blocks(
-    regression: Regression, settings: Settings, diagnostics: Diagnostics
+    fitted: Fitted, settled: Settled, search: Search, estimator: Estimator, diagnostics: Diagnostics
 ) -> tuple[Validation, ...]:
-    if len(regression.factors.blocks) < 2 * settings.folds:
+    blocks = len(fitted.regression.factors.blocks)
+    if blocks < 2 * search.folds:
         diagnostics.warn(
             "too-short-to-hold-out",
-            f"{len(regression.factors.blocks)} blocks of data are too few to hold any out; validate on another log",
+            f"{blocks} blocks of data are too few to hold any out; validate on another log",
         )
         return ()
-    scores: Scores = cross_validate(regression, settings.estimator, settings.folds)
-    return (Validation(scores),)
+    if settled.sought:
+        return (Validation(held_out_scores(fitted, settled, search, estimator)),)
+    return (Validation(cross_validate(fitted.regression, estimator, search.folds, search.robot.joint_names)),)
 
 
 def _origin(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:

@@ -28,6 +28,18 @@ _LETTERS: dict[str, tuple[str, str, str]] = {
     "fv": ("f", "v", "viscous friction"),
     "fc": ("f", "c", "Coulomb friction"),
     "fo": ("f", "o", "torque offset"),
+    "fcp": ("f", "c+", "Coulomb friction, forward"),
+    "fcn": ("f", "c−", "Coulomb friction, backward"),
+    "fs": ("f", "s", "Stribeck friction"),
+    "fg": ("f", "g", "sigmoidal friction, Gaz's phi 1"),
+    "fzc": ("f", "3", "friction that fades with speed, Zollo's f3"),
+    "fze": ("f", "5", "friction that rises with speed, Zollo's f5"),
+    "fvv": ("f", "vv", "friction with the square of velocity"),
+    "fvvv": ("f", "vvv", "friction with the cube of velocity"),
+    "fqc": ("f", "qc", "Coulomb friction with the cosine of position"),
+    "fqs": ("f", "qs", "Coulomb friction with the sine of position"),
+    "fl": ("f", "l", "friction with the load"),
+    "fvt": ("f", "vT", "change of viscous friction with temperature"),
     "dk": ("δk", "", "deviation of the drive gain"),
 }
 _SHOWN = 4

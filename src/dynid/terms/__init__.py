@@ -1,24 +1,72 @@
 """Terms: the physical effects whose parameters are sought; they add."""
 
 from dynid.terms.channel import ChannelTorque
+from dynid.terms.compensation import RotorCompensation
+from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
+from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape
 from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.friction_choice import FrictionChoice
+from dynid.terms.friction_curves import (
+    AsymmetricCoulomb,
+    LoadFriction,
+    PolynomialFriction,
+    PositionFriction,
+    TemperatureViscous,
+)
+from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.spring import Spring, TorsionSpring
+from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
+from dynid.terms.spring_lever import Lever, Points, Triangle
 from dynid.terms.term import Column, JointTerm, Term, Terms
+from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [
+    "AsymmetricCoulomb",
     "ChannelTorque",
+    "Coefficient",
     "Column",
     "Coulomb",
+    "CurveTerm",
     "DriveGain",
+    "FrictionChoice",
+    "FunctionTorque",
+    "GasSpring",
+    "JointDamping",
+    "JointMotion",
     "JointTerm",
     "KnownPayload",
+    "Lever",
+    "LinkCoulomb",
+    "LinkOffset",
+    "LinkViscous",
+    "LoadFriction",
+    "MotorInertia",
     "Offset",
+    "OnMotor",
+    "Points",
+    "PolynomialFriction",
+    "PositionFriction",
+    "Presliding",
     "RigidBody",
+    "RotorCompensation",
     "RotorInertia",
+    "Shape",
+    "Sigmoid",
+    "SmoothCoulomb",
+    "SpinningRotor",
+    "Spring",
+    "Stiffness",
+    "Stribeck",
+    "TemperatureViscous",
     "Term",
     "Terms",
+    "TorsionSpring",
+    "Triangle",
     "Viscous",
+    "ZolloFriction",
+    "register_function",
 ]

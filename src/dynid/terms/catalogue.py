@@ -9,12 +9,27 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.terms.channel import ChannelTorque
+from dynid.terms.compensation import RotorCompensation
+from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.friction_choice import FrictionChoice
+from dynid.terms.friction_curves import (
+    AsymmetricCoulomb,
+    LoadFriction,
+    PolynomialFriction,
+    PositionFriction,
+    TemperatureViscous,
+)
+from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.spring import Spring, TorsionSpring
+from dynid.terms.spring_gas import FunctionTorque, GasSpring
+from dynid.terms.spring_lever import Lever, lever_from_options, lever_to_options
 from dynid.terms.term import Term, Terms
+from dynid.terms.transmission import MotorInertia, OnMotor
 
 CATALOGUE: dict[str, type[Term]] = {
     "rigid_body": RigidBody,
@@ -22,18 +37,39 @@ CATALOGUE: dict[str, type[Term]] = {
     "viscous": Viscous,
     "coulomb": Coulomb,
     "offset": Offset,
+    "coulomb_sides": AsymmetricCoulomb,
+    "coulomb_tanh": SmoothCoulomb,
+    "presliding": Presliding,
+    "stribeck": Stribeck,
+    "sigmoid": Sigmoid,
+    "zollo": ZolloFriction,
+    "polynomial": PolynomialFriction,
+    "position_friction": PositionFriction,
+    "load_friction": LoadFriction,
+    "temperature_viscous": TemperatureViscous,
+    "friction": FrictionChoice,
     "drive_gain": DriveGain,
     "known_payload": KnownPayload,
     "channel": ChannelTorque,
+    "motor_inertia": MotorInertia,
+    "on_motor": OnMotor,
+    "spring": Spring,
+    "torsion_spring": TorsionSpring,
+    "gas_spring": GasSpring,
+    "function": FunctionTorque,
+    "stiffness": Stiffness,
+    "joint_damping": JointDamping,
+    "spinning_rotor": SpinningRotor,
+    "link_viscous": LinkViscous,
+    "link_coulomb": LinkCoulomb,
+    "link_offset": LinkOffset,
+    "rotor_compensation": RotorCompensation,
 }
 
 
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:
     """Writes terms as plain data: {"term": name, option: value, ...} for each."""
-    return [
-        {"term": term.name} | {key: _plain(getattr(term, key)) for key in _options(type(term))}
-        for term in terms
-    ]
+    return [_spec(term) for term in terms]
 
 
 def terms_from_spec(spec: Sequence[str | Mapping[str, Any]]) -> Terms:
@@ -69,7 +105,15 @@ def _term(entry: str | Mapping[str, Any]) -> Term:
         raise InputError(
             "missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them"
         )
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
+    return kind(**{key: _value(kind, key, value) for key, value in options.items()})
+
+
+def _value(kind: type[Term], key: str, value: Any) -> Any:
+    if kind is OnMotor and key == "of":
+        return _term(value)
+    if key == "geometry":
+        return lever_from_options(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _options(kind: type[Term]) -> dict[str, bool]:
@@ -77,5 +121,15 @@ def _options(kind: type[Term]) -> dict[str, bool]:
     return {f.name: f.default is MISSING for f in described if f.name != "name"}
 
 
+def _spec(term: Term) -> dict[str, Any]:
+    # What is None cannot be written to TOML and is the default.
+    options = {key: _plain(getattr(term, key)) for key in _options(type(term))}
+    return {"term": term.name} | {key: value for key, value in options.items() if value is not None}
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Term):
+        return _spec(value)
+    if isinstance(value, Lever):
+        return lever_to_options(value)
     return list(value) if isinstance(value, tuple) else value

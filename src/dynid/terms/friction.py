@@ -13,10 +13,19 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import JointTerm
 
 
+def smooth_sign(speed: Float, width: float) -> Float:
+    """tanh(speed / width), or the plain sign for a width of 0."""
+    return np.tanh(speed / width) if width > 0 else np.sign(speed)
+
+
 @dataclass(frozen=True)
 class Viscous(JointTerm):
-    """Viscous friction: tau_j = fv_j dq_j, fv in N m s/rad (N s/m when prismatic)."""
+    """Viscous friction: tau_j = fv_j dq_j, fv in N m s/rad (N s/m when prismatic).
 
+    joints: names of the joints it acts on; empty = all.
+    """
+
+    joints: tuple[str, ...] = ()
     name: str = "viscous"
     symbol = "fv"
     unit_revolute = "N m s/rad"
@@ -37,11 +46,13 @@ class Coulomb(JointTerm):
     """Coulomb friction: tau_j = fc_j s(dq_j), s = sign, or tanh(dq / width) when a width is given.
 
     width: velocity in rad/s (m/s) over which the sign is smoothed; 0 keeps the sign, with sign(0) = 0.
+    joints: names of the joints it acts on; empty = all.
 
     Raises UsageError if the width is negative.
     """
 
     width: float = 0.0
+    joints: tuple[str, ...] = ()
     name: str = "coulomb"
     symbol = "fc"
     unit_revolute = "N m"
@@ -58,17 +69,22 @@ class Coulomb(JointTerm):
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Smoothed or plain sign of the joint velocity."""
-        return np.tanh(samples.dq / self.width) if self.width > 0 else np.sign(samples.dq)
+        return smooth_sign(samples.dq, self.width)
 
 
 @dataclass(frozen=True)
 class Offset(JointTerm):
-    """Constant torque: tau_j = fo_j; asymmetric Coulomb friction and sensor offset in one."""
+    """Constant torque: tau_j = fo_j; asymmetric Coulomb friction and sensor offset in one.
 
+    joints: names of the joints it acts on; empty = all.
+    """
+
+    joints: tuple[str, ...] = ()
     name: str = "offset"
     symbol = "fo"
     unit_revolute = "N m"
     unit_prismatic = "N"
+    needs_motion = False
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""

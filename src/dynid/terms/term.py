@@ -221,7 +221,7 @@ class JointTerm(Term):
     unit_prismatic: str
     lower: float = -np.inf
     side = Side.MOTOR
-    needs_motion = True
+    needs_motion: ClassVar[bool] = True
     joints: tuple[str, ...] = ()
 
     @abstractmethod
@@ -246,6 +246,11 @@ class JointTerm(Term):
             )
             for joint in joint_indices(robot, self.joints)
         )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those of the joints that moved, where the term needs motion at all."""
+        acting = list(joint_indices(robot, self.joints))
+        return moved[acting] if self.needs_motion else np.ones(len(acting), dtype=np.bool_)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""

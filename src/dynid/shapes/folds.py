@@ -1,0 +1,33 @@
+"""Scores on held-out blocks when shapes were sought: they are sought again without the blocks that score them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.estimate.estimator import Estimator, Regression
+from dynid.scores import Origin, Scores, Sums
+from dynid.shapes.settle import Fitted, Search, Settled, refine
+
+
+def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator: Estimator) -> Scores:
+    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction."""
+    M = len(fitted.factors.blocks)
+    group_names = fitted.factors.group_names
+    scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
+    total: Sums | None = None
+    for held_out in np.array_split(np.arange(M), min(search.folds, M)):
+        training = sorted(set(range(M)) - set(held_out.tolist()))
+        found = refine(settled, search, fresh=False, blocks=training, fitted=fitted)
+        factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
+        factors = factors.select(fitted.regression.base.mask)
+        part = Regression(
+            fitted.regression.columns, fitted.regression.base, factors.subset(training), fitted.regression.spread
+        )
+        sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
+        total = sums if total is None else total + sums
+    if total is None:
+        raise AssertionError("no fold")  # pragma: no cover
+    names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
+    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names))

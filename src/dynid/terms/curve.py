@@ -1,0 +1,169 @@
+"""Terms of several coefficients a joint and a shape: linear in the coefficients, nonlinear in the shape."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+
+ShapeValue = float | tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A linear parameter of every joint.    lower: physical bound."""
+
+    symbol: str
+    unit_revolute: str
+    unit_prismatic: str
+    lower: float = -np.inf
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A nonlinear parameter of every joint; `name` is also the field of the term that holds its values.
+
+    typical: the value that stands in while it is sought.
+    positive: whether it is > 0 and sought on a logarithmic scale.
+    """
+
+    name: str
+    unit_revolute: str
+    unit_prismatic: str
+    typical: float
+    positive: bool = True
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """How a joint moved in a log: where bounds and starts of shapes come from.
+
+    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
+    """
+
+    peak: float
+    median: float
+    span: float
+
+
+class CurveTerm(Term):
+    """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
+
+    Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field a shape (None = sought, a
+    number for all joints, or one a joint), `range_of` where there are shapes, and usually a field `joints`.
+    """
+
+    coefficients: tuple[Coefficient, ...]
+    shapes: tuple[Shape, ...] = ()
+    joints: tuple[str, ...] = ()
+    side = Side.MOTOR
+
+    @abstractmethod
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Torque per unit of each coefficient, (c, T), for a joint and its shape (s,)."""
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """(s, 2) bounds of the shapes that a motion can tell, nan-free."""
+        return np.zeros((0, 2))
+
+    def starts(self, motion: JointMotion) -> Float:
+        """(k, s) values to start the search from: shares of the range on each shape's own scale."""
+        low, high = self.range_of(motion).T
+        positive = np.array([shape.positive for shape in self.shapes])
+        shares = np.array([0.15, 0.4, 0.65, 0.9])[:, None]
+        safe = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
+        logarithmic = safe[0] * (safe[1] / safe[0]) ** shares
+        return np.where(positive, logarithmic, low + (high - low) * 0.5)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """What would stand in the model instead of this term on some joints, to judge its worth; none by default."""
+        return Terms(())
+
+    def shape_table(self, robot: RobotModel) -> Float:
+        """(m, s) values of the shapes for the m joints it acts on, nan = sought; raises UsageError if they do not fit."""
+        acting = joint_indices(robot, self.joints)
+        table = np.full((len(acting), len(self.shapes)), np.nan)
+        for k, shape in enumerate(self.shapes):
+            value = getattr(self, shape.name)
+            if value is None:
+                continue
+            values = np.atleast_1d(np.array(value, dtype=np.float64))
+            if len(values) not in (1, len(acting)):
+                raise UsageError(
+                    "shape-values",
+                    found=f"{len(values)} values of {shape.name} of term '{self.name}'",
+                    expected=f"one, or one for each of {len(acting)} joints",
+                )
+            table[:, k] = values
+        return table
+
+    def with_shape_table(self, table: Float) -> Self:
+        """The same term with shapes (m, s); nan = sought."""
+        values = {
+            shape.name: None if np.isnan(table[:, k]).any() else tuple(table[:, k].tolist())
+            for k, shape in enumerate(self.shapes)
+        }
+        return replace(self, **values)  # type: ignore[type-var]
+
+    def of_joint(self, robot: RobotModel, joint: int, shape: Float | None = None) -> Self:
+        """The same term on one joint alone, with shape (s,) or its own."""
+        names = (robot.joint_names[joint],)
+        row = self.shape_table(robot)[joint_indices(robot, self.joints).index(joint)] if shape is None else shape
+        return replace(self.with_shape_table(row[None, :]), joints=names)  # type: ignore[type-var]
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The coefficients, joint by joint."""
+        return tuple(
+            Column(
+                name=f"{c.symbol}{joint + 1}",
+                unit=c.unit_prismatic if robot.prismatic[joint] else c.unit_revolute,
+                term=self.name,
+                owner=joint,
+                lower=c.lower,
+            )
+            for joint in joint_indices(robot, self.joints)
+            for c in self.coefficients
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those of the joints that moved."""
+        return np.repeat(moved[list(joint_indices(robot, self.joints))], len(self.coefficients))
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The wanted lines of each joint's curves."""
+        c = len(self.coefficients)
+        table = self.shape_table(robot)
+        typical = np.array([shape.typical for shape in self.shapes])
+        columns = [np.zeros(0, dtype=np.int64) for _ in range(robot.n)]
+        values = [np.zeros((0, len(samples))) for _ in range(robot.n)]
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            keep = np.flatnonzero(wanted[i * c : (i + 1) * c])
+            if len(keep):
+                shape = np.where(np.isnan(table[i]), typical, table[i])
+                columns[joint] = i * c + keep
+                values[joint] = np.ascontiguousarray(self.curve(robot, samples, joint, shape)[keep])
+        return Panels(columns=tuple(columns), values=tuple(values))
+
+
+def check_shapes(term: CurveTerm) -> None:
+    """Raises UsageError for a shape that is not finite, or not positive where it must be."""
+    for shape in term.shapes:
+        value: ShapeValue = getattr(term, shape.name)
+        given: Sequence[float] = () if value is None else value if isinstance(value, tuple) else (value,)
+        for number in given:
+            if not np.isfinite(number) or (shape.positive and not number > 0):
+                raise UsageError(
+                    "shape-values",
+                    found=f"{shape.name} = {number} of term '{term.name}'",
+                    expected="a finite number" + (" > 0" if shape.positive else ""),
+                )

@@ -1,0 +1,180 @@
+"""Friction beyond viscous and Coulomb that is linear in its coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import UnfitDataError, UsageError
+from dynid.kernel import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.curve import Coefficient, CurveTerm
+from dynid.terms.friction import smooth_sign
+from dynid.terms.term import channel
+
+
+@dataclass(frozen=True)
+class AsymmetricCoulomb(CurveTerm):
+    """Coulomb friction of two sides: tau_j = fcp_j max(s, 0) + fcn_j min(s, 0), s = sign or tanh(dq / width).
+
+    Equal sides are Coulomb friction; unequal sides act like an offset, so leave `coulomb` and `offset` out.
+    width: rad/s (m/s), 0 keeps the sign.    joints: names of the joints it acts on; empty = all.
+    """
+
+    width: float = 0.02
+    joints: tuple[str, ...] = ()
+    name: str = "coulomb_sides"
+    coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
+
+    def __post_init__(self) -> None:
+        _check_width(self.width)
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Positive and negative part of the smoothed sign."""
+        s = smooth_sign(samples.dq[:, joint], self.width)
+        return np.stack([np.maximum(s, 0.0), np.minimum(s, 0.0)])
+
+
+@dataclass(frozen=True)
+class PolynomialFriction(CurveTerm):
+    """Odd powers of velocity: tau_j = sum_k f_jk |dq_j|^(k-1) dq_j, for the given powers k.
+
+    powers: whole numbers from 2 to 5; the parameter of power 3 is called fvvv.
+    joints: names of the joints it acts on; empty = all.
+    """
+
+    powers: tuple[int, ...] = (3,)
+    joints: tuple[str, ...] = ()
+    name: str = "polynomial"
+
+    def __post_init__(self) -> None:
+        if not self.powers or any(k not in (2, 3, 4, 5) for k in self.powers) or len(set(self.powers)) < len(self.powers):
+            raise UsageError("powers", found=f"powers = {list(self.powers)}", expected="different ones of 2, 3, 4, 5")
+
+    @property
+    def coefficients(self) -> tuple[Coefficient, ...]:  # type: ignore[override]
+        """One a power."""
+        return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The powers with the sign of the velocity."""
+        v = samples.dq[:, joint]
+        return np.stack([np.abs(v) ** (k - 1) * v for k in self.powers])
+
+
+@dataclass(frozen=True)
+class PositionFriction(CurveTerm):
+    """Coulomb friction that varies with position: tau_j = s(dq_j) (fqc_j cos(k q_j) + fqs_j sin(k q_j)).
+
+    For an eccentric gear or bearing. harmonic: k, periods a turn (of the joint, or a metre / 2 pi).
+    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
+    """
+
+    harmonic: float = 1.0
+    width: float = 0.02
+    joints: tuple[str, ...] = ()
+    name: str = "position_friction"
+    coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
+
+    def __post_init__(self) -> None:
+        _check_width(self.width)
+        if not self.harmonic > 0:
+            raise UsageError("harmonic", found=f"harmonic = {self.harmonic}", expected="a number > 0")
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Smoothed sign times cosine and sine of the position."""
+        angle, s = self.harmonic * samples.q[:, joint], smooth_sign(samples.dq[:, joint], self.width)
+        return np.stack([s * np.cos(angle), s * np.sin(angle)])
+
+
+@dataclass(frozen=True)
+class TemperatureViscous(CurveTerm):
+    """Viscous friction that changes with temperature: tau_j = fvt_j (T - reference) dq_j, besides `viscous`.
+
+    channel_names: extra log channels of the temperature in degC: one for all joints, or one for each that it acts on.
+    reference: temperature at which `viscous` holds, degC.    joints: names of the joints it acts on; empty = all.
+    """
+
+    channel_names: tuple[str, ...]
+    reference: float = 25.0
+    joints: tuple[str, ...] = ()
+    name: str = "temperature_viscous"
+    coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
+
+    def __post_init__(self) -> None:
+        if not self.channel_names:
+            raise UsageError("temperature-channel", found="no channel of temperature", expected="one, or one a joint")
+
+    def channels(self) -> tuple[str, ...]:
+        """The temperatures."""
+        return tuple(dict.fromkeys(self.channel_names))
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Velocity times the distance from the reference temperature."""
+        acting = self.joints or robot.joint_names
+        if len(self.channel_names) not in (1, len(acting)):
+            raise UsageError(
+                "temperature-channel",
+                found=f"{len(self.channel_names)} channels of temperature",
+                expected=f"one, or one for each of {len(acting)} joints",
+            )
+        ordered = [name for name in robot.joint_names if name in acting]
+        place = ordered.index(robot.joint_names[joint]) if len(self.channel_names) > 1 else 0
+        temperature = channel(samples, self.channel_names[place])
+        return (samples.dq[:, joint] * (temperature - self.reference))[None, :]
+
+
+@dataclass(frozen=True)
+class LoadFriction(CurveTerm):
+    """Friction of the gear's teeth: tau_j = fl_j |tau_load_j| s(dq_j), besides `coulomb`; fl has no unit.
+
+    The load is the torque of rigid bodies whose parameters are known beforehand, so the term stays linear, and the
+    measured torque, whose noise would correlate with the residual, is not in it.
+    load: "prior" takes the description's inertias (or `inertia`), "estimate" those of a first fit without this term.
+    inertia: ten numbers a body about its joint frame; empty = as `load` says.    width: of the smoothed sign.
+    joints: names of the joints it acts on; empty = all.
+    """
+
+    load: Literal["prior", "estimate"] = "prior"
+    inertia: tuple[float, ...] = ()
+    width: float = 0.02
+    joints: tuple[str, ...] = ()
+    name: str = "load_friction"
+    coefficients = (Coefficient("fl", "1", "1", 0.0),)
+
+    def __post_init__(self) -> None:
+        _check_width(self.width)
+        if self.load not in ("prior", "estimate") or len(self.inertia) % 10 or not np.isfinite(self.inertia).all():
+            raise UsageError(
+                "load-friction",
+                found=f"load = '{self.load}' with {len(self.inertia)} inertial numbers",
+                expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a first fit has to give the inertias."""
+        return self.load == "estimate" and not self.inertia
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""
+        inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
+        if inertia.shape != (robot.n_bodies, 10) or not np.isfinite(inertia).all():
+            raise UnfitDataError(
+                "load-unknown",
+                found="no inertias to compute the load of load_friction from",
+                expected=f"ten numbers for each of {robot.n_bodies} bodies",
+                do="set load = 'estimate', or give them in the description or as inertia = [...]",
+            )
+        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        load = inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection[:, joint]
+        return (np.abs(load) * smooth_sign(samples.dq[:, joint], self.width))[None, :]
+
+
+def _check_width(width: float) -> None:
+    if not width >= 0:
+        raise UsageError("coulomb-width", found=f"width = {width}", expected="a velocity >= 0")

@@ -1,0 +1,200 @@
+"""Friction with nonlinear parameters: each shape is given, or sought from the data (None)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.robot.model import RobotModel
+from dynid.signals.past import REACH
+from dynid.signals.samples import Samples
+from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
+from dynid.terms.friction import Coulomb, smooth_sign
+from dynid.terms.term import Terms
+
+RIVAL_WIDTH = 0.02
+_SPEED = ("rad/s", "m/s")
+_INVERSE = ("s/rad", "s/m")
+
+
+@dataclass(frozen=True)
+class SmoothCoulomb(CurveTerm):
+    """Coulomb friction whose width is sought: tau_j = fc_j tanh(dq_j / width_j).
+
+    width: rad/s (m/s); None = sought.    joints: names of the joints it acts on; empty = all.
+    """
+
+    width: ShapeValue = None
+    joints: tuple[str, ...] = ()
+    name: str = "coulomb_tanh"
+    coefficients = (Coefficient("fc", "N m", "N", 0.0),)
+    shapes = (Shape("width", *_SPEED, 0.02),)
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """Coulomb friction."""
+        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """From a ten thousandth of the peak velocity to all of it."""
+        return motion.peak * np.array([[1e-4, 1.0]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The smoothed sign."""
+        return np.tanh(samples.dq[:, joint] / shape[0])[None, :]
+
+
+@dataclass(frozen=True)
+class Stribeck(CurveTerm):
+    """What friction has more at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
+
+    velocity: rad/s (m/s); None = sought.    exponent: > 0, 2 = Gaussian, 1 = exponential.
+    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
+    Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994.
+    """
+
+    velocity: ShapeValue = None
+    exponent: float = 2.0
+    width: float = 0.02
+    joints: tuple[str, ...] = ()
+    name: str = "stribeck"
+    coefficients = (Coefficient("fs", "N m", "N"),)
+    shapes = (Shape("velocity", *_SPEED, 0.1),)
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+        if not (self.exponent > 0 and self.width >= 0):
+            raise UsageError(
+                "stribeck", found=f"exponent {self.exponent}, width {self.width}", expected="exponent > 0, width >= 0"
+            )
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """From a thousandth of the peak velocity to all of it."""
+        return motion.peak * np.array([[1e-3, 1.0]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The smoothed sign where the joint is slow."""
+        v = samples.dq[:, joint]
+        return (smooth_sign(v, self.width) * np.exp(-((np.abs(v) / shape[0]) ** self.exponent)))[None, :]
+
+
+@dataclass(frozen=True)
+class Sigmoid(CurveTerm):
+    """Sigmoidal friction: tau_j = fg_j (1 / (1 + exp(-slope_j (dq_j + shift_j))) - 1 / (1 + exp(-slope_j shift_j))).
+
+    It takes the place of Coulomb friction. slope: s/rad (s/m), shift: rad/s (m/s); None = sought.
+    joints: names of the joints it acts on; empty = all.
+    Source: Gaz et al. 2019, eq. 25, with phi_1 = fg, phi_2 = slope, phi_3 = shift.
+    """
+
+    slope: ShapeValue = None
+    shift: ShapeValue = None
+    joints: tuple[str, ...] = ()
+    name: str = "sigmoid"
+    coefficients = (Coefficient("fg", "N m", "N", 0.0),)
+    shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """Coulomb friction."""
+        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak."""
+        return np.array([[2.0 / motion.peak, 2e4 / motion.peak], [-0.5 * motion.peak, 0.5 * motion.peak]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The sigmoid less its value at rest."""
+        slope, shift = shape
+        return (expit(slope * (samples.dq[:, joint] + shift)) - expit(slope * shift))[None, :]
+
+
+@dataclass(frozen=True)
+class ZolloFriction(CurveTerm):
+    """Low-speed part of Zollo's friction, besides `viscous` and `coulomb`:
+
+    tau_j = -f3_j s exp(-|dq| / fade_j) - f5_j s exp(-1 / (rise_j |dq|)), with s the sign of dq, smoothed by `width`.
+    fade: f4, rad/s (m/s), rise: f6, s/rad (s/m); None = sought.    joints: names of the joints it acts on; empty = all.
+    Source: Zollo et al. 2015, eq. 43, whose first exponent holds the velocity (printed: the position) and whose second
+    is only dissipative as written here.
+    """
+
+    fade: ShapeValue = None
+    rise: ShapeValue = None
+    width: float = 0.0
+    joints: tuple[str, ...] = ()
+    name: str = "zollo"
+    coefficients = (Coefficient("fzc", "N m", "N"), Coefficient("fze", "N m", "N"))
+    shapes = (Shape("fade", *_SPEED, 0.05), Shape("rise", *_INVERSE, 15.0))
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+        if not self.width >= 0:
+            raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """Speeds from a thousandth of the peak velocity to all of it."""
+        return np.array([[1e-3 * motion.peak, motion.peak], [1.0 / motion.peak, 1e3 / motion.peak]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """What fades with speed and what rises with it."""
+        v = samples.dq[:, joint]
+        speed, s = np.abs(v), smooth_sign(v, self.width)
+        with np.errstate(divide="ignore", over="ignore"):
+            rising = np.exp(-1.0 / (shape[1] * speed))
+        return np.stack([-s * np.exp(-speed / shape[0]), -s * rising])
+
+
+@dataclass(frozen=True)
+class Presliding(CurveTerm):
+    """Coulomb friction with a memory: tau_j = fc_j z_j, where z follows the position and stops at +-1,
+
+    dz = dq / distance_j, held between -1 and 1. A joint that comes to rest keeps the friction it stopped with, and a
+    reversal takes 2 distance to turn it round; it takes the place of Coulomb friction.
+    distance: rad (m), how far friction builds up over; None = sought.    joints: names of the joints it acts on.
+    At the start of a log, or after a gap, z is 0. Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
+    """
+
+    distance: ShapeValue = None
+    joints: tuple[str, ...] = ()
+    name: str = "presliding"
+    coefficients = (Coefficient("fc", "N m", "N", 0.0),)
+    shapes = (Shape("distance", "rad", "m", 1e-3),)
+
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """Coulomb friction."""
+        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
+        return np.array([[1e-6 * motion.span, min(0.1 * motion.span, REACH)]])
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        """The state z over the batch, from what the joint did before it."""
+        past = samples.past[joint] if samples.past is not None else ()
+        path = samples.q[:, joint] / shape[0]
+        return stop_operator([x / shape[0] for x in past], path)[None, :]
+
+
+def stop_operator(past: list[float], path: Float) -> Float:
+    """State of an elastic element that slides at +-1, (T,), for a path (T,) that follows turning points of the past."""
+    points = path.tolist()
+    before = past[0] if past else points[0] if points else 0.0
+    z = 0.0
+    states = []
+    for x in (*past, *points):
+        z = min(max(z + (x - before), -1.0), 1.0)
+        before = x
+        states.append(z)
+    return np.array(states[len(past) :])
