@@ -1,0 +1,35 @@
+"""Contract suites for plug-in authors, and the random robots, motions and equations that they run on.
+
+A suite is a class of pytest functions. Derive from it in a test module, say what is to be tested, run pytest:
+
+    class TestStribeck(TermContract):
+        def term(self) -> Term:
+            return Stribeck()
+
+Every suite names its hooks: methods and attributes to override. A broken law raises AssertionError.
+"""
+
+from dynid.testing.builders import (
+    Synthetic,
+    factors_of,
+    piece_of,
+    random_robot,
+    simulated_log,
+    smooth_samples,
+    synthetic_regression,
+)
+from dynid.testing.contracts import EstimatorContract, LogReaderContract, RowsContract, TermContract
+
+__all__ = [
+    "EstimatorContract",
+    "LogReaderContract",
+    "RowsContract",
+    "Synthetic",
+    "TermContract",
+    "factors_of",
+    "piece_of",
+    "random_robot",
+    "simulated_log",
+    "smooth_samples",
+    "synthetic_regression",
+]

@@ -1,0 +1,240 @@
+"""Robots, samples, logs and regressions made up for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.estimate.estimator import Regression
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.kernel.random import random_inertia, random_tree
+from dynid.log.write import canonical_columns, write_log
+from dynid.robot.drive import Drive
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Terms
+
+RATIO, SHIFT = -0.7, 0.2
+
+
+def random_robot(seed: int, n: int = 4, branching: float = 0.3, mimic: bool = False) -> RobotModel:
+    """A robot of n bodies with random placements, axes, joint types and physically consistent bodies.
+
+    mimic: whether the last body's joint follows the first one, q_n = -0.7 q_1 + 0.2.
+    """
+    tree = random_tree(seed, n, branching)
+    placement = np.repeat(np.eye(4)[None], n, axis=0)
+    placement[:, :3, :3] = tree.rotation
+    placement[:, :3, 3] = tree.translation
+    independent = n - 1 if mimic else n
+    projection, offset = np.eye(n, independent), np.zeros(n)
+    if mimic:
+        projection[-1, 0], offset[-1] = RATIO, SHIFT
+    joints = tuple(f"joint{i + 1}" for i in range(n))
+    return RobotModel(
+        name=f"random{seed}",
+        body_names=tuple(f"body{i + 1}" for i in range(n)),
+        tree_joint_names=joints,
+        joint_names=joints[:independent],
+        parent=tree.parent,
+        joint_types=tuple(JointType.PRISMATIC if slides else JointType.REVOLUTE for slides in tree.prismatic),
+        T_parent_joint=placement,
+        axis=tree.axis,
+        inertia_prior=random_inertia(seed, n),
+        gravity=np.array([0.0, 0.0, -9.81]),
+        limits=Limits(
+            np.full(independent, -2.0),
+            np.full(independent, 2.0),
+            np.full(independent, 20.0),
+            np.full(independent, 1e4),
+        ),
+        drive=Drive.direct(independent),
+        projection=projection,
+        projection_offset=offset,
+        friction_prior=np.full((independent, 2), np.nan),
+    )
+
+
+def smooth_samples(
+    robot: RobotModel,
+    count: int = 200,
+    seed: int = 0,
+    rate: float = 1000.0,
+    channels: Sequence[str] = (),
+) -> Samples:
+    """Samples of a motion of three sines a joint, exact in every derivative; torque and channels random."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(count) / rate
+    frequency = 2 * np.pi * rng.uniform(0.3, 2.0, 3)
+    angle = frequency[:, None] * t + rng.uniform(0, 6, (robot.n, 3, 1))
+    size = rng.uniform(0.2, 0.5, (robot.n, 3, 1))
+    q = (size * np.sin(angle)).sum(axis=1).T
+    dq = (size * frequency[:, None] * np.cos(angle)).sum(axis=1).T
+    ddq = (-size * frequency[:, None] ** 2 * np.sin(angle)).sum(axis=1).T
+    plain = Samples.from_motion(q, dq, ddq, rng.normal(0, 1, (count, robot.n)), rate)
+    return replace(plain, extra={name: rng.normal(0, 1, count) for name in channels})
+
+
+def piece_of(samples: Samples, part: slice) -> Samples:
+    """Consecutive samples of a batch, as a batch of their own."""
+    arrays = {
+        name: getattr(samples, name)[part]
+        for name in (
+            "t",
+            "q",
+            "dq",
+            "ddq",
+            "tau",
+            "keep",
+            "theta",
+            "dtheta",
+            "ddtheta",
+            "temperature",
+            "gate",
+        )
+        if getattr(samples, name) is not None
+    }
+    return Samples(
+        t=arrays["t"],
+        q=arrays["q"],
+        dq=arrays["dq"],
+        ddq=arrays["ddq"],
+        tau=arrays["tau"],
+        keep=arrays["keep"],
+        rate=samples.rate,
+        segment=samples.segment,
+        trajectory=samples.trajectory,
+        first=samples.first + (part.start or 0),
+        theta=arrays.get("theta"),
+        dtheta=arrays.get("dtheta"),
+        ddtheta=arrays.get("ddtheta"),
+        temperature=arrays.get("temperature"),
+        extra={name: values[part] for name, values in samples.extra.items()},
+        gate=arrays.get("gate"),
+    )
+
+
+def simulated_log(
+    path: Path,
+    robot: RobotModel,
+    terms: Terms,
+    theta: Float,
+    *,
+    seconds: float = 20.0,
+    rate: float = 200.0,
+    noise: float = 0.01,
+    seed: int = 0,
+) -> Path:
+    """Writes a log of a smooth motion with the torque of known parameters theta (p,); returns its path.
+
+    noise: standard deviation of the torque's white noise, as a share of each joint's root mean square.
+    """
+    samples = smooth_samples(robot, round(seconds * rate), seed, rate)
+    tau = terms.torque(robot, samples, theta)
+    size = noise * np.sqrt(np.mean(tau**2, axis=0))
+    tau = tau + size * np.random.default_rng(seed).normal(0, 1, tau.shape)
+    return write_log(path, samples.t, canonical_columns(robot.joint_names, samples.q, tau=tau))
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """A regression whose truth is known, with the dense equations behind its factors.
+
+    regression: what an estimator works on.
+    theta: (p,) true parameters.    beta: (b,) true base parameters.
+    X, y: by group, (T, b) and (T,); a group lacks some of the base parameters, whose columns are zero.
+    """
+
+    regression: Regression
+    theta: Float
+    beta: Float
+    X: tuple[Float, ...]
+    y: tuple[Float, ...]
+
+
+def synthetic_regression(
+    seed: int = 0,
+    *,
+    count: int = 1200,
+    blocks: int = 24,
+    noise: Sequence[float] = (0.3, 0.03),
+    correlation: float = 0.0,
+    base: int = 5,
+    prior: Float | None = None,
+    spread: Float | None = None,
+) -> Synthetic:
+    """Random equations in two or more groups of unlike noise, cut into blocks of time.
+
+    count: equations a group.    noise: standard deviation by group.
+    base: number of base parameters b >= 3; two more parameters have no column of their own.
+    correlation: of the residual (and of the columns) between neighbouring samples, AR(1); 0 = white.
+    prior, spread: (b + 2,), None = 0 and 1.
+    """
+    rng = np.random.default_rng(seed)
+    p = base + 2
+    B = np.hstack([np.eye(base), rng.normal(0, 1, (base, 2))])
+    theta = rng.normal(0, 2, p)
+    beta = B @ theta
+    present = [np.arange(base) if g == 0 else np.delete(np.arange(base), g % base) for g in range(len(noise))]
+    X, y = [], []
+    for g, sigma in enumerate(noise):
+        dense = np.zeros((count, base))
+        dense[:, present[g]] = _correlated(rng, (count, len(present[g])), correlation)
+        X.append(dense)
+        y.append(dense @ beta + sigma * _correlated(rng, (count, 1), correlation)[:, 0])
+    known = np.zeros(p) if prior is None else prior
+    columns = tuple(Column(f"a{j + 1}", "1", "synthetic", 0, prior=float(known[j])) for j in range(p))
+    names = tuple(column.name for column in columns)
+    whole = np.concatenate(X)
+    regression = Regression(
+        columns=columns,
+        base=BaseMap(
+            names=names,
+            independent=np.arange(base),
+            B=B,
+            singular_values=np.linalg.svd(whole / np.linalg.norm(whole, axis=0), compute_uv=False),
+            gap=np.inf,
+            scale=np.append(np.sqrt(np.mean(whole**2, axis=0)), [0.0, 0.0]),
+        ),
+        factors=factors_of(X, y, present, p, blocks),
+        spread=np.ones(p) if spread is None else spread,
+    )
+    return Synthetic(regression, theta, beta, tuple(X), tuple(y))
+
+
+def factors_of(
+    X: Sequence[Float], y: Sequence[Float], columns: Sequence[Int], parameter_count: int, blocks: int
+) -> Factors:
+    """Factors of dense equations, by group X[g] (T, b) and y[g] (T,), in equal blocks of consecutive rows."""
+    parts = np.array_split(np.arange(len(y[0])), blocks)
+    made = [
+        Block(
+            trajectory="synthetic",
+            segment=0,
+            start=float(rows[0]),
+            end=float(rows[-1]),
+            groups=tuple(
+                Factor.from_panel(own, np.ascontiguousarray(np.column_stack([A[rows][:, own], b[rows]]).T))
+                for A, b, own in zip(X, y, columns, strict=True)
+            ),
+        )
+        for rows in parts
+    ]
+    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(made))
+
+
+def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: float) -> Float:
+    # AR(1) along the first axis with unit variance from the first sample on.
+    white = rng.normal(0, 1, shape)
+    if correlation == 0:
+        return white
+    found = white.copy()
+    fresh = np.sqrt(1 - correlation**2)
+    for i in range(1, shape[0]):
+        found[i] = correlation * found[i - 1] + fresh * white[i]
+    return found
