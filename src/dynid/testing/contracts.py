@@ -20,10 +20,6 @@ from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.friction import Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term, Terms
-
-RATIO, SHIFT = -0.7, 0.2
-
-
 from dynid.testing.builders import piece_of, random_robot, smooth_samples, synthetic_regression
 
 
