@@ -104,7 +104,7 @@ def _held_out_squares(found: Identification, settings: Settings) -> Float:
     columns = found.estimate.columns
     spread = parameter_spread(found.robot, columns, influence(found.factors))
     M = len(factors.blocks)
-    if M < 2 * settings.folds:
+    if 2 * settings.folds > M:
         raise UsageError(
             "too-short-to-hold-out", found=f"{M} blocks", expected=f"at least {2 * settings.folds}"
         )
@@ -120,8 +120,8 @@ def _held_out_squares(found: Identification, settings: Settings) -> Float:
 def _text(side: str, robot: RobotModel, relative: Float, difference: float, std: float) -> str:
     worst = int(np.argmax(np.abs(relative[0] - relative[1])))
     figures = (
-        f"joint '{robot.joint_names[worst]}' differs most: {100 * relative[0, worst]:.3g} % missed with friction at the "
-        f"joints, {100 * relative[1, worst]:.3g} % with friction at the motors"
+        f"joint '{robot.joint_names[worst]}' differs most: {100 * relative[0, worst]:.3g} % missed with friction at "
+        f"the joints, {100 * relative[1, worst]:.3g} % with friction at the motors"
     )
     if side != "undecided":
         return f"friction sits at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"

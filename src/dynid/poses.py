@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ class StaticPoses:
     """Standstills of a robot.
 
     q, tau: (P, n) mean position and torque at the joints.    spread: (P, n) standard deviation of the torque.
-    approach: (P, n) direction in which each joint reached its position: 1, -1, or 0 = unknown.
+    approach: (P, n) direction in which each joint reached its position: 1, -1, or 0 = unknown. Where motors move
+        several joints it is each motor's direction, for friction sits there: of theta_m over its gear ratio's size.
     seconds: (P,) how long it stood.
     """
 
@@ -72,7 +74,7 @@ def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
     found: list[tuple[Float, Float, Float, Float, float]] = []
     for trajectory in log.trajectories:
         chunk = log.read(trajectory)
-        found += _standstills(chunk, chosen)
+        found += _standstills(log.robot, chunk, chosen)
     if not found:
         raise UnfitDataError(
             "no-poses",
@@ -86,6 +88,8 @@ def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
 
 def read_poses(path: Path, robot: RobotModel) -> StaticPoses:
     """Reads a table of poses, SI units: q_<joint>, tau_<joint>, and from_<joint> = 1 or -1 (0 = unknown) where given.
+
+    Where motors move several joints, from_<joint> is the direction of that joint's motor.
 
     Raises InputError for missing columns, and for rows that are incomplete or move (dq_<joint> other than 0).
     """
@@ -117,7 +121,12 @@ def read_poses(path: Path, robot: RobotModel) -> StaticPoses:
         return np.stack([data.get(name, np.zeros(rows)) for name in known[prefix]], axis=1)
 
     q, tau, side = stacked("q"), stacked("tau"), np.sign(stacked("from"))
-    _refuse_row(~np.isfinite(q + tau + side).all(axis=1), "a pose with a missing number", "q and tau", path)
+    _refuse_row(
+        np.asarray(~np.isfinite(q + tau + side).all(axis=1)),
+        "a pose with a missing number",
+        "q and tau",
+        path,
+    )
     _refuse_row(
         (np.abs(stacked("dq")) > 0.02).any(axis=1), "a pose in motion (dq other than 0)", "rest", path
     )
@@ -126,27 +135,36 @@ def read_poses(path: Path, robot: RobotModel) -> StaticPoses:
     return StaticPoses(q, tau, side, np.zeros_like(q), np.full(len(q), np.nan))
 
 
-def _refuse_row(wrong: Bool, found: str, expected: str, path: Path) -> None:
+def _refuse_row(wrong: Any, found: str, expected: str, path: Path) -> None:
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+        row = int(np.argmax(wrong))
         raise InputError("wrong-pose", found=found, expected=expected, place=Place(file=str(path), row=row))
 
 
-def _standstills(chunk: RawChunk, settings: Standstill) -> list[tuple[Float, Float, Float, Float, float]]:
+def _standstills(
+    robot: RobotModel, chunk: RawChunk, settings: Standstill
+) -> list[tuple[Float, Float, Float, Float, float]]:
     if chunk.tau is None or len(chunk.t) < 3:
         return []
     sound = np.isfinite(chunk.t) & np.isfinite(chunk.q).all(axis=1) & np.isfinite(chunk.tau).all(axis=1)
     t, q, tau = chunk.t[sound], chunk.q[sound], chunk.tau[sound]
+    x = sided(robot, q)
     found = []
     for a, b in _runs(_still(t, q, settings.still)):
         inside = slice(int(np.searchsorted(t, t[a] + settings.settle)), b)
         if inside.start >= b or t[b - 1] - t[inside.start] < settings.dwell:
             continue
-        pose = q[inside].mean(axis=0)
-        approach = np.array([_side(q[:a, j] - pose[j], settings.away) for j in range(q.shape[1])])
+        pose, here = q[inside].mean(axis=0), x[inside].mean(axis=0)
+        approach = np.array([_side(x[:a, j] - here[j], settings.away) for j in range(q.shape[1])])
         spread = tau[inside].std(axis=0)
         found.append((pose, tau[inside].mean(axis=0), approach, spread, float(t[b - 1] - t[inside.start])))
     return found
+
+
+def sided(robot: RobotModel, q: Float) -> Float:
+    """The positions whose direction decides on friction, (T, n): the joints', or the motors' of coupled drives."""
+    drive = robot.drive
+    return drive.motor_position(q) / np.abs(drive.transmission).max(axis=1) if drive.coupled else q
 
 
 def _still(t: Float, q: Float, limit: float) -> Bool:

@@ -78,10 +78,10 @@ def search_geometry(
             "spring-search", found=f"{spring}", expected="a spring with a geometry, besides the model's terms"
         )
     known = _numbers(geometry)
-    for name, (low, high) in bounds.items():
-        if name not in known or not low < high:
+    for name, pair in bounds.items():
+        if name not in known or not pair[0] < pair[1]:
             expected = "a range of one of " + ", ".join(known)
-            raise UsageError("spring-search", found=f"bounds {name} = ({low:g}, {high:g})", expected=expected)
+            raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
     if not bounds:
         raise UsageError(
             "spring-search", found="no bounds", expected="bounds for the numbers that are sought"

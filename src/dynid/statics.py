@@ -1,6 +1,7 @@
 """Static poses: gravity and springs from a robot that stands still, and the dynamic step that builds upon them.
 
-Friction at rest may take any value up to its limit, so each pose is approached from both sides and averaged.
+Friction at rest may take any value up to its limit, so each pose is approached from both sides and averaged: motor by
+motor, since a coupled transmission brings one motor's friction to several joints.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dynid.log.read import Log
 from dynid.pipeline import Settings, data_base, identify, influence, settings_to_recipe
 from dynid.poses import StaticPoses
 from dynid.robot.model import RobotModel
+from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Offset
@@ -38,10 +40,11 @@ BLOCKS_WANTED = 60
 class BalancedPoses:
     """Poses with what was measured from either side put together.
 
-    q, tau: (P, n).    both: (P, n) whether the pose was reached from both sides of that joint.
+    q, tau: (P, n), at the joints.    both: (P, n) whether the pose was reached from both sides of that joint.
     stiction: (P, n) half the difference between the two sides, N m; nan where one is missing.
     offset_known: (n,) whether friction has been averaged out of the joint's torque. If not, its torque is off by an
         unknown amount of up to the friction at rest.
+    With a drive whose motors move several joints, both, stiction and offset_known are the motors'.
     """
 
     q: Float
@@ -95,7 +98,9 @@ class StaticEstimate:
 
     def joined(self) -> Joined:
         """The estimator that fits poses and motion together, with constant torques of their own at rest."""
-        return Joined(static_factors(self.robot, self.terms, self.poses, self.structural.mask, centred=True))
+        # All columns: what poses alone cannot tell apart has its effect on them all the same.
+        every = np.ones(len(self.estimate.columns), dtype=np.bool_)
+        return Joined(static_factors(self.robot, self.terms, self.poses, every, centred=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,24 +112,26 @@ class TwoStep:
     one_shot: Identification
 
 
-def balanced(poses: StaticPoses, tolerance: float = 5e-3) -> BalancedPoses:
+def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = 5e-3) -> BalancedPoses:
     """Puts measurements of the same pose together and averages, joint by joint, over the side it was reached from.
 
     tolerance: rad (m); poses that differ by less on every joint are the same.
     Where a joint has poses reached from both sides, one-sided ones of it are not used: theirs would be off.
     """
     groups = _same(poses.q, tolerance)
-    n = poses.q.shape[1]
+    drive, n = robot.drive, robot.n
+    measured = drive.motor_torque(poses.q, poses.tau) if drive.coupled else poses.tau
     q, tau = np.zeros((len(groups), n)), np.zeros((len(groups), n))
     stiction = np.full((len(groups), n), np.nan)
     for g, members in enumerate(groups):
-        q[g], tau[g] = poses.q[members].mean(axis=0), poses.tau[members].mean(axis=0)
+        q[g], tau[g] = poses.q[members].mean(axis=0), measured[members].mean(axis=0)
         for j in range(n):
             side = poses.approach[members, j]
             if (side > 0).any() and (side < 0).any():
-                up, down = (poses.tau[members, j][side == s].mean() for s in (1.0, -1.0))
+                up, down = (measured[members, j][side == s].mean() for s in (1.0, -1.0))
                 tau[g, j], stiction[g, j] = 0.5 * (up + down), 0.5 * (up - down)
     both = np.isfinite(stiction)
+    tau = drive.joint_torque(q, tau) if drive.coupled else tau
     return BalancedPoses(q, tau, both, stiction, both.any(axis=0))
 
 
@@ -159,7 +166,7 @@ def identify_statics(
             found=f"terms that read {', '.join(terms.channels())}",
             expected="terms of the position",
         )
-    measured = balanced(poses) if isinstance(poses, StaticPoses) else poses
+    measured = balanced(robot, poses) if isinstance(poses, StaticPoses) else poses
     _warn(robot, measured, diagnostics if diagnostics is not None else Diagnostics())
     structural = static_base(robot, terms, seed)
     factors = static_factors(robot, terms, measured, structural.mask)
@@ -179,7 +186,8 @@ def static_factors(
     centred: less their mean over all poses, by joint: what a constant torque of its own would take up.
     """
     samples = _at_rest(poses.q, poses.tau, {})
-    equations = TorqueRows().equations(robot, terms, samples, wanted)
+    rows = MotorRows() if robot.drive.coupled else TorqueRows()
+    equations = rows.equations(robot, terms, samples, wanted)
     used = poses.both | ~poses.offset_known
     panels = [
         panel - panel[:, used[:, j]].mean(axis=1, keepdims=True) if centred else panel
@@ -192,7 +200,7 @@ def static_factors(
             for j, (columns, panel) in enumerate(zip(equations.columns, panels, strict=True))
         )
         blocks.append(Block("poses", 0, float(members[0]), float(members[-1]), groups))
-    return Factors(robot.joint_names, len(wanted), tuple(blocks))
+    return Factors(rows.groups(robot), len(wanted), tuple(blocks))
 
 
 def two_step(
