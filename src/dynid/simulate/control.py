@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,33 @@ class Controller(Protocol):
     def torque(self, t: Float, state: State) -> Float:
         """Drive torque (B, n) at times (B,) in states of (B, n) each."""
         ...
+
+
+class Tabulated:
+    """A trajectory computed beforehand on a grid: quick for the many single times that an integration asks for.
+
+    spacing: s; other times than multiples of it are computed when asked for.
+    """
+
+    def __init__(self, trajectory: Trajectory, spacing: float) -> None:
+        self.trajectory, self.spacing = trajectory, spacing
+        count = math.ceil(trajectory.duration / spacing) + 2
+        self.table = trajectory.motion(spacing * np.arange(count, dtype=np.float64))
+
+    @property
+    def duration(self) -> float:
+        """Length of the motion, s."""
+        return self.trajectory.duration
+
+    def motion(self, t: Float) -> tuple[Float, Float, Float]:
+        """q, dq, ddq, each (T, n)."""
+        if len(t) == 1:
+            at = t[0] / self.spacing
+            row = round(at)
+            if abs(at - row) < 1e-6 and 0 <= row < len(self.table[0]):
+                q, dq, ddq = self.table
+                return q[row : row + 1], dq[row : row + 1], ddq[row : row + 1]
+        return self.trajectory.motion(t)
 
 
 @dataclass(frozen=True)
@@ -121,7 +149,10 @@ def pd_gains(model: Plant, bandwidth: float, damping: float = 1.0) -> tuple[Floa
 
     bandwidth: Hz.    The inertia is the greatest diagonal entry of M over random postures within the limits.
     """
-    low, high = (np.where(np.isfinite(x), x, s) for x, s in ((model.robot.limits.lower, -np.pi), (model.robot.limits.upper, np.pi)))
+    low, high = (
+        np.where(np.isfinite(x), x, s)
+        for x, s in ((model.robot.limits.lower, -np.pi), (model.robot.limits.upper, np.pi))
+    )
     q = np.random.default_rng(0).uniform(low, high, (64, model.n))
     M = model.rigid.equations(q, np.zeros_like(q))[0]
     inertia = np.diagonal(M, axis1=1, axis2=2).max(axis=0)

@@ -149,7 +149,7 @@ class SmoothFriction:
 
 
 def own_ratio(drive: Drive) -> Float:
-    """The gear ratio of each motor on its own joint, (n,): the diagonal of N, or the row's largest entry if that is 0."""
+    """Gear ratio of each motor on its own joint, (n,): the diagonal of N, or the row's largest entry if that is 0."""
     N = drive.transmission
     largest = N[np.arange(len(N)), np.abs(N).argmax(axis=1)]
     return np.asarray(np.where(np.diag(N) != 0, np.diag(N), largest))

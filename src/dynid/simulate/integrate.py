@@ -39,8 +39,8 @@ class Integrator(Protocol):
 class FixedStep:
     """The classical Runge-Kutta method of fourth order, with its error watched by step doubling.
 
-    step: s, at most; samples are hit exactly.    held: whether the input is held over a step, as a digital controller
-    does, or follows the state within it.
+    step: s, at most; samples are hit exactly.    held: whether the input is held from one sample to the next, as a
+    digital controller does, or follows the state within the step.
     tolerance: greatest relative error that a second of motion may add, looked at every 32 steps and at the first one:
     abs(y_step - y_two_halves) / 15 / step against 1 + the greatest abs(y) so far of each component.
 
@@ -79,7 +79,7 @@ class FixedStep:
                 h = float(t[i + 1] - t[i]) / count
                 for k in range(count):
                     now = float(t[i]) + k * h
-                    u = (inputs[-1] if k == 0 else system.control(now, y)) if self.held else None
+                    u = inputs[-1] if self.held else None
                     after = runge_kutta(system, now, y, u, h)
                     if done % _STEPS_PER_CHECK == 0:
                         self._check(system, now, y, u, h, after, scale)
@@ -131,7 +131,7 @@ class Adaptive:
 
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
         """States at the times t; inputs are never held."""
-        from scipy.integrate import solve_ivp  # noqa: PLC0415
+        from scipy.integrate import solve_ivp
 
         check_times(t)
 
@@ -179,7 +179,9 @@ def check_times(t: Float) -> None:
     """Raises UsageError unless t holds at least two finite times that rise evenly."""
     steps = np.diff(t) if np.ndim(t) == 1 and len(t) > 1 else np.zeros(1)
     if not (np.isfinite(steps).all() and steps.min() > 0 and np.ptp(steps) < 1e-6 * steps.max()):
-        raise UsageError("times", found=f"times of shape {np.shape(t)}", expected="two or more that rise evenly")
+        raise UsageError(
+            "times", found=f"times of shape {np.shape(t)}", expected="two or more that rise evenly"
+        )
 
 
 def diverged(t: float) -> SolverError:

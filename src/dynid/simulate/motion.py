@@ -10,10 +10,11 @@ from dynid.arrays import Float, locked
 from dynid.errors import UsageError
 from dynid.excite.trajectory import Trajectory
 from dynid.simulate.control import Controller
+from dynid.simulate.drivetrain import Coupling
 from dynid.simulate.integrate import FixedStep, Integrator
-from dynid.simulate.plant import Coupling, Plant, State
+from dynid.simulate.plant import Plant, State
 
-STEPS_A_RADIAN = 0.3
+RADIANS_A_STEP = 0.3
 # Central differences of eighth order: exact motion in, so the error is that of rounding.
 _REACH, _SPACING = 4, 2e-3
 _FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0
@@ -65,18 +66,17 @@ def sample_times(duration: float, rate: float) -> Float:
     return np.arange(round(duration * rate) + 1, dtype=np.float64) / rate
 
 
-def fastest_rate(plant: Plant, y: Float) -> float:
-    """Magnitude of the greatest eigenvalue of the motion's linearisation at a state (states,), 1/s."""
+def suitable_step(plant: Plant, y: Float, longest: float = 5e-4) -> float:
+    """Step, s, at which the fixed-step scheme follows springs and friction around a state (states,).
+
+    An eigenvalue a + ib of the motion's linearisation asks for a step of at most 1 / abs(a) and 0.3 / abs(b).
+    """
     shift = 1e-6 * np.eye(plant.states)
     u = np.zeros((2 * plant.states, plant.n))
     rates = plant.rate(np.concatenate([y + shift, y - shift]), u)
-    J = (rates[: plant.states] - rates[plant.states :]).T / 2e-6
-    return float(np.abs(np.linalg.eigvals(J)).max())
-
-
-def suitable_step(plant: Plant, y: Float, longest: float = 5e-4) -> float:
-    """Step, s, at which the fixed-step scheme follows the fastest of springs and friction at a state (states,)."""
-    return float(min(longest, STEPS_A_RADIAN / max(fastest_rate(plant, y), 1e-9)))
+    found = np.linalg.eigvals((rates[: plant.states] - rates[plant.states :]).T / 2e-6)
+    fastest = max(float(np.abs(found.real).max()), float(np.abs(found.imag).max()) / RADIANS_A_STEP)
+    return min(longest, 1.0 / max(fastest, 1e-9))
 
 
 def simulate(
@@ -89,7 +89,9 @@ def simulate(
     Raises UsageError if the start does not fit, SolverError if the motion cannot be followed.
     """
     if np.shape(start) != (plant.states,):
-        raise UsageError("array-shape", found=f"start of shape {np.shape(start)}", expected=f"({plant.states},)")
+        raise UsageError(
+            "array-shape", found=f"start of shape {np.shape(start)}", expected=f"({plant.states},)"
+        )
     scheme = FixedStep(suitable_step(plant, start)) if integrator is None else integrator
     Y, held = scheme.run(_Loop(plant, controller), np.asarray(start, dtype=np.float64), t)
     u = controller.torque(t, plant.state(Y)) if held is None else held
@@ -123,7 +125,10 @@ def follow(plant: Plant, trajectory: Trajectory, t: Float) -> SimulatedMotion:
     """
     if plant.friction_states:
         raise UsageError(
-            "ideal-motion", found="friction with states of its own", expected="static friction", do="choose a controller"
+            "ideal-motion",
+            found="friction with states of its own",
+            expected="static friction",
+            do="choose a controller",
         )
     q, dq, ddq = trajectory.motion(t)
     if plant.elasticity is None:
@@ -163,7 +168,7 @@ class _Loop:
     controller: Controller
 
     def control(self, t: float, y: Float) -> Float:
-        return self.controller.torque(np.array([t]), self.plant.state(y[None]))[0]
+        return np.asarray(self.controller.torque(np.array([t]), self.plant.state(y[None]))[0])
 
     def rate(self, y: Float, u: Float) -> Float:
-        return self.plant.rate(y[None], u[None])[0]
+        return np.asarray(self.plant.rate(y[None], u[None])[0])

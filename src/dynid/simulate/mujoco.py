@@ -21,14 +21,15 @@ from dynid.errors import InputError, UsageError
 from dynid.excite.trajectory import Trajectory
 from dynid.robot._mujoco import load_mujoco
 from dynid.simulate.control import Controller
+from dynid.simulate.drivetrain import Coupling
 from dynid.simulate.integrate import check_times, diverged
 from dynid.simulate.motion import SimulatedMotion, recorded
-from dynid.simulate.plant import Coupling, Plant, State
+from dynid.simulate.plant import Plant, State
 from dynid.spatial.inertia import from_com, to_mjcf
 
 # A rotor of its own needs some mass in MuJoCo; it sits on its axis, so that only its inertia about it counts.
 _SPECK, _ACROSS = 1e-9, 0.51
-_SPECK_INERTIA = 1e-15
+_SPECK_INERTIA = 1e-9
 
 
 def export_mjcf(plant: Plant, step: float = 1e-3) -> str:
@@ -111,9 +112,9 @@ def _rotors(plant: Plant, body: int) -> Iterator[str]:
         spins = plant.coupling is Coupling.SIMPLIFIED
         name = motor_name(plant.robot.joint_names[i])
         axis = np.array([0.0, 0.0, 1.0]) if spins else plant.carriers.axis[i]
-        rotor = np.full(3, _SPECK_INERTIA) if spins else None
-        armature = float(plant.rotors[i]) - _SPECK_INERTIA if spins else 0.0
-        matrix = np.diag(rotor) if rotor is not None else _disc(plant, i)
+        own = min(_SPECK_INERTIA, 0.5 * float(plant.rotors[i]))
+        armature = float(plant.rotors[i]) - own if spins else 0.0
+        matrix = own * np.eye(3) if spins else _disc(plant, i)
         mass, com, inertia = to_mjcf(from_com(_SPECK, np.zeros(3), matrix))
         yield f"<body name={quoteattr(name)}>"
         yield f'<joint name={quoteattr(name)} type="hinge" axis="{_numbers(axis)}" armature="{armature!r}"/>'

@@ -8,12 +8,11 @@ link that carries it follows from the same kernel as everything else.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, Int, locked, locked_int
+from dynid.arrays import Float, locked
 from dynid.errors import UsageError
 from dynid.kernel import (
     Tree,
@@ -24,61 +23,11 @@ from dynid.kernel import (
     solved,
 )
 from dynid.robot.model import RobotModel
+from dynid.simulate.drivetrain import Coupling, Elasticity, Mounting
 from dynid.simulate.effects import Friction, Load, own_ratio
 from dynid.spatial.inertia import six
 
 _STATES_TRIED = 16
-
-
-class Coupling(StrEnum):
-    """How rotors move: with the links that carry them, or as inertias that only spin (Spong 1987)."""
-
-    FULL = "full"
-    SIMPLIFIED = "simplified"
-
-
-@dataclass(frozen=True, eq=False)
-class Elasticity:
-    """Springs between reflected motors and joints: tau = K (theta - q) + D (theta' - q').
-
-    stiffness: K, (n,) N m/rad.    damping: D, (n,) N m s/rad.
-    Raises UsageError unless stiffness is positive and finite, and damping neither negative nor infinite.
-    """
-
-    stiffness: Float
-    damping: Float
-
-    def __post_init__(self) -> None:
-        n = len(self.stiffness)
-        for name in ("stiffness", "damping"):
-            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
-        K, D = self.stiffness, self.damping
-        if not (np.isfinite(K) & (K > 0)).all() or not (np.isfinite(D) & (D >= 0)).all():
-            raise UsageError(
-                "elasticity",
-                found=f"stiffness {K.tolist()}, damping {D.tolist()}",
-                expected="finite numbers, stiffness > 0, damping >= 0",
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class Mounting:
-    """Where the motors sit: carrier (n,) body whose link each is mounted on (-1 = base), axis (n, 3) in its frame."""
-
-    carrier: Int
-    axis: Float
-
-    def __post_init__(self) -> None:
-        n = len(self.carrier)
-        object.__setattr__(self, "carrier", locked_int(self.carrier, (n,), "carrier"))
-        object.__setattr__(self, "axis", locked(self.axis, (n, 3), "axis"))
-
-    @staticmethod
-    def of(robot: RobotModel) -> Mounting:
-        """Each motor on the body before its joint, its axis along that of the joint."""
-        bodies = robot.independent_bodies
-        R = robot.T_parent_joint[bodies, :3, :3]
-        return Mounting(robot.parent[bodies], np.einsum("nij,nj->ni", R, robot.axis[bodies]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,18 +286,19 @@ class Plant:
         inner = y[:, 2 * self.size :]
         if self._motors is None:
             return self.friction.torque(state.dtheta, inner)
-        slope = self.robot.drive.linkage_slopes(state.theta) if self.robot.drive.linkages else 1.0
+        slope = self._slope(state.theta)
         torque = self.friction.torque((slope * state.dtheta) @ self._motors.T, inner)
         return np.asarray(slope * (torque @ self._motors))
 
-    def _friction_rate(self, y: Float) -> Float:
-        if self.friction is None:
-            return np.zeros((len(y), 0))
-        velocity = self.state(y).dtheta
+    def _friction_rate(self, y: Float, friction: Friction) -> Float:
+        state = self.state(y)
+        velocity = state.dtheta
         if self._motors is not None:
-            slope = self.robot.drive.linkage_slopes(self.state(y).theta) if self.robot.drive.linkages else 1.0
-            velocity = (slope * velocity) @ self._motors.T
-        return self.friction.rate(velocity, y[:, 2 * self.size :])
+            velocity = (self._slope(state.theta) * velocity) @ self._motors.T
+        return friction.rate(velocity, y[:, 2 * self.size :])
+
+    def _slope(self, theta: Float) -> Float | float:
+        return self.robot.drive.linkage_slopes(theta) if self.robot.drive.linkages else 1.0
 
     def spring_torque(self, state: State) -> Float:
         """K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
@@ -358,7 +308,7 @@ class Plant:
         return np.asarray(self.elasticity.stiffness * twist + self.elasticity.damping * rate)
 
     def acceleration(self, y: Float, u: Float) -> Float:
-        """x'' (B, size) under drive torque u (B, n): motor torque seen at the joints, N' tau_m."""
+        """Acceleration x'' (B, size) under drive torque u (B, n): motor torque seen at the joints, N' tau_m."""
         n, s = self.n, self.size
         M, h = self.equations(y[:, :s], y[:, s : 2 * s])
         force = -h
@@ -378,8 +328,8 @@ class Plant:
         """dy/dt (B, states) under drive torque u (B, n)."""
         s = self.size
         parts = [y[:, s : 2 * s], self.acceleration(y, u)]
-        if self.friction_states:
-            parts.append(self._friction_rate(y))
+        if self.friction is not None and self.friction_states:
+            parts.append(self._friction_rate(y, self.friction))
         return np.concatenate(parts, axis=1)
 
     def transmitted_torque(self, state: State, acceleration: Float) -> Float:
@@ -416,7 +366,9 @@ class Plant:
         if self.coupling is Coupling.SIMPLIFIED:
             dtheta = v[:, -self.n :]
             mass = self._rotor_equations(x[:, -self.n :], dtheta)[0]
-            total = total + 0.5 * np.einsum("bi,bij,bj->b", dtheta, np.broadcast_to(mass, (len(v), *mass.shape[1:])), dtheta)
+            total = total + 0.5 * np.einsum(
+                "bi,bij,bj->b", dtheta, np.broadcast_to(mass, (len(v), *mass.shape[1:])), dtheta
+            )
         state = self.state(y)
         if self.elasticity is not None:
             total = total + 0.5 * (state.theta - state.q) ** 2 @ self.elasticity.stiffness

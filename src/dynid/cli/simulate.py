@@ -1,0 +1,66 @@
+"""dynid simulate: a robot that is known exactly, in motion, as its sensors see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, progress_bar, say
+
+
+def command(
+    robot: RobotArgument,
+    out: Annotated[
+        Path, typer.Option("--out", help="Log to write (with --runs a folder of logs); must not exist.")
+    ],
+    trajectory: Annotated[
+        str, typer.Option("--trajectory", help="JSON file, random:SEED, or random: another one each run.")
+    ] = "random:0",
+    controller: Annotated[
+        str, typer.Option("--controller", help="ideal, pd, computed-torque, open-loop:LOG, or a TOML file.")
+    ] = "ideal",
+    sensors: Annotated[
+        Path | None, typer.Option("--sensors", help="TOML file; without it the log is exact.")
+    ] = None,
+    plant: Annotated[
+        Path | None, typer.Option("--plant", help="TOML file: elastic joints, payload, friction, integrator.")
+    ] = None,
+    simulator: Annotated[str, typer.Option("--simulator", help="dynid or mujoco.")] = "dynid",
+    duration: Annotated[float, typer.Option("--duration", help="Length of a random trajectory, s.")] = 20.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of sensors and random trajectories.")] = 0,
+    runs: Annotated[
+        int | None, typer.Option("--runs", min=1, help="Monte-Carlo runs, each with its own seed.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes; logs do not depend on it. Default: all."),
+    ] = None,
+    root: RootOption = None,
+) -> None:
+    """Simulate a robot along a trajectory and write what its sensors see as a log."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.parallel import default_threads
+    from dynid.robot import load_robot
+    from dynid.simulate.campaign import Campaign, check_new, record, run_campaign
+    from dynid.simulate.rig import Rig
+    from dynid.simulate.setup import TrajectoryChoice, read_setup
+
+    check_new(out)
+    diagnostics = Diagnostics()
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    campaign = Campaign(
+        read_setup(model, controller, plant, simulator),
+        TrajectoryChoice.read(trajectory, model, duration),
+        Rig() if sensors is None else Rig.read(sensors),
+        seed,
+    )
+    if runs is None:
+        record(campaign, out)
+        say(f"log: {out}")
+    else:
+        with progress_bar(float(runs)) as progress:
+            paths = run_campaign(campaign, out, runs, workers or default_threads(), progress)
+        say(f"{len(paths)} logs: {out}")
+    print_diagnostics(diagnostics)
