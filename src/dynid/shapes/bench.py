@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Float, Int
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factors, stack
+from dynid.kernel import qr_panel
 from dynid.parallel import ordered_map
 from dynid.signals.samples import Samples
 from dynid.terms.curve import JointMotion
@@ -48,7 +49,10 @@ class Bench:
         return tuple(c.name for c in self.assembly.terms.columns(self.assembly.robot))
 
     def lines(self, terms: Terms, target: bool = False) -> Lines:
-        """Filtered columns of terms (with the target as a last line called "" when asked for)."""
+        """Filtered columns of terms (with the target as a last line called "" when asked for).
+
+        A few lines are sooner written than handed to threads, so only whole equations go to several.
+        """
         robot, rows = self.assembly.robot, self.assembly.rows
         names = np.array([c.name for c in terms.columns(robot)])
         wanted = np.isin(names, self.names) | (not target)
@@ -58,7 +62,7 @@ class Bench:
             panels = [panel if target else np.ascontiguousarray(panel[:-1]) for panel in equations.panels]
             return equations.columns, [self._filtered(p, samples, g) for g, p in enumerate(panels)]
 
-        parts = list(ordered_map(one, self.batches, self.threads))
+        parts = list(ordered_map(one, self.batches, self.threads if target else 1))
         columns = parts[0][0]
         return Lines(
             names=tuple(tuple(names[c].tolist()) + (("",) if target else ()) for c in columns),
@@ -128,7 +132,7 @@ def _thinned(batches: Iterable[Samples], width: int, decimation: int) -> tuple[l
 class Problem:
     """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
 
-    U: (rows, b) orthonormal basis of the columns that stay.    y: (rows,) target.    solve: (b', rows) their solution.
+    U: (rows, b) orthonormal basis of the columns that stay.    y: (rows,) target.    solve: (b, r) takes U'y to their coefficients.
     own: number of rows at the end that are equations of the joint's own groups.
     """
 
@@ -224,12 +228,7 @@ class JointBench:
         rows = self.own_rows[own] * self.scale[own, None]
         A = np.concatenate([other[:, :-1], rows])
         y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
-        norm = np.linalg.norm(A, axis=0)
-        norm = np.where(norm > 0, norm, 1.0)
-        U, s, Vt = np.linalg.svd(A / norm, full_matrices=False)
-        good = s > 1e-9 * s[0]
-        U = U[:, good]
-        solve = (Vt[good].T / s[good]) @ U.T / norm[:, None]
+        U, solve = orthonormal(A)
         return Problem(U, y, y - U @ (U.T @ y), solve, np.flatnonzero(own), self.scale)
 
     def _others(self, training: Sequence[int]) -> Float:
@@ -246,9 +245,26 @@ class JointBench:
         """Own equations of held-out blocks: their indices and errors for trial lines C with coefficients a."""
         full = problem.y.copy()
         full[len(full) - len(problem.own) :] -= (a @ C * problem.scale)[problem.own]
-        theta = problem.solve @ full
+        theta = problem.solve @ (problem.U.T @ full)
         rows = np.flatnonzero(np.isin(self.blocks, np.asarray(held_out)))
         return rows, self.target[rows] - self.own_rows[rows] @ theta - a @ C[:, rows]
+
+
+def orthonormal(A: Float) -> tuple[Float, Float]:
+    """Orthonormal basis U (rows, r) of the columns of A (rows, b), and (b, r) with A (that) U'y the projection of y.
+
+    From triangles, twice, which costs products of matrices alone; directions below 1e-9 of the largest are left out.
+    """
+    norm = np.linalg.norm(A, axis=0)
+    norm = np.where(norm > 0, norm, 1.0)
+    R = qr_panel(np.ascontiguousarray((A / norm).T))
+    _, s, Wt = np.linalg.svd(R)
+    good = s > 1e-9 * s[0]
+    W = Wt[good].T / s[good] / norm[:, None]
+    U = A @ W
+    again = qr_panel(np.ascontiguousarray(U.T))
+    turn = np.linalg.inv(again)
+    return U @ turn, W @ turn
 
 
 def joint_bench(bench: Bench, static: Lines, extra: Terms, probe: Lines) -> JointBench:

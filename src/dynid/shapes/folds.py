@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.scores import Origin, Scores, Sums
-from dynid.shapes.settle import Fitted, Search, Settled, refine
+from dynid.shapes.settle import Fitted, Search, Settled, desk_of, refine
 
 
 def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator: Estimator) -> Scores:
@@ -16,10 +16,11 @@ def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator:
     M = len(fitted.factors.blocks)
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
+    desk = desk_of(fitted, settled, search)
     total: Sums | None = None
     for held_out in np.array_split(np.arange(M), min(search.folds, M)):
         training = sorted(set(range(M)) - set(held_out.tolist()))
-        found = refine(settled, search, fresh=False, blocks=training, fitted=fitted)
+        found = refine(settled, search, fresh=False, blocks=training, desk=desk)
         factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
         factors = factors.select(fitted.regression.base.mask)
         part = Regression(

@@ -79,9 +79,15 @@ def seek(
     robot = bench.bench.assembly.robot
     scale = Scale.of(term, motion)
 
+    latest: dict[bytes, Float] = {}
+
     def residual(u: Float) -> Float:
-        lines = bench.trial(Terms((term.of_joint(robot, joint, scale.value(u)),)))
-        return problem.project(np.concatenate([fixed, lines]))[1]
+        key = u.tobytes()
+        if key not in latest:
+            lines = bench.trial(Terms((term.of_joint(robot, joint, scale.value(u)),)))
+            latest.clear()
+            latest[key] = problem.project(np.concatenate([fixed, lines]))[1]
+        return latest[key]
 
     def jacobian(u: Float) -> Float:
         return forward_difference(residual, u)
@@ -98,7 +104,7 @@ def seek(
     for start in starts:
         inside = np.clip(start, 1e-6, 1.0 - 1e-6)
         done = least_squares(
-            residual, inside, jac=jacobian, bounds=(0.0, 1.0), xtol=1e-6, ftol=1e-9, max_nfev=30
+            residual, inside, jac=jacobian, bounds=(0.0, 1.0), xtol=1e-5, ftol=1e-8, max_nfev=30
         )
         u = np.asarray(done.x)
         if best is None or 2.0 * done.cost < best.cost:

@@ -15,7 +15,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
-from dynid.shapes.bench import Bench, JointBench, joint_bench, kept_batches
+from dynid.shapes.bench import Bench, JointBench, Lines, joint_bench, kept_batches
 from dynid.shapes.choice import Contest, compare, decide
 from dynid.shapes.result import Choice
 from dynid.shapes.search import Scale, seek
@@ -144,30 +144,43 @@ def refine(
     search: Search,
     fresh: bool,
     blocks: Sequence[int] | None = None,
-    fitted: Fitted | None = None,
+    desk: Desk | None = None,
 ) -> Settled:
     """Seeks every open shape in turn, with all coefficients eliminated, until none changes any more.
 
     fresh: whether to begin with several starts, and not with the present values alone.
-    blocks: to fit on, in a single pass; None = all.    fitted: the fit to begin with, if there is one.
+    blocks: to fit on, in a single pass; None = all.    desk: a fit to begin with, if there is one.
     """
     for round_number in range(PASSES if settled.sought else 0):
-        before = fitted if fitted is not None and round_number == 0 else search.fit(settled.terms)
-        terms, change = _one_pass(settled, search, before, fresh and round_number == 0, blocks)
+        now = desk if desk is not None and round_number == 0 else desk_of(search.fit(settled.terms), settled, search)
+        terms, change = _one_pass(settled, search, now, fresh and round_number == 0, blocks)
         settled = replace(settled, terms=terms)
         if change < SETTLED or blocks is not None:
             break
     return settled
 
 
-def _one_pass(
-    settled: Settled, search: Search, fitted: Fitted, fresh: bool, blocks: Sequence[int] | None
-) -> tuple[Terms, float]:
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """A bench with the lines of all terms whose shapes are not sought, and the target."""
+
+    bench: Bench
+    static: Lines
+
+
+def desk_of(fitted: Fitted, settled: Settled, search: Search) -> Desk:
+    """The desk of a fit."""
     bench = search.bench(fitted)
-    static_terms = Terms(tuple(t for i, t in enumerate(settled.terms) if i not in settled.sought))
-    static = bench.lines(static_terms, target=True)
+    rest = Terms(tuple(t for i, t in enumerate(settled.terms) if i not in settled.sought))
+    return Desk(bench, bench.lines(rest, target=True))
+
+
+def _one_pass(
+    settled: Settled, search: Search, desk: Desk, fresh: bool, blocks: Sequence[int] | None
+) -> tuple[Terms, float]:
+    bench, static = desk.bench, desk.static
     terms, change = settled.terms, 0.0
-    every = range(len(fitted.factors.blocks)) if blocks is None else blocks
+    every = range(len(bench.factors.blocks)) if blocks is None else blocks
     for position, rows in settled.sought.items():
         for row in np.flatnonzero(rows).tolist():
             term = terms.terms[position]

@@ -192,9 +192,13 @@ def stop_operator(past: list[float], path: Float) -> Float:
     points = path.tolist()
     before = past[0] if past else points[0] if points else 0.0
     z = 0.0
-    states = []
-    for x in (*past, *points):
-        z = min(max(z + (x - before), -1.0), 1.0)
+    states: list[float] = []
+    for x in past + points:  # a plain loop: each state needs the one before it
+        z += x - before
         before = x
+        if z > 1.0:
+            z = 1.0
+        elif z < -1.0:
+            z = -1.0
         states.append(z)
     return np.array(states[len(past) :])
