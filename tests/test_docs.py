@@ -54,6 +54,7 @@ EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
     "Selections": recipe.SelectionEntry,
     "`[prepare]`: signals": recipe.PrepareSection,
     "`[model]`: terms": recipe.ModelSection,
+    "`[statics]`: static poses": recipe.StaticsSection,
     "`[estimate]`: method": recipe.EstimateSection,
 }
 ROBOT_TABLES: dict[str, type[BaseModel]] = {
@@ -63,6 +64,8 @@ ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "`[joint.inertial]`": toml_schema.Inertial,
     "`[joint.inertial.inertia]`": toml_schema.InertiaEntries,
     "`[joint.drive]`": toml_schema.DriveEntry,
+    "`[joint.drive.linkage]`": toml_schema.LinkageEntry,
+    "`[[drive.coupling]]`": toml_schema.Coupling,
     "`[joint.friction]`": toml_schema.Friction,
     "`[[fixed]]`": toml_schema.Fixed,
     "`[drive]`": toml_schema.WholeDrive,
@@ -210,7 +213,7 @@ def written(info: Any) -> str:
 
 
 def test_every_table_of_the_schemas_is_documented() -> None:
-    top = {"log", "data", "prepare", "model", "estimate"}
+    top = {"log", "data", "prepare", "model", "statics", "estimate"}
     assert set(recipe.ExperimentFile.model_fields) == top
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())

@@ -10,7 +10,7 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.estimate.estimator import Estimate
-from dynid.factor.base import BaseMap
+from dynid.factor.base import BaseMap, Category
 from dynid.identification import Finding, Residuals, Validation, Verdict
 from dynid.scores import Origin
 from dynid.shapes.result import Choice
@@ -19,6 +19,7 @@ GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
 CONDITION_HIGH = 300.0
 FRICTION_SIGNIFICANCE = 4.0
+SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
 
 def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
@@ -51,6 +52,22 @@ def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
                 expected="friction that takes power out of the motion",
                 do="check the sign of this joint's effort and position ([log] effort.sign)",
                 place=Place(joint=joint_name),
+            )
+
+
+def refuse_negative_springs(estimate: Estimate) -> None:
+    """Raises UnfitDataError if a spring that can be told apart is negative beyond doubt: it would push when drawn."""
+    alone = estimate.base.categories()
+    for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
+        column = estimate.columns[index]
+        if column.term not in SPRINGS or column.lower < 0 or alone[index] is not Category.IDENTIFIABLE:
+            continue
+        if value < -FRICTION_SIGNIFICANCE * std:
+            raise UnfitDataError(
+                "negative-stiffness",
+                found=f"{column.name} = {value:.4g} {column.unit}, standard deviation {std:.2g}",
+                expected="a value >= 0",
+                do="check the spring's geometry (joint, points, angle and its unit) and the sign of the effort",
             )
 
 
@@ -186,9 +203,7 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
 
 def _gain_text(choice: Choice) -> str:
     first, winner = choice.candidates[0], choice.winner
-    return (
-        f"{choice.joint} {winner.name} (held-out error {100 * first.relative:.2g} to {100 * winner.relative:.2g} %)"
-    )
+    return f"{choice.joint} {winner.name} (held-out error {100 * first.relative:.2g} to {100 * winner.relative:.2g} %)"
 
 
 def _worse(a: str, b: str) -> str:

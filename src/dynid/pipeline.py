@@ -21,7 +21,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix, structural_base
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.identification import Identification, Residuals, Validation
-from dynid.judge import judge, refuse_negative_friction
+from dynid.judge import judge, refuse_negative_friction, refuse_negative_springs
 from dynid.lag import check_lag
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
@@ -103,7 +103,8 @@ def identify(
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
-    batches, summary = _read(prepared, diagnostics, workers, _stage(progress, "reading"))
+    balanced = chosen.terms.balances(robot)
+    batches, summary = _read(prepared, diagnostics, balanced, workers, _stage(progress, "reading"))
     _warn_of_rest(robot, summary.moved, diagnostics)
     length = chosen.block_seconds or block_seconds(prepared)
 
@@ -128,6 +129,7 @@ def identify(
     )
     estimate, shapes = with_shape_uncertainty(fitted, settled, search)
     refuse_negative_stiffness(robot, estimate)
+    refuse_negative_springs(estimate)
     stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
     training = _score(assembly, estimate, batches, Origin.TRAINING, workers, _stage(progress, "residuals"))
     if training.residuals is not None:
@@ -287,14 +289,18 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
 
 
 def _read(
-    prepared: Prepared, diagnostics: Diagnostics, threads: int, progress: Callable[[float], None] | None
+    prepared: Prepared,
+    diagnostics: Diagnostics,
+    balanced: Bool,
+    threads: int,
+    progress: Callable[[float], None] | None,
 ) -> tuple[Iterable[Samples], LogSummary]:
     """Samples of a log and what was found in it, in one pass over the files.
 
     Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
     anew each time.
     """
-    watch = LogWatch(prepared.log, diagnostics)
+    watch = LogWatch(prepared.log, diagnostics, balanced)
     expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
     kept: list[Samples] = []
     for samples in WithPast(ordered_map(prepared.process, prepared.windows(watch), threads)):
@@ -403,7 +409,7 @@ def _score_log(
     assembly = Assembly(
         robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
     )
-    batches, _ = _read(prepared, diagnostics, threads, _stage(progress, "validation"))
+    batches, _ = _read(prepared, diagnostics, terms.balances(robot), threads, _stage(progress, "validation"))
     return _score(assembly, estimate, batches, origin, threads, None)
 
 

@@ -66,6 +66,17 @@ class PrepareSection(Strict):
     gate: Annotated[float, Field(ge=0)] = 0.0
 
 
+class StaticsSection(Strict):
+    """[statics]: what counts as a static pose."""
+
+    poses: list[str | SelectionEntry] = ["*"]
+    still: Positive = 2e-3
+    dwell: Positive = 0.3
+    settle: Annotated[float, Field(ge=0)] = 0.2
+    away: Positive = 5e-3
+    tolerance: Positive = 5e-3
+
+
 class ModelSection(Strict):
     """[model]: the equations and the terms, by name or as tables with options."""
 
@@ -92,6 +103,7 @@ class ExperimentFile(Strict):
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()
     model: ModelSection = ModelSection()
+    statics: StaticsSection = StaticsSection()
     estimate: EstimateSection = EstimateSection()
 
 

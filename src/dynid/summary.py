@@ -13,6 +13,7 @@ import numpy as np
 from dynid.errors import RefusedError, ResourceError
 from dynid.identification import Identification
 from dynid.scores import Scores
+from dynid.statics import StaticEstimate
 from dynid.store import scores_to_dict
 
 
@@ -25,6 +26,25 @@ def identification_lines(result: Identification) -> list[str]:
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
     for validation in (result.training, *result.validations):
         lines += ["", *score_lines(validation.scores)]
+    return lines
+
+
+def static_lines(result: StaticEstimate) -> list[str]:
+    """What static poses told: their number, friction at rest, and the base parameters with 95 % intervals."""
+    poses, estimate = result.poses, result.estimate
+    lines = [
+        f"{len(poses)} static poses: {estimate.base.rank} of {result.structural.rank} static base parameters",
+        f"  {'joint':<20}{'both sides':>11}{'friction at rest':>18}{'residual':>11}",
+    ]
+    for j, name in enumerate(result.robot.joint_names):
+        known = poses.stiction[poses.both[:, j], j]
+        friction = f"{np.mean(np.abs(known)):.4g}" if len(known) else "unknown"
+        lines.append(f"  {name:<20}{int(poses.both[:, j].sum()):>11}{friction:>18}{estimate.sigma[j]:>11.4g}")
+    lines.append("")
+    for name, unit, value, half in zip(
+        estimate.names, estimate.units, estimate.value, estimate.half_width(), strict=True
+    ):
+        lines.append(f"  {value:>12.5g} +- {half:<10.3g} {unit:<8} {name}")
     return lines
 
 

@@ -25,12 +25,20 @@ from dynid.terms import (
     ChannelTorque,
     Coulomb,
     DriveGain,
+    FunctionTorque,
+    GasSpring,
     KnownPayload,
+    MotorInertia,
     Offset,
+    OnMotor,
+    Points,
     RigidBody,
     RotorInertia,
+    Spring,
     Term,
     Terms,
+    TorsionSpring,
+    Triangle,
     Viscous,
 )
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
@@ -57,6 +65,12 @@ EXAMPLES: dict[str, Term] = {
     "drive_gain": DriveGain(),
     "known_payload": KnownPayload(LOAD, "body1", "load*"),
     "channel": ChannelTorque("spring", "joint1", free=False),
+    "motor_inertia": MotorInertia(),
+    "on_motor": OnMotor(Coulomb(width=0.1)),
+    "spring": Spring(Points(("base", "body2"), ((0.1, 0.0, 0.2), (0.0, 0.1, 0.3))), "two", stiffness=10.0),
+    "torsion_spring": TorsionSpring(("joint1", "joint2"), weights=(1.0, -1.0)),
+    "gas_spring": GasSpring(Triangle("joint1", 0.8, 0.2, 1.0), 0.6, 1e-3, 1e-3, 1e7, exponent=1.2, free=False),
+    "function": FunctionTorque("own", Triangle("joint1", 0.8, 0.2, 1.0)),
 }
 ROBOT = random_robot(2, 5, 0.6)
 

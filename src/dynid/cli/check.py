@@ -28,7 +28,9 @@ def command(
     experiment = Experiment.read(config)
     try:
         summary = check_log(
-            open_log(experiment, logs, model, experiment.data.train, diagnostics), diagnostics
+            open_log(experiment, logs, model, experiment.data.train, diagnostics),
+            diagnostics,
+            experiment.terms().balances(model),
         )
         for line in summary.lines():
             say(line)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.arrays import Bool, Float, locked
-from dynid.errors import UnfitDataError
+from dynid.errors import UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife
@@ -42,6 +42,11 @@ class Given:
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between solving in the directions that are left and re-weighting."""
         require_enough(regression)
+        if self.rows.shape[1] != len(regression.columns):
+            found = (
+                f"combinations of {self.rows.shape[1]} parameters for a model of {len(regression.columns)}"
+            )
+            raise UsageError("given-columns", found=found, expected="the same terms in both steps")
         known = self._known(regression)
         C = self.rows[known][:, regression.base.independent]
         size = _column_sizes(regression)

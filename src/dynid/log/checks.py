@@ -30,14 +30,16 @@ def longest_step(median: float) -> float:
     return max(GAP_STEPS * median, GAP_LEAST)
 
 
-def check_log(log: Log, diagnostics: Diagnostics) -> LogSummary:
+def check_log(log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> LogSummary:
     """Reads a log once and checks it; warnings and repairs go to the sink.
+
+    balanced: (n,) joints whose gravity a spring or counterbalance of the model may carry, None = none.
 
     Raises UnfitDataError for time that runs backwards, contradicting duplicate stamps, more than 1 % missing values,
     a log without motion or with too few samples, and for signs, units, joint orders or compensation of gravity that
     contradict the robot.
     """
-    watch = LogWatch(log, diagnostics)
+    watch = LogWatch(log, diagnostics, balanced)
     for trajectory in log.trajectories:
         for _ in watch.observed(trajectory, log.chunks(trajectory)):
             pass
@@ -47,8 +49,9 @@ def check_log(log: Log, diagnostics: Diagnostics) -> LogSummary:
 class LogWatch:
     """Checks a log while its chunks pass by on their way to somewhere else."""
 
-    def __init__(self, log: Log, diagnostics: Diagnostics) -> None:
+    def __init__(self, log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> None:
         n = log.robot.n
+        self.balanced = np.zeros(n, dtype=np.bool_) if balanced is None else balanced
         self.log, self.robot, self.sink = log, log.robot, diagnostics
         self.done: list[TrajectorySummary] = []
         self.missing: dict[str, Float] = {}
@@ -363,7 +366,7 @@ class LogWatch:
     def _torque(self) -> None:
         if self.states:
             joined = (np.concatenate([getattr(s, f.name) for s in self.states]) for f in fields(States))
-            check_against_prior(self.robot, States(*joined))
+            check_against_prior(self.robot, States(*joined), self.balanced)
 
 
 def _finite_range(values: Float) -> tuple[Float, Float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float
 from dynid.errors import Place, UnfitDataError
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -42,11 +42,12 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
     return States(q[1:-1][index], dq[index], ddq[index], tau[1:-1][index])
 
 
-def check_against_prior(robot: RobotModel, states: States) -> None:
+def check_against_prior(robot: RobotModel, states: States, balanced: Bool | None = None) -> None:
     """Compares measured torque with the torque that the description's own inertias predict.
 
     Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
     and inertial torque h; a should be near 1.
+    balanced: (n,) joints that are left out, since springs carry their gravity; None = none.
     Raises UnfitDataError if gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size
     is off by a factor of more than 30.
     """
@@ -56,6 +57,7 @@ def check_against_prior(robot: RobotModel, states: States) -> None:
     h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
     swing = g.std(axis=0)
     heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
+    heavy = [j for j in heavy if balanced is None or not balanced[j]]
     if not heavy or len(tau) < 50:
         return
     fits = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in heavy}
@@ -91,13 +93,31 @@ def check_against_prior(robot: RobotModel, states: States) -> None:
                 place=place,
             )
         if fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
-            raise UnfitDataError(
-                "unit-suspicion",
-                found=f"torque {fit.slope[j]:.3g} times the gravity torque of the description",
-                expected="a ratio near 1",
-                do="declare unit and side of the effort (mA, motor side)",
-                place=place,
+            raise _wrong_size(float(fit.slope[j]), float(abs(robot.drive.gear_ratio[j])), place)
+
+
+def _wrong_size(slope: float, ratio: float, place: Place) -> UnfitDataError:
+    # A torque that is off by the gear ratio, to a factor of two, has been taken for that of the other side.
+    found = f"torque {slope:.3g} times the gravity torque of the description"
+    for power, advice in (
+        (1, 'it was measured at the link: declare effort.side = "link" under [log]'),
+        (-1, 'it was measured at the motor: declare effort.side = "motor" under [log]'),
+        (2, "the ratio is given twice or upside down: gear_ratio is motor turns per joint turn"),
+        (-2, "the ratio is given upside down: gear_ratio is motor turns per joint turn"),
+    ):
+        if ratio > 5 and 0.5 < slope / ratio**power < 2.0:
+            text = f"{found}, which is the gear ratio {ratio:.4g}" + ("" if abs(power) == 1 else " squared")
+            text += " upside down" if power < 0 else ""
+            return UnfitDataError(
+                "gear-ratio-side", found=text, expected="a ratio near 1", do=advice, place=place
             )
+    return UnfitDataError(
+        "unit-suspicion",
+        found=found,
+        expected="a ratio near 1",
+        do="declare unit and side of the effort (mA, motor side)",
+        place=place,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,11 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 
-CATALOGUE: dict[str, type[Any]] = {"torque": TorqueRows, "elastic": ElasticRows}
+CATALOGUE: dict[str, type[Any]] = {"torque": TorqueRows, "motor": MotorRows, "elastic": ElasticRows}
 
 
 def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows:

@@ -36,6 +36,10 @@ class ChannelTorque(Term):
         owner = self._joint(robot)
         return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
 
+    def balances(self, robot: RobotModel) -> Bool:
+        """Its joint: what the log brings along may be a counterbalance."""
+        return np.isin(np.arange(robot.n), self._joint(robot))
+
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The channel on its joint."""
         owner = self._joint(robot) if wanted.any() else -1

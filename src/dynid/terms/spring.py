@@ -49,6 +49,10 @@ class Spring(Term):
         c = Column(f"c_{self.label}", "N", self.name, owner, prior=_known(self.preload))
         return (k, c) if self.free_length is None else (k,)
 
+    def balances(self, robot: RobotModel) -> Bool:
+        """The joints between the two links."""
+        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
+
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """L dl/dq and dl/dq on the joints between the two links."""
         length, slopes = self.geometry.length(robot, samples.q)
@@ -92,6 +96,10 @@ class TorsionSpring(Term):
             Column(f"kt_{self.label}", "N m/rad", self.name, owner, prior=_known(self.stiffness), lower=0.0),
             Column(f"ct_{self.label}", "N m", self.name, owner),
         )
+
+    def balances(self, robot: RobotModel) -> Bool:
+        """The spanned joints."""
+        return np.asarray(self._weights(robot) != 0)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The spanned angle and one, on the spanned joints."""

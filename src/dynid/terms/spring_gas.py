@@ -61,6 +61,10 @@ class GasSpring(Term):
         """The gain, if it is sought."""
         return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
 
+    def balances(self, robot: RobotModel) -> Bool:
+        """The joints that it is mounted over."""
+        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
+
     def force(self, length: Float) -> Float:
         """F of lengths (T,) in m, N; positive pulls."""
         sign = -1.0 if self.pushes else 1.0
@@ -118,6 +122,10 @@ class FunctionTorque(Term):
         """The gain, if it is sought."""
         return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
 
+    def balances(self, robot: RobotModel) -> Bool:
+        """The joints that it acts on."""
+        return np.isin(np.arange(robot.n), self._joints(robot))
+
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The whole torque, at s = 1."""
         lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
@@ -157,4 +165,4 @@ class FunctionTorque(Term):
 
 
 def _gain(label: str, term: str, joints: Int) -> tuple[Column, ...]:
-    return (Column(f"s_{label}", "1", term, int(joints[-1]), prior=1.0),)
+    return (Column(f"s_{label}", "1", term, int(joints[-1]), prior=1.0, lower=0.0),)

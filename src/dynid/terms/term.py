@@ -93,6 +93,10 @@ class Term(ABC):
         """Names of the extra log channels that this term reads."""
         return ()
 
+    def balances(self, robot: RobotModel) -> Bool:
+        """Joints (n,) whose gravity this effect may carry, so that bodies alone do not tell their torque."""
+        return np.zeros(robot.n, dtype=np.bool_)
+
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Which parameters (p,) a log can tell of in which only some joints (n,) moved."""
         return np.ones(len(self.columns(robot)), dtype=np.bool_)
@@ -146,6 +150,10 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
         return _side_by_side(robot, parts, samples, wanted, target)
+
+    def balances(self, robot: RobotModel) -> Bool:
+        """Joints (n,) whose gravity some term other than the bodies may carry."""
+        return np.any([term.balances(robot) for term in self.terms], axis=0) & np.ones(robot.n, dtype=np.bool_)
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""

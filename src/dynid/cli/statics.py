@@ -1,0 +1,107 @@
+"""dynid statics: gravity and springs from static poses, then motion in two steps and in one shot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.common import ConfigOption, ForceOption, RobotArgument, RootOption, print_diagnostics, say
+
+if TYPE_CHECKING:
+    from dynid.diagnostics import Diagnostics
+    from dynid.poses import StaticPoses
+    from dynid.recipe import Experiment
+    from dynid.robot.model import RobotModel
+
+PosesArgument = Annotated[
+    list[Path], typer.Argument(help="Logs that hold static poses, or one table of poses.", metavar="POSES...")
+]
+
+
+def command(
+    robot: RobotArgument,
+    poses: PosesArgument,
+    config: ConfigOption = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="POSES is a table: q_<joint>, tau_<joint>, from_<joint>.")
+    ] = False,
+    motion: Annotated[
+        list[Path] | None, typer.Option("--motion", help="Log of a motion to fit as well; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the runs two_step and one_shot; needs --motion.")
+    ] = None,
+    root: RootOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import UsageError
+    from dynid.recipe import Experiment
+    from dynid.robot import load_robot
+    from dynid.statics import balanced, identify_statics
+    from dynid.store import check_output
+    from dynid.summary import static_lines
+
+    if (out is None) != (not motion):
+        raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
+    for name in ("two_step", "one_shot") if out is not None else ():
+        check_output(out / name, (robot, *poses, *(motion or ())), force)  # type: ignore[operator]
+    diagnostics = Diagnostics()
+    experiment = Experiment.read(config)
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    found = _poses(experiment, poses, table, model, diagnostics)
+    measured = balanced(model, found, experiment.content.statics.tolerance)
+    if motion and out is not None:
+        from dynid.recipe import open_log
+        from dynid.statics import two_step
+        from dynid.store import save
+        from dynid.summary import comparison_lines
+
+        training = open_log(experiment, motion, model, experiment.data.train, diagnostics)
+        held_out = experiment.data.validate_on
+        unseen = open_log(experiment, motion, model, held_out, diagnostics) if held_out else None
+        result = two_step(
+            model,
+            measured,
+            training,
+            experiment.settings(),
+            validation=unseen,
+            recipe=experiment.recipe(robot, motion, ()),
+            diagnostics=diagnostics,
+        )
+        lines = static_lines(result.static)
+        lines += ["", *comparison_lines([("two_step", result.two_step), ("one_shot", result.one_shot)])]
+        for name, run in (("two_step", result.two_step), ("one_shot", result.one_shot)):
+            lines.append(f"report: {save(run, out / name, force)}")
+    else:
+        lines = static_lines(
+            identify_statics(
+                model,
+                measured,
+                experiment.terms(),
+                seed=experiment.content.estimate.seed,
+                diagnostics=diagnostics,
+            )
+        )
+    print_diagnostics(diagnostics)
+    for line in lines:
+        say(line)
+
+
+def _poses(
+    experiment: Experiment, files: list[Path], table: bool, robot: RobotModel, diagnostics: Diagnostics
+) -> StaticPoses:
+    from dynid.errors import UsageError
+    from dynid.poses import Standstill, find_poses, read_poses
+    from dynid.recipe import open_log
+
+    if table:
+        if len(files) != 1:
+            raise UsageError("pose-tables", found=f"{len(files)} tables", expected="one table of poses")
+        return read_poses(files[0], robot)
+    section = experiment.content.statics
+    settings = Standstill(section.still, section.dwell, section.settle, section.away)
+    return find_poses(open_log(experiment, files, robot, section.poses, diagnostics), settings)
