@@ -6,17 +6,20 @@ derivatives come from complex steps, exact to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import cos, sin, tanh
 from pathlib import Path
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from dynid.robot import load_robot
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import transformed
-from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous
+from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Terms, Viscous
 
 ROBOTS = Path(__file__).resolve().parent / "robots"
 STEP = 1e-30
@@ -84,7 +87,9 @@ class Arm:
             total += 0.5 * self.m[i - 1] * (p @ p) + p @ np.cross(w, c)
             total += 0.5 * spin @ symmetric(self.I[i - 1]) @ spin
             rate, Y, k = dtheta[i - 1], self.Y[i - 1], self.k[i - 1]
-            total += Y * k * rate * (self.z_m[i - 1] @ (R[i - 1].T @ (JO[i - 1] @ dq))) + 0.5 * Y * (k * rate) ** 2
+            total += (
+                Y * k * rate * (self.z_m[i - 1] @ (R[i - 1].T @ (JO[i - 1] @ dq))) + 0.5 * Y * (k * rate) ** 2
+            )
         return total
 
     def potential(self, q: np.ndarray, theta: np.ndarray) -> complex:
@@ -115,9 +120,7 @@ class Arm:
         rows[: self.n] = [v @ h for h in H]
         return half * sum(v[k] * h for k, h in enumerate(H)) - 0.5 * (rows - rows.T)
 
-    def lagrangian_torque(
-        self, q: np.ndarray, theta: np.ndarray, v: np.ndarray, a: np.ndarray
-    ) -> np.ndarray:
+    def lagrangian_torque(self, q: np.ndarray, theta: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """d/dt dT/dv - dT/dq + dU/dq over (q, theta), without friction, (2n,)."""
         rate = self.momentum(q + 1j * STEP * v[: self.n], v + 1j * STEP * a).imag / STEP
         units = np.eye(self.n) * 1j * STEP
@@ -140,8 +143,6 @@ class Arm:
     def terms(self, coupled: bool = True) -> Terms:
         """dynid's terms for the 14n parameters."""
         rotor = SpinningRotor(self.carriers())
-        from dynid.terms import RotorInertia  # noqa: PLC0415
-
         return RigidBody() + (rotor if coupled else RotorInertia()) + Coulomb() + Viscous() + Stiffness()
 
     def theta(self) -> np.ndarray:
@@ -191,7 +192,14 @@ def puma(seed: int = 0) -> Arm:
     q = np.pi / 2
     mass = np.array([0.1, 17.4, 4.8, 0.82, 0.34, 0.09])
     com = np.array(
-        [[0, 0, 0], [-0.3638, 0.006, 0.2275], [-0.0203, -0.0141, 0.070], [0, 0.019, 0], [0, 0, 0], [0, 0, 0.032]]
+        [
+            [0, 0, 0],
+            [-0.3638, 0.006, 0.2275],
+            [-0.0203, -0.0141, 0.070],
+            [0, 0.019, 0],
+            [0, 0, 0],
+            [0, 0, 0.032],
+        ]
     )
     about_com = np.array(
         [
@@ -237,3 +245,84 @@ def elastic_samples(q: np.ndarray, theta: np.ndarray, rates: np.ndarray, pushes:
     n = q.shape[1]
     plain = Samples.from_motion(q, rates[:, :n], pushes[:, :n])
     return replace(plain, theta=theta, dtheta=rates[:, n:], ddtheta=pushes[:, n:])
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A simulated motion of the planar arm, sampled at 1 kHz; every array (T, 2)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    theta: np.ndarray
+    rates: np.ndarray
+    pushes: np.ndarray
+    u: np.ndarray
+
+
+def simulate_planar(
+    arm: Arm, friction: Callable[[int, float, float], float], seconds: float = 8.9, speed: float = 1.0
+) -> Motion:
+    """The planar arm under PD control with gravity compensation (De Luca et al. 2005), its motor axes parallel.
+
+    friction: joint, motor velocity and position -> torque.    speed: of the reference, which starts at rest.
+    """
+    b1, b2 = arm.bodies()
+    c0, J1, J2 = 0.5 * b2[1], b1[9] + 0.25 * b2[0], b2[9]
+    near, far = 9.81 * (b1[1] + 0.5 * b2[0]), 9.81 * b2[1]
+    K1, K2 = arm.K.tolist()
+    B1, B2 = (arm.Y * arm.k**2).tolist()
+    Yk = float(arm.Y[1] * arm.k[1])
+    waves = (((2.1, 0.9, 0.3), (3.9, 0.35, 1.0)), ((2.7, 1.0, 1.5), (4.3, 0.4, 0.2)))
+
+    def hold(q1: float, q2: float) -> tuple[float, float]:
+        tip = far * cos(q1 + q2)
+        return near * cos(q1) + tip, tip
+
+    def reference(t: float, j: int) -> tuple[float, float]:
+        x = min(t / 1.5, 1.0)
+        rise, slope = x**3 * (10 - 15 * x + 6 * x * x), 20.0 * x * x * (1 - x) ** 2
+        swing = sum(a * sin(speed * w * t + p) for w, a, p in waves[j])
+        rate = sum(a * speed * w * cos(speed * w * t + p) for w, a, p in waves[j])
+        return rise * swing, rise * rate + slope * swing
+
+    def drive(t: float, theta: Sequence[float], v: Sequence[float]) -> tuple[float, float]:
+        (d1, r1), (d2, r2) = reference(t, 0), reference(t, 1)
+        g1, g2 = hold(d1, d2)
+        bend1, bend2 = g1 / K1, g2 / K2
+        g1, g2 = hold(theta[0] - bend1, theta[1] - bend2)
+        u1 = 600.0 * (d1 + bend1 - theta[0]) + 60.0 * (r1 - v[0]) + g1
+        return u1, 200.0 * (d2 + bend2 - theta[1]) + 15.0 * (r2 - v[1]) + g2
+
+    def accelerations(t: float, y: Sequence[float]) -> tuple[float, float, float, float]:
+        q1, q2, th1, th2, v1, v2, w1, w2 = y
+        s1, s2 = K1 * (th1 - q1), K2 * (th2 - q2)
+        u1, u2 = drive(t, (th1, th2), (w1, w2))
+        left1, left2 = u1 - friction(0, w1, th1) - s1, u2 - friction(1, w2, th2) - s2
+        g1, g2 = hold(q1, q2)
+        c, s = c0 * cos(q2), c0 * sin(q2)
+        # The second motor sits on link 1: its acceleration acts there by Y k, and that of link 1 on it.
+        r1 = s1 - g1 + s * (2 * v1 * v2 + v2 * v2) - Yk / B2 * left2
+        r2 = s2 - g2 - s * v1 * v1
+        m11, m12, m22 = J1 + J2 + 2 * c - arm.Y[1], J2 + c, J2
+        det = m11 * m22 - m12 * m12
+        a1, a2 = (m22 * r1 - m12 * r2) / det, (m11 * r2 - m12 * r1) / det
+        return a1, a2, left1 / B1, (left2 - Yk * a1) / B2
+
+    def rate(t: float, y: np.ndarray) -> list[float]:
+        values = y.tolist()
+        return [*values[4:], *accelerations(t, values)]
+
+    g1, g2 = hold(0.0, 0.0)
+    t = np.arange(0.0, seconds, 1e-3)
+    start = [0.0, 0.0, g1 / K1, g2 / K2, 0.0, 0.0, 0.0, 0.0]
+    y = solve_ivp(rate, (0.0, t[-1]), start, "DOP853", t, rtol=1e-8, atol=1e-9).y.T
+    rows = list(zip(t.tolist(), y.tolist(), strict=True))
+    pushes = np.array([accelerations(ti, yi) for ti, yi in rows])
+    u = np.array([drive(ti, yi[2:4], yi[6:]) for ti, yi in rows])
+    return Motion(t, y[:, :2], y[:, 2:4], y[:, 4:], pushes, u)
+
+
+def coulomb(arm: Arm) -> Callable[[int, float, float], float]:
+    """The arm's friction, its sign smoothed over 0.01 rad/s."""
+    fv, fs = arm.fv.tolist(), arm.fs.tolist()
+    return lambda j, v, x: fv[j] * v + fs[j] * tanh(v / 0.01)
