@@ -27,20 +27,28 @@ def write_parameters(one: Identification, folder: Path) -> None:
     b, p = estimate.base.rank, len(estimate.columns)
     lead = [estimate.columns[i] for i in estimate.base.independent]
     nan = [math.nan] * p
+    shapes = one.shapes
+    wide = np.array([estimate.quantile() * shape.std for shape in shapes])
+    value = np.array([shape.value for shape in shapes])
+    unknown = [math.nan] * len(shapes)
     write_table(
         folder / "parameters.parquet",
         {
-            "kind": ["base"] * b + ["full"] * p,
-            "name": [c.name for c in lead] + [c.name for c in estimate.columns],
-            "formula": [*estimate.names, *(c.name for c in estimate.columns)],
-            "unit": [*estimate.units, *(c.unit for c in estimate.columns)],
-            "value": [*estimate.value.tolist(), *estimate.parameters.tolist()],
-            "std": [*estimate.std.tolist(), *nan],
-            "lower95": [*(estimate.value - half).tolist(), *nan],
-            "upper95": [*(estimate.value + half).tolist(), *nan],
-            "textbook_std": [*estimate.textbook_std.tolist(), *nan],
-            "prior": [math.nan] * b + [c.prior for c in estimate.columns],
-            "verdict": [str(v.word) for v in verdicts] + [str(c) for c in estimate.base.categories()],
+            "kind": ["base"] * b + ["full"] * p + ["shape"] * len(shapes),
+            "name": [c.name for c in lead] + [c.name for c in estimate.columns] + [s.name for s in shapes],
+            "formula": [*estimate.names, *(c.name for c in estimate.columns), *(s.term for s in shapes)],
+            "unit": [*estimate.units, *(c.unit for c in estimate.columns), *(s.unit for s in shapes)],
+            "value": [*estimate.value.tolist(), *estimate.parameters.tolist(), *value.tolist()],
+            "std": [*estimate.std.tolist(), *nan, *(s.std for s in shapes)],
+            "lower95": [*(estimate.value - half).tolist(), *nan, *(value - wide).tolist()],
+            "upper95": [*(estimate.value + half).tolist(), *nan, *(value + wide).tolist()],
+            "textbook_std": [*estimate.textbook_std.tolist(), *nan, *unknown],
+            "prior": [math.nan] * b + [c.prior for c in estimate.columns] + unknown,
+            "verdict": [
+                *(str(v.word) for v in verdicts),
+                *(str(c) for c in estimate.base.categories()),
+                *(shape.note for shape in shapes),
+            ],
         },
     )
 

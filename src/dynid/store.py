@@ -27,6 +27,7 @@ from dynid.run_tables import (
     write_residuals,
 )
 from dynid.scores import Origin, Scores
+from dynid.shapes.result import Candidate, Choice, ShapeEstimate
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
@@ -147,6 +148,8 @@ def load(folder: Path) -> Identification:
             log_summary=run["log"],
             provenance=run["provenance"],
             truth=run["truth"],
+            shapes=tuple(_read_shape(entry) for entry in model["shapes"]),
+            choices=tuple(_read_choice(entry) for entry in run["choices"]),
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
@@ -204,6 +207,15 @@ def _run(one: Identification) -> dict[str, Any]:
             for d in one.diagnostics
         ],
         "truth": one.truth,
+        "choices": [
+            {
+                "joint": choice.joint,
+                "subject": choice.subject,
+                "chosen": choice.chosen,
+                "candidates": [vars(candidate) for candidate in choice.candidates],
+            }
+            for choice in one.choices
+        ],
     }
 
 
@@ -230,6 +242,7 @@ def _model(one: Identification) -> dict[str, Any]:
             )
         },
         "structural": _base(one.structural),
+        "shapes": [vars(shape) for shape in one.shapes],
         "estimate": {
             "method": estimate.method,
             "names": list(estimate.names),
@@ -249,6 +262,19 @@ def _model(one: Identification) -> dict[str, Any]:
             "base": _base(estimate.base),
         },
     }
+
+
+def _read_shape(data: Mapping[str, Any]) -> ShapeEstimate:
+    std = math.nan if data["std"] is None else float(data["std"])
+    return ShapeEstimate(**{**data, "std": std})
+
+
+def _read_choice(data: Mapping[str, Any]) -> Choice:
+    candidates = tuple(
+        Candidate(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
+        for entry in data["candidates"]
+    )
+    return Choice(data["joint"], data["subject"], candidates, data["chosen"])
 
 
 def _base(base: BaseMap) -> dict[str, Any]:

@@ -112,10 +112,13 @@ class Estimate:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.value != 0, self.std / np.abs(self.value), np.inf)
 
+    def quantile(self, level: float = 0.95) -> float:
+        """Student's t of a two-sided interval: half widths are so many standard deviations."""
+        return float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2))
+
     def half_width(self, level: float = 0.95) -> Float:
         """(b,) half width of the two-sided interval value +- t std, by Student's t."""
-        t = float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2))
-        return t * self.std
+        return self.quantile(level) * self.std
 
     @property
     def full_vector(self) -> Float:

@@ -31,6 +31,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, render
 from dynid.report.symbols import formula, letter, owner, parts, words
 from dynid.report.text import MISSING, interval, number, percent
+from dynid.shapes.result import ShapeEstimate
 from dynid.terms.term import Column
 
 _FOREST_WIDTH, _FOREST_HEIGHT = 132.0, 16.0
@@ -56,6 +57,7 @@ class ParametersSection:
             {
                 "rows": [_row(identification, i, verdict, truth) for i, verdict in enumerate(verdicts)],
                 "counts": counts,
+                "shapes": [_shape(identification, shape) for shape in identification.shapes],
                 "has_truth": truth is not None,
                 "truth": _truth_html(identification, truth, page) if truth is not None else "",
                 "method": estimate.method,
@@ -102,6 +104,21 @@ def _row(
         "forest": _forest(value, half, true),
         "truth": interval(true, half)[0] if math.isfinite(true) else MISSING,
         "covered": "" if not math.isfinite(true) else "yes" if abs(true - value) <= half else "no",
+    }
+
+
+def _shape(identification: Identification, shape: ShapeEstimate) -> dict[str, str]:
+    half = identification.estimate.quantile() * shape.std
+    value, width = interval(shape.value, half) if math.isfinite(half) else (number(shape.value), MISSING)
+    return {
+        "joint": shape.joint,
+        "term": shape.term,
+        "name": shape.name,
+        "value": value,
+        "half": width,
+        "unit": shape.unit,
+        "range": f"{number(shape.lower)} … {number(shape.upper)}",
+        "note": shape.note,
     }
 
 

@@ -1,0 +1,229 @@
+"""Nonlinear parameters: recovered on simulated robots, compared with a dense search, with honest intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.identification import Identification
+from dynid.log.read import Log, read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import Settings, identify, validate
+from dynid.robot.model import RobotModel
+from dynid.shapes.choice import Form, decide, standard_error
+from dynid.shapes.search import Scale
+from dynid.signals.settings import Preparation
+from dynid.store import load, save
+from dynid.terms import (
+    Coulomb,
+    FrictionChoice,
+    JointMotion,
+    LoadFriction,
+    Offset,
+    Presliding,
+    RigidBody,
+    RotorInertia,
+    Sigmoid,
+    Stribeck,
+    Terms,
+    Viscous,
+)
+from dynid.terms.transmission import OnMotor
+from dynid.testing import random_robot, smooth_samples
+
+ROBOT = random_robot(21, 2, 0.0)
+SETTINGS = Settings(preparation=Preparation(cutoff=20.0, state_cutoff=40.0, velocity="measured", rest=0.0), folds=4)
+BODIES = RigidBody() + RotorInertia() + Viscous()
+WIDTH = 0.02
+
+
+def write(path: Path, terms: Terms, theta: Float, seconds: float, seed: int, noise: float) -> Log:
+    samples = smooth_samples(ROBOT, round(seconds * 200), seed, 200.0)
+    tau = terms.torque(ROBOT, samples, theta)
+    tau = tau + noise * np.random.default_rng(seed + 50).normal(0, 1, tau.shape)
+    write_log(path, samples.t, canonical_columns(ROBOT.joint_names, samples.q, samples.dq, tau))
+    return read_log(path, ROBOT)
+
+
+def parameters(robot: RobotModel, terms: Terms, **values: float) -> Float:
+    return np.array([values.get(c.term, c.prior) for c in terms.columns(robot)])
+
+
+TRUE = BODIES + Coulomb(WIDTH) + Stribeck((0.35, 0.7)) + Offset()
+THETA = parameters(ROBOT, TRUE, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, stribeck=2.0, offset=0.2)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
+    return write(tmp_path_factory.mktemp("logs") / "train.parquet", TRUE, THETA, 40.0, 1, 0.05)
+
+
+@pytest.fixture(scope="module")
+def result(log: Log) -> Identification:
+    model = BODIES + Coulomb(WIDTH) + Stribeck() + Offset()
+    return identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
+
+
+def test_shapes_are_recovered_with_intervals_that_hold_them(result: Identification) -> None:
+    assert [s.name for s in result.shapes] == ["velocity1", "velocity2"]
+    for shape, true in zip(result.shapes, (0.35, 0.7), strict=True):
+        assert 0 < shape.std < 0.1 * true
+        assert abs(shape.value - true) < 4 * shape.std + 0.01 * true
+        assert shape.lower < shape.value < shape.upper
+    names = [c.name for c in result.estimate.columns]
+    found = result.estimate.full_vector[[names.index("fs1"), names.index("fs2")]]
+    np.testing.assert_allclose(found, 2.0, rtol=0.05)
+
+
+@pytest.mark.slow
+def test_variable_projection_finds_the_least_squares_of_everything(result: Identification, log: Log) -> None:
+    # The oracle moves the shapes with the simplex method and fits anew at each of its steps.
+    def cost(scale: Float) -> float:
+        values = tuple(float(s.value * x) for s, x in zip(result.shapes, scale, strict=True))
+        model = BODIES + Coulomb(WIDTH) + Stribeck(values) + Offset()
+        fitted = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
+        theta, weights = fitted.estimate.full_vector, result.estimate.weights
+        return float(sum(w * f.residual_square(theta) for w, f in zip(weights, fitted.factors.total, strict=True)))
+
+    here = cost(np.ones(2))
+    simplex = np.array([[1.0, 1.0], [1.02, 1.0], [1.0, 1.02]])
+    best = minimize(cost, np.ones(2), method="Nelder-Mead", options={"maxfev": 20, "initial_simplex": simplex})
+    assert here <= best.fun * (1 + 1e-5)
+    np.testing.assert_allclose(best.x, 1.0, atol=5e-3)
+
+
+def test_the_search_is_repeatable_and_threads_do_not_matter(result: Identification, log: Log) -> None:
+    again = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=3)
+    assert again.shapes == result.shapes
+    assert (again.estimate.value == result.estimate.value).all()
+
+
+def test_sought_shapes_widen_the_intervals(result: Identification, log: Log) -> None:
+    given = Stribeck(tuple(s.value for s in result.shapes))
+    fixed = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + given + Offset()), threads=1)
+    assert fixed.shapes == ()
+    np.testing.assert_allclose(fixed.estimate.value, result.estimate.value, rtol=1e-9)
+    names = [result.estimate.columns[i].name for i in result.estimate.base.independent]
+    wider = result.estimate.std / fixed.estimate.std
+    assert wider[names.index("fs1")] > 1.05
+    assert (wider > 0.7).all()
+
+
+def test_worth_is_shown_on_held_out_blocks(result: Identification) -> None:
+    assert [c.subject for c in result.choices] == ["stribeck", "stribeck"]
+    for choice in result.choices:
+        assert choice.chosen == "stribeck"
+        assert choice.winner.earned
+        assert choice.candidates[0].name == "without"
+    assert any("stribeck earned its place" in f.title for f in result.verdict.findings)
+    (held_out,) = result.validations
+    assert (held_out.scores.r2 > 0.99).all()
+
+
+def test_a_run_folder_keeps_shapes_and_choices(result: Identification, tmp_path: Path) -> None:
+    report = save(result, tmp_path / "run").read_text(encoding="utf-8")
+    back = load(tmp_path / "run")
+    assert back.choices == result.choices
+    assert back.shapes == result.shapes
+    assert tuple(back.terms) == tuple(result.terms)
+    assert "Nonlinear parameters" in report
+    assert "velocity1" in report
+    assert "earned its place" in report
+
+
+def test_a_term_that_is_not_needed_is_told(tmp_path: Path) -> None:
+    true = BODIES + Coulomb(WIDTH) + Offset()
+    theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, offset=0.2)
+    log = write(tmp_path / "plain.parquet", true, theta, 40.0, 3, 0.05)
+    found = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=1)
+    assert all(choice.chosen == "without" for choice in found.choices)
+    assert any("did not earn its place" in f.title for f in found.verdict.findings)
+    chosen = identify(
+        ROBOT, log, replace(SETTINGS, terms=RigidBody() + RotorInertia() + FrictionChoice(("stribeck", "sides")))
+    )
+    assert [c.chosen for c in chosen.choices] == ["coulomb", "coulomb"]
+    assert tuple(chosen.terms) == (RigidBody(), RotorInertia(), Viscous(), Coulomb(WIDTH), Offset())
+    assert any(f.title == "Viscous and Coulomb friction suffice" for f in chosen.verdict.findings)
+
+
+def test_friction_is_chosen_joint_by_joint(tmp_path: Path) -> None:
+    true = BODIES + Coulomb(WIDTH, ("joint1",)) + Sigmoid((4.0,), (0.2,), ("joint2",)) + Offset()
+    theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, sigmoid=3.0, offset=0.2)
+    log = write(tmp_path / "mixed.parquet", true, theta, 40.0, 5, 0.05)
+    unseen = write(tmp_path / "unseen.parquet", true, theta, 15.0, 6, 0.05)
+    model = RigidBody() + RotorInertia() + FrictionChoice(("sigmoid", "presliding"))
+    found = identify(ROBOT, log, replace(SETTINGS, terms=model))
+    assert [c.chosen for c in found.choices] == ["coulomb", "sigmoid"]
+    values = {s.name: s.value for s in found.shapes}
+    assert values["slope2"] == pytest.approx(4.0, rel=0.1)
+    assert values["shift2"] == pytest.approx(0.2, rel=0.2)
+    plain = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Offset()))
+    better, worse = (validate(one, unseen).scores.rms[1] for one in (found, plain))
+    assert better < 0.3 * worse
+
+
+def test_a_memory_is_found_and_survives_windows(tmp_path: Path) -> None:
+    true = BODIES + Presliding((0.02, 0.04)) + Offset()
+    theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, presliding=2.0, offset=0.2)
+    log = write(tmp_path / "memory.parquet", true, theta, 70.0, 8, 0.02)
+    found = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Presliding() + Offset()))
+    for shape, distance in zip(found.shapes, (0.02, 0.04), strict=True):
+        assert shape.value == pytest.approx(distance, rel=0.05)
+    assert found.training.scores.total_relative < 0.02
+
+
+def test_the_load_may_come_from_a_first_fit(tmp_path: Path) -> None:
+    prior = tuple(np.ravel(ROBOT.inertia_prior).tolist())
+    true = BODIES + Coulomb(WIDTH) + LoadFriction(inertia=prior) + Offset()
+    theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, load_friction=0.1, offset=0.2)
+    log = write(tmp_path / "load.parquet", true, theta, 40.0, 9, 0.02)
+    unknown = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
+    found = identify(unknown, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + LoadFriction("estimate") + Offset()))
+    names = [c.name for c in found.estimate.columns]
+    share = found.estimate.full_vector[[names.index("fl1"), names.index("fl2")]]
+    np.testing.assert_allclose(share, 0.1, atol=0.03)
+    used = next(t for t in found.terms if isinstance(t, LoadFriction))
+    assert len(used.inertia) == 20
+
+
+def test_an_open_choice_inside_another_term_is_refused(log: Log) -> None:
+    model = RigidBody() + OnMotor(Stribeck())
+    with pytest.raises(UsageError, match="open choice inside"):
+        identify(ROBOT, log, replace(SETTINGS, terms=model))
+
+
+def test_scales_go_there_and_back() -> None:
+    motion = JointMotion(1.2, 0.3, 2.0)
+    for term in (Sigmoid(), Stribeck(), Presliding()):
+        scale = Scale.of(term, motion)
+        for u in (np.zeros(len(term.shapes)), np.full(len(term.shapes), 0.37), np.ones(len(term.shapes))):
+            np.testing.assert_allclose(scale.unit(scale.value(u)), u, atol=1e-12)
+            assert (scale.value(u) >= scale.low * (1 - 1e-12) - 1e-12).all()
+
+
+def test_the_simplest_within_one_standard_error_is_chosen() -> None:
+    counts = np.full(20, 10.0)
+    rng = np.random.default_rng(0)
+    base = rng.uniform(1.0, 2.0, 20)
+    nothing = Terms(())
+    simple = Form("simple", nothing, 2, base)
+    a_bit = Form("a bit", nothing, 3, base - 0.01 + 0.2 * rng.normal(0, 1, 20))
+    much = Form("much", nothing, 4, 0.5 * base)
+    assert decide([simple, a_bit], "j", "friction", counts, 100.0).chosen == "simple"
+    choice = decide([simple, a_bit, much], "j", "friction", counts, 100.0)
+    assert choice.chosen == "much"
+    assert choice.winner.gain == pytest.approx(0.5)
+    assert choice.winner.earned
+
+
+def test_a_standard_error_is_that_of_independent_blocks() -> None:
+    rng = np.random.default_rng(1)
+    sums = rng.normal(0, 3.0, (4000, 30))
+    errors = [standard_error(row, np.full(30, 7.0)) for row in sums]
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(sums.sum(axis=1)), rel=0.05)

@@ -1,0 +1,83 @@
+"""LuGre and Dahl: passivity, their static maps, and the terms that these are identified by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.signals.samples import Samples
+from dynid.simulate.effects import Friction
+from dynid.simulate.friction import Dahl, LuGre, TermsFriction
+from dynid.terms.friction_shapes import stop_operator
+from dynid.testing import random_robot
+
+ONE = np.ones(2)
+LUGRE = LuGre(1.0 * ONE, 1.6 * ONE, 0.1 * ONE, 1e3 * ONE, 20.0 * ONE, 0.3 * ONE)
+DAHL = Dahl(np.array([1.0, 0.5]), np.array([200.0, 400.0]))
+ROBOT = random_robot(3, 2, 0.0)
+
+
+def steady(model: Friction, speed: float) -> Float:
+    v = np.full((1, 2), speed)
+    done = solve_ivp(lambda t, z: model.rate(v, z[None])[0], (0, 2.0 / abs(speed)), np.zeros(2), method="LSODA", rtol=1e-9, atol=1e-12)
+    return model.torque(v, done.y[:, -1][None])[0]
+
+
+@pytest.mark.parametrize("model", [LUGRE, DAHL], ids=["lugre", "dahl"])
+@pytest.mark.parametrize("speed", [0.02, -0.2, 1.5])
+def test_steady_sliding_is_the_static_map_and_that_of_the_terms(model: LuGre | Dahl, speed: float) -> None:
+    v = np.full((1, 2), speed)
+    np.testing.assert_allclose(steady(model, speed), model.static_map(v)[0], rtol=1e-6)
+    terms, theta = model.static_terms()
+    samples = Samples.from_motion(np.zeros((1, 2)), v, np.zeros((1, 2)))
+    np.testing.assert_allclose(terms.torque(ROBOT, samples, theta), model.static_map(v), rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [LUGRE, DAHL], ids=["lugre", "dahl"])
+def test_friction_gives_back_no_more_than_its_deflection_stored(model: LuGre | Dahl) -> None:
+    def velocity(t: float) -> Float:
+        return np.array([[0.4 * np.sin(3 * t) + 0.2 * np.sin(11 * t), 0.05 * np.cos(2 * t)]])
+
+    def rates(t: float, y: Float) -> Float:
+        v, z = velocity(t), y[None, :2]
+        return np.concatenate([model.rate(v, z)[0], (model.torque(v, z) * v)[0]])
+
+    done = solve_ivp(rates, (0, 8), np.zeros(4), method="LSODA", rtol=1e-8, atol=1e-10, max_step=0.01)
+    stored = 0.5 * model.stiffness[:, None] * done.y[:2] ** 2
+    assert (done.y[2:] - stored >= -1e-6).all()
+
+
+def test_dahl_rounds_the_presliding_element() -> None:
+    # Both start alike and end alike; in between the rounded one lags.
+    distance = DAHL.coulomb[0] / DAHL.stiffness[0]
+    x = np.linspace(0, 12 * distance, 2000)
+    rounded = 1 - np.exp(-x / distance)
+    element = stop_operator([], x / distance)
+    assert np.abs(rounded - element)[:20].max() < 0.01
+    assert np.abs(rounded - element)[-1] < 1e-4
+    assert (rounded <= element + 1e-12).all()
+
+
+def test_friction_of_terms_is_that_of_the_terms() -> None:
+    terms, theta = LUGRE.static_terms()
+    friction = TermsFriction(ROBOT, terms, theta)
+    v = np.random.default_rng(0).normal(0, 1, (5, 2))
+    np.testing.assert_allclose(friction.torque(v, np.zeros((5, 0))), LUGRE.static_map(v), rtol=1e-12)
+    assert friction.states == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dahl(np.zeros(1), np.ones(1)),
+        lambda: LuGre(ONE, 0.5 * ONE, ONE, ONE, ONE, ONE),
+        lambda: LuGre(ONE, ONE, ONE, ONE, -ONE, ONE),
+        lambda: TermsFriction(ROBOT, LUGRE.static_terms()[0], np.full(6, np.nan)),
+    ],
+)
+def test_nonsense_is_refused(make: object) -> None:
+    with pytest.raises(UsageError):
+        make()  # type: ignore[operator]

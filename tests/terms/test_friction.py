@@ -1,0 +1,286 @@
+"""Friction beyond viscous and Coulomb: contracts, formulas written a second time, laws and published numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from dynid.errors import DynidError, UnfitDataError, UsageError
+from dynid.kernel.random import random_inertia
+from dynid.kernel.reference import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.shapes.settle import merged
+from dynid.signals.past import WithPast, turning_points
+from dynid.signals.samples import Samples
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Coulomb,
+    FrictionChoice,
+    JointMotion,
+    LoadFriction,
+    Offset,
+    PolynomialFriction,
+    PositionFriction,
+    Presliding,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    TemperatureViscous,
+    Term,
+    Viscous,
+    ZolloFriction,
+)
+from dynid.terms.friction_choice import CANDIDATES
+from dynid.terms.friction_shapes import stop_operator
+from dynid.testing import TermContract, piece_of, random_robot, smooth_samples
+
+BODY = random_inertia(5, 1)[0]
+# Zollo et al. 2015, eq. 44.
+ZOLLO = {"f1": [0.1434, 0.1391], "f2": [0.3302, 0.3576], "f3": [0.2499, 0.2451]}
+ZOLLO |= {"f4": [0.0537, 0.1073], "f5": [0.2991, 0.3389], "f6": [16.624, 10.097]}
+
+
+def by_joint(theta: Float, n: int) -> Float:
+    return theta.reshape(n, -1)
+
+
+class TestAsymmetricCoulomb(TermContract):
+    def term(self) -> Term:
+        return AsymmetricCoulomb(width=0.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        ahead, back = by_joint(theta, robot.n).T
+        return ahead * (samples.dq > 0) - back * (samples.dq < 0)
+
+
+class TestPolynomial(TermContract):
+    def term(self) -> Term:
+        return PolynomialFriction((2, 3))
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        square, cube = by_joint(theta, robot.n).T
+        return square * np.sign(samples.dq) * samples.dq**2 + cube * samples.dq**3
+
+
+class TestPosition(TermContract):
+    def term(self) -> Term:
+        return PositionFriction(harmonic=3.0, width=0.1)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        a, b = by_joint(theta, robot.n).T
+        return np.tanh(samples.dq / 0.1) * (a * np.cos(3 * samples.q) + b * np.sin(3 * samples.q))
+
+
+class TestTemperature(TermContract):
+    def term(self) -> Term:
+        return TemperatureViscous(("warmth",), reference=20.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        return theta * samples.dq * (samples.extra["warmth"][:, None] - 20.0)
+
+
+class TestLoad(TermContract):
+    def term(self) -> Term:
+        return LoadFriction(width=0.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        load = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection
+        return theta * np.abs(load) * np.sign(samples.dq)
+
+
+class TestSmoothCoulomb(TermContract):
+    def term(self) -> Term:
+        return SmoothCoulomb(width=0.2)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        return theta * np.tanh(samples.dq / 0.2)
+
+
+class TestStribeck(TermContract):
+    def term(self) -> Term:
+        return Stribeck(velocity=0.3, exponent=1.0, width=0.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        return theta * np.sign(samples.dq) * np.exp(-np.abs(samples.dq) / 0.3)
+
+
+class TestSigmoid(TermContract):
+    def term(self) -> Term:
+        return Sigmoid(slope=5.0, shift=0.04)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        return theta / (1 + np.exp(-5.0 * (samples.dq + 0.04))) - theta / (1 + np.exp(-5.0 * 0.04))
+
+
+class TestZollo(TermContract):
+    def term(self) -> Term:
+        return ZolloFriction(fade=0.05, rise=15.0)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        a, b = by_joint(theta, robot.n).T
+        v, s = np.abs(samples.dq), np.sign(samples.dq)
+        return -a * s * np.exp(-v / 0.05) - b * s * np.exp(-1 / (15.0 * v))
+
+
+class TestFrictionChoice(TermContract):
+    def term(self) -> Term:
+        return FrictionChoice()
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        viscous, coulomb, offset = theta.reshape(3, robot.n)
+        return viscous * samples.dq + coulomb * np.tanh(samples.dq / 0.02) + offset
+
+
+class TestPresliding(TermContract):
+    def term(self) -> Term:
+        return Presliding(distance=0.05)
+
+    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        z = np.zeros_like(samples.q)
+        for k in range(1, len(samples)):
+            z[k] = np.clip(z[k - 1] + (samples.q[k] - samples.q[k - 1]) / 0.05, -1, 1)
+        return theta * z
+
+    def test_samples_do_not_know_each_other(self) -> None:
+        """What came before a piece reaches it through its past alone."""
+        term = self.term()
+        for robot in self.robots():
+            samples = self.samples(robot)
+            every = np.ones(robot.n, dtype=np.bool_)
+            whole = term.torque_regressor(robot, samples, every).dense(robot.n)
+            pieces = [piece_of(samples, slice(a, a + 60)) for a in (0, 40, 90)]
+            for piece, first in zip(WithPast(pieces), (0, 40, 90), strict=True):
+                alone = term.torque_regressor(robot, piece, every).dense(robot.n)
+                np.testing.assert_allclose(alone, whole[first : first + len(piece)], rtol=1e-12, atol=1e-12)
+
+
+def curve_torque(term: Term, theta: Float, speed: Float) -> Float:
+    robot = random_robot(1, 2, 0.0)
+    dq = np.column_stack([speed] * robot.n)
+    samples = Samples.from_motion(np.zeros_like(dq), dq, np.zeros_like(dq))
+    return term.torque(robot, samples, theta)
+
+
+def zollo_friction(speed: Float) -> Float:
+    f = {name: np.array(values) for name, values in ZOLLO.items()}
+    low = ZolloFriction(fade=tuple(f["f4"]), rise=tuple(f["f6"]))
+    total = curve_torque(Viscous(), f["f1"], speed) + curve_torque(Coulomb(), f["f2"], speed)
+    return total + curve_torque(low, np.column_stack([f["f3"], f["f5"]]).ravel(), speed)
+
+
+def test_zollo_friction_has_the_published_bump() -> None:
+    F = zollo_friction(np.array([1e-9, 0.033, 0.5]))[:, 0]
+    np.testing.assert_allclose(F, [0.0803, 0.151, 0.137], atol=6e-4)
+    speed = np.linspace(1e-3, 0.2, 2000)
+    assert speed[np.argmax(zollo_friction(speed)[:, 0])] == pytest.approx(0.033, abs=0.002)
+
+
+def test_zollo_friction_takes_power_at_every_speed() -> None:
+    speed = np.concatenate([-np.geomspace(1e-9, 20, 3000), [0.0], np.geomspace(1e-9, 20, 3000)])
+    assert (zollo_friction(speed) * speed[:, None] >= 0).all()
+
+
+def test_a_sigmoid_without_shift_is_a_smooth_coulomb() -> None:
+    speed = np.linspace(-1, 1, 101)
+    sigmoid = curve_torque(Sigmoid(slope=8.0, shift=0.0), np.ones(2), speed)
+    np.testing.assert_allclose(sigmoid, 0.5 * np.tanh(4.0 * speed)[:, None] * np.ones(2), atol=1e-15)
+    assert not curve_torque(Sigmoid(slope=8.0, shift=0.3), np.ones(2), np.zeros(1)).any()
+
+
+def test_a_sigmoid_of_any_steepness_stays_finite() -> None:
+    values = curve_torque(Sigmoid(slope=1e9, shift=-0.5), np.ones(2), np.array([-5.0, 0.0, 5.0]))
+    np.testing.assert_allclose(values[:, 0], [0.0, 0.0, 1.0], atol=1e-12)
+
+
+def test_presliding_remembers_and_never_exceeds_its_level() -> None:
+    path = np.concatenate([np.linspace(0, 1, 50), np.full(30, 1.0), np.linspace(1, 0.9, 10), np.full(20, 0.9)])
+    z = stop_operator([], path / 0.2)
+    assert np.abs(z).max() <= 1.0
+    assert (z[50:80] == 1.0).all()  # at rest it keeps the friction it stopped with
+    np.testing.assert_allclose(z[90:], 0.5, atol=1e-12)  # half way back after half of twice the distance
+    work = np.sum(0.5 * (z[1:] + z[:-1]) * np.diff(path))
+    assert work > 0
+
+
+def test_only_extremes_of_the_past_matter() -> None:
+    rng = np.random.default_rng(3)
+    path = np.cumsum(rng.normal(0, 0.02, 4000))
+    points = turning_points(path.tolist())
+    assert len(points) < len(path)
+    for distance in (1e-3, 0.01, 0.1, 0.2):
+        whole = stop_operator([], path / distance)[-1]
+        short = stop_operator([p / distance for p in points[:-1]], np.array(points[-1:]) / distance)[-1]
+        assert short == pytest.approx(whole, abs=1e-9)
+
+
+def test_terms_can_be_kept_to_some_joints() -> None:
+    robot = random_robot(2, 4, 0.0)
+    samples = smooth_samples(robot, 30)
+    for term in (Viscous(joints=("joint3",)), Coulomb(0.1, ("joint3",)), Offset(("joint3",)), Stribeck(9.0, joints=("joint3",))):
+        (column,) = term.columns(robot)
+        assert column.owner == 2
+        assert column.name.endswith("3")
+        tau = term.torque(robot, samples, np.ones(1))
+        assert not np.delete(tau, 2, axis=1).any()
+        assert tau[:, 2].any()
+        np.testing.assert_array_equal(term.alive(robot, np.array([1, 1, 0, 1], dtype=bool)), [isinstance(term, Offset)])
+    with pytest.raises(UsageError, match="joint 'x'"):
+        Viscous(joints=("x",)).columns(robot)
+
+
+def test_one_form_on_several_joints_becomes_one_term() -> None:
+    robot = random_robot(2, 3, 0.0)
+    parts = [CANDIDATES["coulomb"](("joint1",)), CANDIDATES["coulomb"](("joint3",))]
+    parts.append(Viscous(joints=("joint2",)) + Stribeck((0.3,), joints=("joint2",)))
+    terms = merged(parts, robot)
+    assert Viscous() in terms
+    assert Coulomb(0.02, ("joint1", "joint3")) in terms
+    assert Stribeck((0.3,), joints=("joint2",)) in terms
+
+
+def test_a_load_needs_inertias() -> None:
+    robot = random_robot(1, 2, 0.0)
+    unknown = replace(robot, inertia_prior=np.full((2, 10), np.nan))
+    samples = smooth_samples(robot, 10)
+    with pytest.raises(UnfitDataError, match="load = 'estimate'"):
+        LoadFriction().torque(unknown, samples, np.ones(2))
+    given = LoadFriction(inertia=tuple(np.tile(BODY, 2).tolist()))
+    assert np.isfinite(given.torque(unknown, samples, np.ones(2))).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Sigmoid(slope=-1.0),
+        lambda: Stribeck(exponent=0.0),
+        lambda: SmoothCoulomb(width=(0.1, np.inf)),
+        lambda: Presliding(distance=0.0),
+        lambda: ZolloFriction(width=-1.0),
+        lambda: AsymmetricCoulomb(width=-0.1),
+        lambda: PolynomialFriction((1,)),
+        lambda: PolynomialFriction(()),
+        lambda: PositionFriction(harmonic=0.0),
+        lambda: TemperatureViscous(()),
+        lambda: LoadFriction("measured"),  # type: ignore[arg-type]
+        lambda: LoadFriction(inertia=(1.0, 2.0)),
+        lambda: FrictionChoice("viscous"),
+        lambda: Stribeck(velocity=(0.1, 0.2)).columns(random_robot(1, 3)) and Stribeck((0.1, 0.2)).shape_table(random_robot(1, 3)),
+    ],
+)
+def test_nonsense_is_refused(make: object) -> None:
+    with pytest.raises(DynidError):
+        make()  # type: ignore[operator]
+
+
+def test_ranges_hold_their_starts() -> None:
+    motion = JointMotion(peak=1.5, median=0.4, span=3.0)
+    for term in (SmoothCoulomb(), Stribeck(), Sigmoid(), ZolloFriction(), Presliding()):
+        low, high = term.range_of(motion).T
+        assert (low < high).all()
+        starts = term.starts(motion)
+        assert starts.shape[1] == len(term.shapes)
+        assert ((starts >= low) & (starts <= high)).all()
