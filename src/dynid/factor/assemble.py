@@ -81,7 +81,9 @@ class Assembly:
         blocks = []
         for a, b in zip([0, *edges], [*edges, len(times)], strict=True):
             groups = tuple(
-                Factor.from_panel(columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, owner[g], a, b)]))
+                Factor.from_panel(
+                    columns, np.ascontiguousarray(panel[:, a:b][:, _open(gate, owner[g], a, b)])
+                )
                 for g, (columns, panel) in enumerate(zip(filtered.columns, filtered.panels, strict=True))
             )
             start = float(origin + number[a] * size / samples.rate)
@@ -100,7 +102,7 @@ class Assembly:
 
 
 def _open(gate: Bool | None, joint: int, a: int, b: int) -> Bool | slice:
-    return slice(None) if gate is None else gate[a:b, joint]
+    return slice(None) if gate is None or joint < 0 else gate[a:b, joint]
 
 
 def _joined(a: Block, b: Block) -> Block:

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from dynid.arrays import Bool, Float, Int, locked, locked_int
 from dynid.errors import UnfitDataError
 from dynid.robot.model import RobotModel
-from dynid.rows.rows import Rows, two_encoders
+from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
@@ -186,8 +186,10 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     Deterministic for a seed.    Returns the map over all parameters of the terms.
     """
     names = [column.name for column in terms.columns(robot)]
-    count = max(64, -(-4 * len(names) // robot.n))
-    samples = random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot))
+    count = max(64, -(-4 * len(names) // min(robot.n, len(rows.groups(robot)))))
+    samples = posed(
+        rows, robot, random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot))
+    )
     equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
     W = np.concatenate(
         [

@@ -1,8 +1,25 @@
 """Rows: the equations written down from samples."""
 
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.energy import EnergyRows
+from dynid.rows.inertia import InertiaRows
+from dynid.rows.momentum import MomentumRows
 from dynid.rows.motor import MotorRows
+from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Equations, Rows
+from dynid.rows.static import StaticRows
 from dynid.rows.torque import TorqueRows
 
-__all__ = ["ElasticRows", "Equations", "MotorRows", "Rows", "TorqueRows"]
+__all__ = [
+    "ElasticRows",
+    "EnergyRows",
+    "Equations",
+    "FilteredPowerRows",
+    "InertiaRows",
+    "MomentumRows",
+    "MotorRows",
+    "PowerRows",
+    "Rows",
+    "StaticRows",
+    "TorqueRows",
+]

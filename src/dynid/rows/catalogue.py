@@ -9,11 +9,26 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.energy import EnergyRows
+from dynid.rows.inertia import InertiaRows
+from dynid.rows.momentum import MomentumRows
 from dynid.rows.motor import MotorRows
+from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
+from dynid.rows.static import StaticRows
 from dynid.rows.torque import TorqueRows
 
-CATALOGUE: dict[str, type[Any]] = {"torque": TorqueRows, "motor": MotorRows, "elastic": ElasticRows}
+CATALOGUE: dict[str, type[Any]] = {
+    "torque": TorqueRows,
+    "momentum": MomentumRows,
+    "energy": EnergyRows,
+    "power": PowerRows,
+    "filtered_power": FilteredPowerRows,
+    "static": StaticRows,
+    "inertia": InertiaRows,
+    "motor": MotorRows,
+    "elastic": ElasticRows,
+}
 
 
 def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows:

@@ -36,8 +36,9 @@ class Equations:
 class Rows(Protocol):
     """The seam for row schemes: one small file with these members.
 
-    Two more members may be there: `group_joints(robot)`, the joint of every group where groups are not the joints, and
-    `two_encoders(robot)`, the joints whose motor motion the equations need.
+    More members may be there: `group_joints(robot)`, the joint of every group where groups are not the joints, -1 for
+    a sum over all of them; `two_encoders(robot)`, the joints whose motor motion the equations need; and
+    `posed(robot, samples)`, which turns random states into such as the scheme is written for.
     """
 
     @property
@@ -64,3 +65,9 @@ def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """The joints whose motor motion a scheme needs beside the links'; none unless it says so."""
     told = getattr(rows, "two_encoders", None)
     return tuple(told(robot)) if told is not None else ()
+
+
+def posed(rows: Rows, robot: RobotModel, samples: Samples) -> Samples:
+    """Random states as the scheme needs them; as they are unless it says otherwise."""
+    told = getattr(rows, "posed", None)
+    return samples if told is None else told(robot, samples)

@@ -12,6 +12,7 @@ from dynid.errors import UsageError
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term
 
 
@@ -49,6 +50,31 @@ class KnownPayload(Term):
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
         """Inverse dynamics of the load alone."""
+        inertia = self._inertia(robot, samples)
+        if inertia is None:
+            return None
+        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+
+    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+        """Momentum of the load alone, and the rest of its torque."""
+        inertia = self._inertia(robot, samples)
+        if inertia is None:
+            return None
+        columns = np.asarray(inertia.ravel() != 0)
+        P, R = RigidBody().momentum_form(robot, samples, columns)
+        return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
+
+    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+        """Energy of the load alone."""
+        inertia = self._inertia(robot, samples)
+        if inertia is None:
+            return None
+        columns = np.asarray(inertia.ravel() != 0)
+        h, _ = RigidBody().energy_form(robot, samples, columns)
+        return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
+
+    def _inertia(self, robot: RobotModel, samples: Samples) -> Float | None:
         if not fnmatchcase(samples.trajectory, self.trajectories):
             return None
         if self.body and self.body not in robot.body_names:
@@ -58,5 +84,10 @@ class KnownPayload(Term):
         index = robot.body_names.index(self.body) if self.body else robot.n_bodies - 1
         inertia = np.zeros((robot.n_bodies, 10))
         inertia[index] = self.inertia
-        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+        return inertia
+
+
+def _applied(panels: Panels, values: Float) -> Float:
+    return np.stack(
+        [values[c] @ lines for c, lines in zip(panels.columns, panels.values, strict=True)], axis=1
+    )

@@ -7,10 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Bool, Float
-from dynid.kernel import Panels, inverse_dynamics, torque_regressor
+from dynid.kernel import (
+    Panels,
+    inverse_dynamics,
+    kinetic_energy_regressor,
+    momentum_rate_regressor,
+    momentum_regressor,
+    potential_energy_regressor,
+    torque_regressor,
+)
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Term
+from dynid.terms.term import Column, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
@@ -48,6 +56,20 @@ class RigidBody(Term):
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
+
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """Generalised momentum P pi = M dq and R pi = -C' dq + g."""
+        q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        P = momentum_regressor(robot.tree, q, dq, columns=wanted)
+        R = momentum_rate_regressor(robot.tree, q, dq, columns=wanted)
+        return (_project(robot, P), _project(robot, R)) if robot.has_mimic else (P, R)
+
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Kinetic and potential energy; nothing is lost."""
+        q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+        kinetic = kinetic_energy_regressor(robot.tree, q, dq, columns=wanted)
+        potential = potential_energy_regressor(robot.tree, q, columns=wanted)
+        return kinetic + potential, empty_panels(robot, samples)
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """The kernel's inverse dynamics, projected when there are mimic joints."""

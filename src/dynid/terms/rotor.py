@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynid.arrays import Float
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm
+from dynid.terms.term import JointTerm, empty_panels
 
 
 @dataclass(frozen=True)
@@ -27,3 +30,11 @@ class RotorInertia(JointTerm):
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Joint acceleration."""
         return samples.ddq
+
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """P = dq_j, R = 0."""
+        return self.panels(robot, samples.dq, wanted), empty_panels(robot, samples)
+
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Kinetic energy h = dq_j^2 / 2; nothing is lost."""
+        return np.ascontiguousarray(0.5 * samples.dq.T[wanted] ** 2), empty_panels(robot, samples)

@@ -73,6 +73,30 @@ class Term(ABC):
             return self.torque_regressor(robot, samples, wanted)
         return empty_panels(robot, samples)
 
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """Returns (P, R) with Y theta = d(P theta)/dt + R theta, for equations without acceleration.
+
+        A term that reads no acceleration is all R, which is what a new term inherits.
+        """
+        return empty_panels(robot, samples), self.torque_regressor(robot, samples, wanted)
+
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Returns (h, W) with dq' Y theta = d(h theta)/dt + dq' W theta: stored energy, and torque that does work.
+
+        h: (w, T), a line a wanted column.    W: as `torque_regressor`. A term that stores nothing is all W.
+        """
+        return np.zeros((int(wanted.sum()), len(samples))), self.torque_regressor(robot, samples, wanted)
+
+    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+        """`known_torque` as (P, R), (T, n) each, tau_known = dP/dt + R; None for no known torque."""
+        known = self.known_torque(robot, samples)
+        return None if known is None else (np.zeros_like(known), known)
+
+    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+        """`known_torque` as (h, W): stored energy (T,) and torque that does work (T, n); None for no known torque."""
+        known = self.known_torque(robot, samples)
+        return None if known is None else (np.zeros(len(samples)), known)
+
     def seen(self, samples: Samples) -> Samples:
         """The samples as this term is given them: with the motion of its side."""
         return samples.motor if self.side is Side.MOTOR else samples
@@ -153,7 +177,47 @@ class Terms:
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
-        return np.any([term.balances(robot) for term in self.terms], axis=0) & np.ones(robot.n, dtype=np.bool_)
+        return np.any([term.balances(robot) for term in self.terms], axis=0) & np.ones(
+            robot.n, dtype=np.bool_
+        )
+
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
+        counts = [len(term.columns(robot)) for term in self.terms]
+        parts = [
+            term.momentum_form(robot, term.seen(samples), own)
+            for term, own in zip(self.terms, _split(wanted, counts), strict=True)
+        ]
+        P, R = (_joined(robot, [part[i] for part in parts], counts, samples) for i in range(2))
+        return P, R
+
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
+        counts = [len(term.columns(robot)) for term in self.terms]
+        parts = [
+            term.energy_form(robot, term.seen(samples), own)
+            for term, own in zip(self.terms, _split(wanted, counts), strict=True)
+        ]
+        stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
+        return stored, _joined(robot, [part[1] for part in parts], counts, samples)
+
+    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
+        """`known_torque` as dP/dt + R, (T, n) each."""
+        P, R = np.zeros((len(samples), robot.n)), np.zeros((len(samples), robot.n))
+        for term in self.terms:
+            known = term.known_momentum(robot, term.seen(samples))
+            if known is not None:
+                P, R = P + known[0], R + known[1]
+        return P, R
+
+    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
+        """`known_torque` as stored energy (T,) and torque that does work (T, n)."""
+        h, W = np.zeros(len(samples)), np.zeros((len(samples), robot.n))
+        for term in self.terms:
+            known = term.known_energy(robot, term.seen(samples))
+            if known is not None:
+                h, W = h + known[0], W + known[1]
+        return h, W
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
@@ -188,6 +252,22 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
     """Panels without a column."""
     nothing = np.zeros((0, len(samples)))
     return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
+
+
+def _split(wanted: Bool, counts: list[int]) -> list[Bool]:
+    return list(np.split(wanted, np.cumsum(counts)[:-1]))
+
+
+def _joined(robot: RobotModel, parts: list[Panels], counts: list[int], samples: Samples) -> Panels:
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+    nothing = np.zeros((0, len(samples)))
+    return Panels(
+        columns=tuple(
+            np.concatenate([p.columns[j] + a for p, a in zip(parts, first, strict=True)])
+            for j in range(robot.n)
+        ),
+        values=tuple(np.concatenate([nothing, *(p.values[j] for p in parts)]) for j in range(robot.n)),
+    )
 
 
 def _side_by_side(
@@ -262,12 +342,15 @@ class JointTerm(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
-        basis = self.basis(robot, samples)
+        return self.panels(robot, self.basis(robot, samples), wanted)
+
+    def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
+        """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
         place = {joint: i for i, joint in enumerate(joint_indices(robot, self.joints)) if wanted[i]}
         return Panels(
             columns=tuple(np.array([place[j]] if j in place else [], dtype=np.int64) for j in range(robot.n)),
             values=tuple(
-                np.ascontiguousarray(basis[:, j])[None, :] if j in place else np.zeros((0, len(samples)))
+                np.ascontiguousarray(basis[:, j])[None, :] if j in place else np.zeros((0, len(basis)))
                 for j in range(robot.n)
             ),
         )

@@ -12,7 +12,7 @@ from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Side, Term
+from dynid.terms.term import Column, Side, Term, empty_panels
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,18 @@ class MotorInertia(Term):
             ),
         )
         return from_motors(robot, samples, own)
+
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """P = J' dtheta_m where J is constant; through a linkage, whose J changes, the torque itself."""
+        if robot.drive.linkages:
+            return super().momentum_form(robot, samples, wanted)
+        held = replace(samples, ddq=samples.dq)
+        return self.torque_regressor(robot, held, wanted), empty_panels(robot, samples)
+
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
+        speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
+        return np.ascontiguousarray(0.5 * speed.T[wanted] ** 2), empty_panels(robot, samples)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Motors that turned."""

@@ -1,0 +1,78 @@
+"""Energy rows: work done on the robot is energy stored and lost; one equation a sample, without acceleration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.robot.model import RobotModel
+from dynid.rows.momentum_filter import Hold, begin, refuse_two_encoders, require_finite
+from dynid.rows.rows import Equations
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class EnergyRows:
+    """int dq'tau dt = (h - h(0) + int dq' Y_friction dt) theta, h theta = kinetic and potential energy; one group.
+
+    The work of a step is torque times the step of the position: tau_{k-1} . (q_k - q_{k-1}) where torque is held,
+    exact for any motion within the step, and the mean of both torques where it is linear. Friction that holds a joint
+    still does no work, whatever value it takes: these rows cannot be biased by stiction.
+    hold: "zero" where the torque is constant between samples, else "linear".
+    Integrals begin anew with each window of the log. Source: Chavez-Olivares et al. 2012 eqs 16 and 17, less h(0).
+
+    Raises UsageError for another hold or two encoders, UnfitDataError where a signal is missing.
+    """
+
+    hold: Hold = "linear"
+    name: str = "energy"
+
+    def __post_init__(self) -> None:
+        if self.hold not in ("linear", "zero"):
+            raise UsageError("rows-hold", found=f"hold = '{self.hold}'", expected="'linear' or 'zero'")
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The robot as a whole."""
+        return ("energy",)
+
+    def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
+        """All joints together."""
+        return (-1,)
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """One panel: a line a wanted parameter, work of the torque last."""
+        return energy_balance(robot, terms, samples, wanted, self.hold, self.name)
+
+
+def energy_balance(
+    robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, hold: Hold, scheme: str
+) -> Equations:
+    """The equations of EnergyRows, zero before the first sample that counts."""
+    require_finite(samples, scheme)
+    refuse_two_encoders(samples, scheme)
+    columns = np.flatnonzero(wanted)
+    stored, working = terms.energy_form(robot, samples, wanted)
+    known_stored, known_working = terms.known_energy(robot, samples)
+    start = begin(samples)
+    panel = np.zeros((len(columns) + 1, len(samples)))
+    panel[:-1] = stored
+    panel[-1] = -known_stored
+    panel -= panel[:, start : start + 1]
+    step = np.diff(samples.q[start:], axis=0).T
+    for j in range(robot.n):
+        place = np.searchsorted(columns, working.columns[j])
+        panel[place, start:] += work(working.values[j][:, start:], step[j], "linear")
+        panel[-1:, start:] += work(samples.tau[None, start:, j], step[j], hold)
+        panel[-1:, start:] -= work(known_working[None, start:, j], step[j], "linear")
+    panel[:, :start] = 0.0
+    return Equations((columns,), (panel,))
+
+
+def work(torque: Float, step: Float, hold: Hold) -> Float:
+    """Work (L, T) of torque lines (L, T) along the steps of a position (T - 1,), zero at the first sample."""
+    force = torque[:, :-1] if hold == "zero" else 0.5 * (torque[:, :-1] + torque[:, 1:])
+    return np.concatenate([np.zeros((len(torque), 1)), np.cumsum(force * step, axis=1)], axis=1)

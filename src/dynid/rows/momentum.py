@@ -1,0 +1,61 @@
+"""Momentum rows: the filtered inverse dynamic model, which needs no acceleration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.robot.model import RobotModel
+from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, require_finite
+from dynid.rows.rows import Equations
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class MomentumRows:
+    """f2[tau] = (f1[P - P(0)] + f2[R]) theta, grouped by joint; P theta = M dq, R theta = -C' dq + g + friction.
+
+    cutoff: Hz.    degree: relative degree of f2; 2 lets noise of the velocity through less than 1.
+    hold: "zero" where the torque is constant between samples, as a digital controller commands it; else "linear".
+    Source: Chavez-Olivares et al. 2012 eqs 12 to 14, with R in place of the misprinted eq. 34.
+
+    Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
+    """
+
+    cutoff: float = 5.0
+    degree: int = 2
+    hold: Hold = "linear"
+    name: str = "momentum"
+
+    def __post_init__(self) -> None:
+        check_filter(self.cutoff, self.degree, self.hold)
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The joints."""
+        return robot.joint_names
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """One panel a joint: filtered columns and filtered torque, less what is known of it."""
+        require_finite(samples, self.name)
+        start, T = begin(samples), len(samples)
+        f = CausalFilter(self.cutoff, self.degree, samples.rate)
+        P, R = terms.momentum_form(robot, samples, wanted)
+        known_P, known_R = terms.known_momentum(robot, samples)
+        columns, panels = [], []
+        for j in range(robot.n):
+            union = np.union1d(P.columns[j], R.columns[j])
+            panel = np.zeros((len(union) + 1, T))
+            panel[np.searchsorted(union, P.columns[j]), start:] += f.high(_since(P.values[j], start))
+            panel[np.searchsorted(union, R.columns[j]), start:] += f.low(R.values[j][:, start:])
+            panel[-1:, start:] = f.of_torque(samples.tau[None, start:, j], self.hold)
+            panel[-1:, start:] -= f.high(_since(known_P[None, :, j], start)) + f.low(known_R[None, start:, j])
+            columns.append(union)
+            panels.append(panel)
+        return Equations(tuple(columns), tuple(panels))
+
+
+def _since(lines: Float, start: int) -> Float:
+    return lines[:, start:] - lines[:, start : start + 1]

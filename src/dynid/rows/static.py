@@ -1,0 +1,55 @@
+"""Static rows: torque at rest, where only gravity, springs and offsets act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Bool
+from dynid.errors import Place, UnfitDataError
+from dynid.robot.model import RobotModel
+from dynid.rows.momentum_filter import require_finite
+from dynid.rows.rows import Equations
+from dynid.rows.torque import TorqueRows
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class StaticRows:
+    """tau = Y(q, 0, 0) theta, grouped by joint.
+
+    still: rad/s (m/s), the greatest velocity of a pose.
+    `equations` raises UnfitDataError that names the first row in which a joint moves faster.
+    """
+
+    still: float = 2e-3
+    name: str = "static"
+
+    def groups(self, robot: RobotModel) -> tuple[str, ...]:
+        """The joints."""
+        return robot.joint_names
+
+    def posed(self, robot: RobotModel, samples: Samples) -> Samples:
+        """The same positions at rest."""
+        rest = np.zeros_like(samples.q)
+        return replace(samples, dq=rest, ddq=rest)
+
+    def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
+        """The torque equations of poses."""
+        require_finite(samples, self.name, ("q", "tau"))
+        moving = np.abs(np.nan_to_num(samples.dq)) > self.still
+        bad = np.argwhere(moving & samples.keep[:, None])
+        if len(bad):
+            row, joint = (int(i) for i in bad[0])
+            raise UnfitDataError(
+                "pose-moves",
+                found=f"a pose in motion, {abs(samples.dq[row, joint]):.3g} rad/s or m/s",
+                expected=f"at most {self.still:g} at rest",
+                do="leave this row out, or use rows of motion",
+                place=Place(
+                    row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
+                ),
+            )
+        return TorqueRows().equations(robot, terms, self.posed(robot, samples), wanted)
