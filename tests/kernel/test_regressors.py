@@ -10,7 +10,7 @@ import pytest
 
 from dynid import kernel as k
 from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.errors import SolverError, UsageError
 from dynid.kernel import Tree
 from dynid.kernel.random import random_inertia, random_motion, random_tree
 
@@ -72,6 +72,35 @@ def test_mass_matrix(seed: int, n: int, branching: float, oracle: OracleOf) -> N
     close(M, oracle(tree).mass_matrix(inertia, q))
     assert (M.transpose(0, 2, 1) == M).all()
     assert (np.linalg.eigvalsh(M) > 0).all()
+
+
+@pytest.mark.parametrize(("seed", "n", "branching"), TREES)
+def test_equations_of_motion_give_the_torque_and_forward_dynamics_undoes_it(
+    seed: int, n: int, branching: float
+) -> None:
+    tree, (q, dq, ddq) = random_tree(seed, n, branching), random_motion(seed, 70, n)
+    inertia = random_inertia(seed, n)
+    M, h = k.equations_of_motion(tree, inertia, q, dq)
+    tau = k.inverse_dynamics(tree, inertia, q, dq, ddq)
+    close(np.einsum("tij,tj->ti", M, ddq) + h, tau)
+    close(k.forward_dynamics(tree, inertia, q, dq, tau), ddq, 1e-8)
+    one = [k.forward_dynamics(tree, inertia, q[t, None], dq[t, None], tau[t, None])[0] for t in range(5)]
+    close(np.array(one), k.forward_dynamics(tree, inertia, q, dq, tau)[:5], 1e-11)
+
+
+def test_both_kernels_have_the_same_equations_of_motion(kernel: str) -> None:
+    tree, (q, dq, _), inertia = random_tree(4, 6, 0.5), random_motion(4, 100, 6), random_inertia(4, 6)
+    found = k.equations_of_motion(tree, inertia, q, dq, threads=3)
+    with k.using("numpy"):
+        for here, there in zip(found, k.equations_of_motion(tree, inertia, q, dq), strict=True):
+            close(here, there, 1e-13)
+
+
+def test_a_mass_matrix_that_is_not_positive_definite_is_refused() -> None:
+    tree, (q, dq, tau) = random_tree(1, 3, 0.0), random_motion(1, 3, 3)
+    with pytest.raises(SolverError, match="not positive definite"):
+        k.forward_dynamics(tree, np.zeros((3, 10)), q, dq, tau)
+    assert np.isnan(k.solved(np.full((1, 2, 2), np.inf), np.ones((1, 2)))).all()
 
 
 @pytest.mark.parametrize(("seed", "n", "branching"), TREES)

@@ -22,7 +22,14 @@ ROBOT = random_robot(3, 2, 0.0)
 
 def steady(model: Friction, speed: float) -> Float:
     v = np.full((1, 2), speed)
-    done = solve_ivp(lambda t, z: model.rate(v, z[None])[0], (0, 2.0 / abs(speed)), np.zeros(2), method="LSODA", rtol=1e-9, atol=1e-12)
+    done = solve_ivp(
+        lambda t, z: model.rate(v, z[None])[0],
+        (0, 2.0 / abs(speed)),
+        np.zeros(2),
+        method="LSODA",
+        rtol=1e-9,
+        atol=1e-12,
+    )
     return model.torque(v, done.y[:, -1][None])[0]
 
 

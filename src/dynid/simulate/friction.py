@@ -76,7 +76,9 @@ class LuGre:
         _lock(self, ("damping", "viscous"), least_open=False)
         if (self.static < self.coulomb).any():
             raise UsageError(
-                "friction", found=f"static = {self.static.tolist()} below coulomb", expected="static >= coulomb"
+                "friction",
+                found=f"static = {self.static.tolist()} below coulomb",
+                expected="static >= coulomb",
             )
 
     @property
@@ -94,7 +96,9 @@ class LuGre:
     def torque(self, velocity: Float, state: Float) -> Float:
         """Friction torque (B, n)."""
         damping = self.damping * self._slow(velocity)
-        return np.asarray(self.stiffness * state + damping * self.rate(velocity, state) + self.viscous * velocity)
+        return np.asarray(
+            self.stiffness * state + damping * self.rate(velocity, state) + self.viscous * velocity
+        )
 
     def rate(self, velocity: Float, state: Float) -> Float:
         """Rate of the deflections (B, n)."""

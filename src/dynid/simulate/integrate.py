@@ -41,15 +41,15 @@ class FixedStep:
 
     step: s, at most; samples are hit exactly.    held: whether the input is held from one sample to the next, as a
     digital controller does, or follows the state within the step.
-    tolerance: greatest relative error that a second of motion may add, looked at every 32 steps and at the first one:
-    abs(y_step - y_two_halves) / 15 / step against 1 + the greatest abs(y) so far of each component.
+    tolerance: greatest error of a step, looked at every 32 steps and at the first one: abs(y_step - y_two_halves) / 15
+    against 1 + the greatest abs(y) so far of each component.
 
     Raises UsageError for a step that is not positive, SolverError if the motion runs off or the tolerance is exceeded.
     """
 
     step: float = 5e-4
     held: bool = False
-    tolerance: float = 1e-3
+    tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
         if not (0 < self.step < math.inf and self.tolerance > 0):
@@ -92,13 +92,13 @@ class FixedStep:
     ) -> None:
         middle = runge_kutta(system, t, y, u, 0.5 * h)
         halves = runge_kutta(system, t + 0.5 * h, middle, u, 0.5 * h)
-        error = float((np.abs(whole - halves) / scale).max()) / 15.0 / h
+        error = float((np.abs(whole - halves) / scale).max()) / 15.0
         if not np.isfinite(error):
             raise diverged(t)
         if error > self.tolerance:
             raise SolverError(
                 "integration-error",
-                found=f"a relative error of {error:.3g} a second with steps of {h:.3g} s at t = {t:.6g} s",
+                found=f"a relative error of {error:.3g} in a step of {h:.3g} s at t = {t:.6g} s",
                 expected=f"at most {self.tolerance:.3g}",
                 do="shorten the step, integrate adaptively, or soften the sharpest spring or friction",
             )

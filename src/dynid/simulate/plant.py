@@ -354,7 +354,7 @@ class Plant:
             force = force + self.load_torque(state.q, state.dq)
         else:
             force = force + self.spring_torque(state)
-        return force + self.friction_torque(y)
+        return np.asarray(force + self.friction_torque(y))
 
     def energy(self, y: Float) -> Float:
         """Kinetic and potential energy of bodies, rotors, elastic joints and loads, (B,) J."""

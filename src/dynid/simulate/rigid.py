@@ -14,7 +14,6 @@ from dynid.terms.term import Terms
 CHUNK = 8192
 
 
-
 def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, ddq: Float) -> Float:
     """Exact joint torque tau = Y(q, dq, ddq) theta of all terms, (T, n), in chunks so that memory stays flat.
 

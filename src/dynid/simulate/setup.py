@@ -17,7 +17,8 @@ from dynid.excite.trajectory import FourierTrajectory, Trajectory
 from dynid.robot.model import RobotModel
 from dynid.simulate.control import ComputedTorque, Controller, GravityPD, Tabulated, TorqueTable, pd_gains
 from dynid.simulate.drivetrain import Coupling, Elasticity
-from dynid.simulate.effects import SMOOTHING, SmoothFriction
+from dynid.simulate.effects import SMOOTHING, Friction, SmoothFriction
+from dynid.simulate.friction import Dahl, LuGre
 from dynid.simulate.integrate import Adaptive, FixedStep, Integrator
 from dynid.simulate.motion import SimulatedMotion, follow, sample_times, simulate, suitable_step
 from dynid.simulate.plant import Plant
@@ -57,11 +58,26 @@ class IntegratorSection(Strict):
     atol: Positive = 1e-10
 
 
+class FrictionSection(Strict):
+    """Friction in the drives; numbers at the joint, one or one a joint, None = those of the robot file.
+
+    "smooth" uses viscous and coulomb, "dahl" coulomb and stiffness, "lugre" all of them.
+    """
+
+    kind: Literal["none", "smooth", "dahl", "lugre"] = "smooth"
+    viscous: NotNegative | list[NotNegative] | None = None
+    coulomb: NotNegative | list[NotNegative] | None = None
+    smoothing: Positive = SMOOTHING
+    stiffness: Positive | list[Positive] = 1e4
+    damping: NotNegative | list[NotNegative] = 0.0
+    static: Positive | list[Positive] | None = None
+    velocity: Positive | list[Positive] = 0.05
+
+
 class PlantFile(Strict):
     """What the robot file does not say about the simulated robot."""
 
-    friction: bool = True
-    smoothing: Positive = SMOOTHING
+    friction: FrictionSection = FrictionSection()
     coupling: Coupling = Coupling.SIMPLIFIED
     elastic: ElasticSection | None = None
     payload: PayloadSection | None = None
@@ -160,7 +176,9 @@ class Setup:
                 return MujocoSimulator(self.plant).follow(trajectory, t)
             return follow(self.plant, trajectory, t)
         start = self.plant.at_rest(trajectory.motion(t[:1])[0])[0]
-        step = self.integrator.step or suitable_step(self.plant, start, 1.0 / rate)
+        # Around the start the controller is the same with any table of its reference.
+        probe = self._controller(trajectory, t, trajectory.duration)
+        step = self.integrator.step or suitable_step(self.plant, start, 1.0 / rate, probe)
         controller = self._controller(trajectory, t, step)
         if self.simulator == "mujoco":
             from dynid.simulate.mujoco import MujocoSimulator
@@ -232,8 +250,23 @@ def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
         else Elasticity(_each(elastic.stiffness, robot.n), _each(elastic.damping, robot.n)),
         coupling=described.coupling,
         payload=payload,
-        friction=SmoothFriction.of(robot, described.smoothing) if described.friction else None,
+        friction=_friction(robot, described.friction),
     )
+
+
+def _friction(robot: RobotModel, f: FrictionSection) -> Friction | None:
+    known = SmoothFriction.of(robot)
+    viscous = known.viscous if f.viscous is None else _each(f.viscous, robot.n)
+    coulomb = known.coulomb if f.coulomb is None else _each(f.coulomb, robot.n)
+    stiffness = _each(f.stiffness, robot.n)
+    if f.kind == "none":
+        return None
+    if f.kind == "smooth":
+        return SmoothFriction(viscous, coulomb, f.smoothing)
+    if f.kind == "dahl":
+        return Dahl(coulomb, stiffness)
+    static = 1.2 * coulomb if f.static is None else _each(f.static, robot.n)
+    return LuGre(coulomb, static, _each(f.velocity, robot.n), stiffness, _each(f.damping, robot.n), viscous)
 
 
 def _controller_file(text: str) -> tuple[ControllerFile, Path]:
@@ -269,7 +302,9 @@ def _torque_table(robot: RobotModel, path: Path) -> TorqueTable:
 
 def _each(values: float | list[float], n: int) -> Float:
     array = np.asarray(values, dtype=np.float64)
-    return np.full(n, array) if array.ndim == 0 else array
+    if array.shape not in ((), (n,)):
+        raise UsageError("one-a-joint", found=f"{len(array)} numbers", expected=f"one number, or {n}")
+    return np.array(np.broadcast_to(array, (n,)))
 
 
 def _or(given: float | list[float] | None, default: Float | float) -> Float:

@@ -1,0 +1,286 @@
+"""Logs from files and seeds: sensors, scenarios, Monte-Carlo runs, and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.errors import InputErrors, RefusedError, SolverError, UsageError
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.log.read import read_log
+from dynid.robot.drive import Drive, TorqueSide
+from dynid.robot.model import RobotModel
+from dynid.simulate.campaign import Campaign, record, run_campaign
+from dynid.simulate.motion import SimulatedMotion, follow, sample_times
+from dynid.simulate.plant import Plant
+from dynid.simulate.rig import Rig, SensorFile
+from dynid.simulate.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
+from tests.command_line import Run
+from tests.simulate.robots import geared
+
+ROBOT = geared(3, 3, branching=0.0)
+MOTION = FourierTrajectory.random(ROBOT, 3.0, 3, 0, 0.5, ramp=0.7)
+SENSORS = """
+rate = 200.0
+[position]
+counts = 100000
+[motor_position]
+noise = 1e-4
+[effort]
+snr_db = 40.0
+"""
+
+
+def campaign(robot: RobotModel = ROBOT, text: str = "random:4", **parts: object) -> Campaign:
+    rig = Rig(SensorFile.model_validate({"rate": 200.0, "effort": {"noise": 0.1}, **parts}))
+    return Campaign(read_setup(robot, "ideal"), TrajectoryChoice.read(text, robot, 2.0), rig, 7)
+
+
+def measured(
+    rig: dict[str, object], motion: SimulatedMotion, robot: RobotModel = ROBOT
+) -> dict[str, np.ndarray]:
+    _, columns = Rig(SensorFile.model_validate({"rate": 100.0, **rig})).measure(robot, motion, (1, 2))
+    return columns
+
+
+@pytest.fixture(scope="module")
+def motion() -> SimulatedMotion:
+    return follow(Plant(ROBOT), MOTION, sample_times(3.0, 100.0))
+
+
+def test_without_sensors_the_log_is_the_truth(motion: SimulatedMotion) -> None:
+    columns = measured({}, motion)
+    assert set(columns) == {f"{kind}_{j}" for kind in ("q", "tau") for j in ROBOT.joint_names}
+    np.testing.assert_array_equal(columns["q_joint2"], motion.q[:, 1])
+    np.testing.assert_array_equal(columns["tau_joint3"], motion.tau[:, 2])
+
+
+def test_each_channel_has_a_stream_of_its_own(motion: SimulatedMotion) -> None:
+    alone = measured({"effort": {"noise": 1.0}}, motion)
+    beside = measured(
+        {"effort": {"noise": 1.0}, "position": {"noise": 0.1}, "velocity": {"noise": 0.1}}, motion
+    )
+    np.testing.assert_array_equal(alone["tau_joint1"], beside["tau_joint1"])
+    noise = beside["q_joint1"] - motion.q[:, 0], beside["dq_joint1"] - motion.dq[:, 0]
+    assert np.abs(np.corrcoef(*noise)[0, 1]) < 0.3
+
+
+def test_effort_is_logged_where_the_robot_says_it_is(motion: SimulatedMotion) -> None:
+    drive, n = ROBOT.drive, ROBOT.n
+    N = drive.transmission
+    motor = replace(ROBOT, drive=replace(drive, torque_side=TorqueSide.MOTOR))
+    at_motor = np.stack([measured({}, motion, motor)[f"tau_{j}"] for j in ROBOT.joint_names], axis=1)
+    np.testing.assert_allclose(at_motor @ N, motion.tau, rtol=1e-12)
+    for gains in ({"torque_constant": np.full(n, 0.1)}, {"drive_gain": np.arange(1.0, 4.0)}):
+        fed = replace(ROBOT, drive=replace(drive, **gains))
+        columns = measured({"effort": {"quantity": "current"}}, motion, fed)
+        current = np.stack([columns[f"i_{j}"] for j in ROBOT.joint_names], axis=1)
+        scale = N * 0.1 if "torque_constant" in gains else np.diag(gains["drive_gain"])
+        np.testing.assert_allclose(current @ scale, motion.tau, rtol=1e-12)
+    behind = measured({"effort": {"source": "joint"}}, motion)
+    np.testing.assert_array_equal(behind["tau_joint1"], motion.load[:, 0])
+    assert np.abs(motion.load - motion.tau).max() > 0.1
+
+
+def test_motor_positions_are_the_motors_or_seen_at_the_joint(motion: SimulatedMotion) -> None:
+    seen = measured({"motor_position": {"side": "joint"}}, motion)
+    own = measured({"motor_position": {}}, motion)
+    np.testing.assert_array_equal(seen["theta_joint2"], motion.theta[:, 1])
+    np.testing.assert_allclose(own["theta_joint2"], motion.theta[:, 1] * ROBOT.drive.gear_ratio[1])
+
+
+def test_rows_may_be_lost_and_late() -> None:
+    t = sample_times(30.0, 100.0)
+    run = follow(Plant(ROBOT), FourierTrajectory.random(ROBOT, 30.0, 2, 0, 0.1), t)
+    rig = Rig(SensorFile.model_validate({"rate": 100.0, "rows": {"dropped": 0.1, "jitter": 0.001}}))
+    stamps, columns = rig.measure(ROBOT, run, (0,))
+    assert 0.85 < len(stamps) / len(t) < 0.95
+    assert (np.diff(stamps) > 0).all()
+    assert all(len(values) == len(stamps) for values in columns.values())
+
+
+def test_temperature_rises_with_friction() -> None:
+    plant = build_plant(ROBOT, PlantFile())
+    run = follow(plant, MOTION, sample_times(3.0, 100.0))
+    warm = measured({"temperature": {"time_constant": 10.0, "rise": 1.0}}, run)["temperature_joint1"]
+    assert warm[0] == 25.0
+    assert (np.diff(warm) > -1e-3).all()
+    assert warm[-1] > 25.0
+
+
+def test_wrong_sensor_files_are_refused(tmp_path: Path, motion: SimulatedMotion) -> None:
+    path = tmp_path / "sensors.toml"
+    path.write_text("rate = -1.0\n[position]\nnoize = 1.0\n")
+    with pytest.raises(InputErrors) as caught:
+        Rig.read(path)
+    assert {error.identifier for error in caught.value.errors} == {"wrong-value", "unknown-key"}
+    assert "sensors.toml:3" in str(caught.value)
+    for bad in (
+        {"position": {"noise": [1.0, 2.0]}},
+        {"position": {"counts": 100, "resolution": 0.1}},
+        {"effort": {"quantity": "current"}},
+        {"effort": {"quantity": "current", "source": "joint"}},
+    ):
+        with pytest.raises(UsageError):
+            Rig(SensorFile.model_validate(bad)).check(ROBOT)
+
+
+def test_one_log_is_written_whole_and_never_over_another(tmp_path: Path) -> None:
+    path = record(campaign(), tmp_path / "log.parquet")
+    assert [one.name for one in tmp_path.iterdir()] == ["log.parquet"]
+    log = read_log(path, ROBOT)
+    assert log.read(log.trajectories[0]).q.shape == (401, 3)
+    about = {key.decode(): value.decode() for key, value in pq.read_schema(path).metadata.items()}
+    assert about["origin"] == "simulated"
+    FourierTrajectory.from_json(about["trajectory"])
+    assert json.loads(about["controller"])["kind"] == "ideal"
+    with pytest.raises(RefusedError, match="exists already"):
+        record(campaign(), path)
+    with pytest.raises(UsageError, match="log-ending"):
+        record(campaign(), tmp_path / "log.txt")
+
+
+@pytest.mark.parametrize("text", ["random", "random:4"])
+def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path: Path, text: str) -> None:
+    told: list[float] = []
+    one = run_campaign(campaign(text=text), tmp_path / "one", 5, 1)
+    three = run_campaign(campaign(text=text), tmp_path / "three", 5, 3, lambda stage, done: told.append(done))
+    assert sum(told) == 5
+    assert [path.name for path in one] == [f"run_{k:04d}.parquet" for k in range(1, 6)]
+    contents = [path.read_bytes() for path in one]
+    assert contents == [path.read_bytes() for path in three]
+    assert len(set(contents)) == 5
+    positions = {pq.read_table(path)["q_joint1"].to_numpy().tobytes() for path in one}
+    assert len(positions) == (5 if text == "random" else 1)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["one", "three"]
+
+
+def test_a_run_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "plant.toml").write_text("[integrator]\nstep = 0.05\n[friction]\nsmoothing = 1e-4\n")
+    setup = read_setup(ROBOT, "pd", tmp_path / "plant.toml")
+    stuck = replace(campaign(text="random", rate=20.0), setup=setup)
+    with pytest.raises(SolverError, match=r"integration-error|diverged"):
+        run_campaign(stuck, tmp_path / "runs", 3, 2)
+    assert [one.name for one in tmp_path.iterdir()] == ["plant.toml"]
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(RefusedError):
+        run_campaign(campaign(), tmp_path / "runs", 3, 2)
+
+
+def test_controllers_and_plants_come_from_files(tmp_path: Path) -> None:
+    text = '[elastic]\nstiffness = 500.0\n[payload]\nmass = 1.0\ncom = [0.0, 0.0, 0.1]\n[friction]\nkind = "lugre"\n'
+    (tmp_path / "plant.toml").write_text(text + 'static = 3.0\n[integrator]\nmethod = "LSODA"\nrtol = 1e-6\n')
+    (tmp_path / "pd.toml").write_text('kind = "pd"\nbandwidth = 5.0\nkd = [1.0, 2.0, 3.0]\n')
+    setup = read_setup(ROBOT, str(tmp_path / "pd.toml"), tmp_path / "plant.toml")
+    assert setup.plant.elasticity.stiffness.tolist() == [500.0] * 3
+    assert setup.plant.friction_states == 3
+    assert setup.plant.bodies[-1, 0] == ROBOT.inertia_prior[-1, 0] + 1.0
+    assert setup.controller.kd == [1.0, 2.0, 3.0]
+    for wrong in ("nonsense", "open-loop:missing.parquet"):
+        with pytest.raises(Exception, match=r"error\["):
+            read_setup(ROBOT, wrong)
+    with pytest.raises(UsageError, match="simulator"):
+        read_setup(ROBOT, "pd", simulator="gazebo")
+    for text in ("random:x", str(tmp_path / "missing.json")):
+        with pytest.raises(Exception, match=r"error\["):
+            TrajectoryChoice.read(text, ROBOT)
+    (tmp_path / "two.json").write_text(
+        FourierTrajectory.random(geared(1, 2), 4.0, 2, 0, 0.25, ramp=1.0).to_json()
+    )
+    with pytest.raises(UsageError, match="2 joints"):
+        TrajectoryChoice.read(str(tmp_path / "two.json"), ROBOT)
+
+
+@pytest.mark.parametrize("kind", CONTROLLERS)
+@pytest.mark.parametrize("simulator", ["dynid", "mujoco"])
+def test_every_controller_follows_the_trajectory(kind: str, simulator: str) -> None:
+    setup = replace(read_setup(ROBOT, kind, simulator=simulator), plant=Plant(ROBOT))
+    slow = FourierTrajectory(np.zeros(3), np.full((3, 1), 0.2), np.zeros((3, 1)), 0.25, 1.5, 0.5)
+    run = setup.motion(slow, 100.0)
+    assert np.abs(run.q - slow.motion(run.t)[0]).max() < (0.05 if kind == "pd" else 1e-6)
+
+
+def test_an_open_loop_repeats_a_log(tmp_path: Path) -> None:
+    heavy = replace(ROBOT, drive=Drive.direct(3), friction_prior=np.full((3, 2), 5.0))
+    first = record(
+        Campaign(read_setup(heavy, "pd"), TrajectoryChoice.read("random:1", heavy, 2.0), Rig()),
+        tmp_path / "a.pq",
+    )
+    again = Setup(
+        read_setup(heavy, f"open-loop:{first}").plant, read_setup(heavy, f"open-loop:{first}").controller
+    )
+    with pytest.raises(UsageError, match="open-loop"):
+        again.motion(MOTION, 100.0)
+    setup = read_setup(heavy, f"open-loop:{first}")
+    run = setup.motion(TrajectoryChoice.read("random:1", heavy, 2.0).draw(heavy, 0), 1000.0)
+    log = read_log(first, heavy)
+    np.testing.assert_allclose(run.q[:300], log.read(log.trajectories[0]).q[:300], atol=1e-4)
+
+
+def test_the_command_writes_logs_that_are_identified(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    sensors = tmp_path / "sensors.toml"
+    sensors.write_text(SENSORS.replace("[motor_position]\nnoise = 1e-4\n", ""))
+    for name, seed in (("train", 1), ("unseen", 2)):
+        done = run("simulate", robot_file, "--trajectory", f"random:{seed}", "--sensors", sensors,
+                   "--seed", seed, "--out", tmp_path / f"{name}.parquet")  # fmt: skip
+        assert done.code == 0, done.err
+        assert str(tmp_path / f"{name}.parquet") in done.out
+    found = run("identify", robot_file, tmp_path / "train.parquet", "--validate", tmp_path / "unseen.parquet",
+                "--out", tmp_path / "run")  # fmt: skip
+    assert found.code == 0, found.err
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert stored["scores"][1]["total_relative"] < 0.02
+    refused = run("simulate", robot_file, "--out", tmp_path / "train.parquet")
+    assert refused.code == 7
+    assert run("simulate", robot_file, "--controller", "x", "--out", tmp_path / "y.parquet").code == 2
+
+
+def test_the_command_writes_runs_by_mujoco(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    done = run("simulate", robot_file, "--runs", 2, "--workers", 2, "--simulator", "mujoco", "--duration", 2,
+               "--out", tmp_path / "runs")  # fmt: skip
+    assert done.code == 0, done.err
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def interrupted(folder: Path, number: int, ready: Callable[[], bool], *arguments: str) -> int:
+    """Exit code of the command when it gets a signal as soon as something is there."""
+    code = "from dynid.cli.main import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=folder, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not ready() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    return process.wait(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_campaign_leaves_nothing(robot_file: Path, tmp_path: Path, number: int) -> None:
+    def under_way() -> bool:
+        return any(any(one.glob("run_*")) for one in tmp_path.glob(".runs*"))
+
+    code = interrupted(
+        tmp_path,
+        number,
+        under_way,
+        "simulate",
+        str(robot_file),
+        "--runs",
+        "5000",
+        "--workers",
+        "2",
+        "--out",
+        "runs",
+    )
+    assert code == 128 + number
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,248 @@
+"""Motion over time: energy, order of the schemes, refusals, controllers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy.integrate import simpson
+
+from dynid.arrays import Float
+from dynid.errors import SolverError, UsageError
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.robot import load_example
+from dynid.robot.drive import Drive
+from dynid.robot.model import JointType, RobotModel
+from dynid.simulate.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable, pd_gains
+from dynid.simulate.drivetrain import Coupling, Elasticity
+from dynid.simulate.effects import FunctionLoad, SmoothFriction
+from dynid.simulate.integrate import Adaptive, FixedStep
+from dynid.simulate.motion import follow, sample_times, simulate, suitable_step
+from dynid.simulate.plant import Plant, State
+from dynid.testing import random_robot
+from tests.simulate.robots import geared
+
+ROTORS_IN_LINKS = np.array([0, 0, 0, 0, 0.2, 0, 0.2, 0, 0, 0.2])
+
+
+def coast(n: int) -> OpenLoop:
+    return OpenLoop(lambda t: np.zeros((len(t), n)))
+
+
+def elastic(robot: RobotModel, coupling: Coupling = Coupling.SIMPLIFIED, damping: float = 0.0) -> Plant:
+    return Plant(
+        robot,
+        robot.inertia_prior + ROTORS_IN_LINKS,
+        elasticity=Elasticity(np.full(robot.n, 200.0), np.full(robot.n, damping)),
+        coupling=coupling,
+    )
+
+
+@dataclass(frozen=True)
+class Still:
+    """A reference that rests at a posture."""
+
+    q: Float
+    duration: float = 10.0
+
+    def motion(self, t: Float) -> tuple[Float, Float, Float]:
+        q = np.tile(self.q, (len(t), 1))
+        return q, np.zeros_like(q), np.zeros_like(q)
+
+
+@pytest.mark.parametrize("joints", ["rigid", "elastic"])
+@pytest.mark.parametrize("coupling", Coupling)
+def test_energy_is_kept_for_ten_seconds_without_friction(joints: str, coupling: Coupling) -> None:
+    robot = geared(8, 3)
+    plant = elastic(robot, coupling)
+    plant = plant if joints == "elastic" else plant.rigid
+    start = plant.at_rest(np.array([[0.4, -0.9, 0.6]]))[0]
+    t = sample_times(10.0, 100.0)
+    run = simulate(plant, coast(3), start, t, Adaptive(1e-11, 1e-11))
+    E = plant.energy(plant.vector(run.state))
+    assert np.ptp(run.q, axis=0).max() > 0.5
+    assert np.abs(E - E[0]).max() < 1e-8 * np.ptp(0.5 * E + E[0] * 0 + plant.energy(plant.at_rest(run.q)))
+
+
+def test_energy_is_kept_by_fixed_steps() -> None:
+    arm = load_example("arm7")
+    plant = Plant(arm)
+    q = np.array([[0.3, 0.8, -0.4, 1.1, 0.2, -0.7, 0.5]])
+    run = simulate(plant, coast(7), plant.at_rest(q)[0], sample_times(2.0, 500.0), FixedStep(2e-3))
+    E = plant.energy(plant.vector(run.state))
+    assert np.abs(E - E[0]).max() < 1e-8 * np.abs(E[0])
+
+
+@pytest.mark.parametrize("coupling", Coupling)
+def test_work_and_losses_balance_over_ten_seconds(coupling: Coupling) -> None:
+    robot = geared(8, 3)
+    plant = replace(elastic(robot, coupling, damping=1.0), friction=SmoothFriction.of(robot, 0.1))
+    push = OpenLoop(lambda t: 3.0 * np.sin(t[:, None] * np.array([2.0, 3.1, 4.3])))
+    t = sample_times(10.0, 1000.0)
+    run = simulate(plant, push, plant.at_rest(np.zeros((1, 3)))[0], t, Adaptive(1e-10, 1e-10))
+    E = plant.energy(plant.vector(run.state))
+    damped = ((run.dtheta - run.dq) ** 2 * plant.elasticity.damping).sum(axis=1)
+    power = ((run.tau - run.friction) * run.dtheta).sum(axis=1) - damped
+    work = float(simpson(power, dx=t[1]))
+    assert abs(E[-1] - E[0] - work) < 1e-8 * float(simpson(np.abs(power), dx=t[1]))
+
+
+def test_a_pendulum_swings_with_its_known_period() -> None:
+    one = random_robot(0, 1)
+    pendulum = replace(
+        one,
+        joint_types=(JointType.REVOLUTE,),
+        T_parent_joint=np.eye(4)[None],
+        axis=np.array([[0.0, 1.0, 0.0]]),
+        inertia_prior=np.array([[2.0, 0.0, 0.0, -1.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.01]]),
+    )
+    omega = np.sqrt(9.81 / (0.5 + 0.25))
+    plant = Plant(pendulum, rotor_inertia=np.array([0.25]))
+    run = simulate(plant, coast(1), np.array([1e-4, 0.0]), sample_times(4.0, 500.0), FixedStep(2e-3))
+    np.testing.assert_allclose(run.q[:, 0], 1e-4 * np.cos(omega * run.t), atol=1e-9)
+
+
+def test_an_elastic_joint_swings_with_its_known_frequency() -> None:
+    # Motor and link on a spring: omega^2 = K (1/I + 1/B), no gravity about a vertical axis.
+    one = random_robot(0, 1)
+    joint = replace(
+        one,
+        joint_types=(JointType.REVOLUTE,),
+        T_parent_joint=np.eye(4)[None],
+        axis=np.array([[0.0, 0.0, 1.0]]),
+        inertia_prior=np.array([[1.0, 0, 0, 0, 0.5, 0, 0.5, 0, 0, 0.4]]),
+        drive=Drive(np.array([[100.0]]), np.array([3e-5]), np.full(1, np.nan), np.full(1, np.nan)),
+    )
+    plant = Plant(joint, elasticity=Elasticity(np.array([900.0]), np.zeros(1)))
+    start = plant.vector(State(*np.array([[[1e-3]], [[0.0]], [[0.0]], [[0.0]]])))[0]
+    omega = np.sqrt(900.0 * (1 / 0.4 + 1 / 0.3))
+    run = simulate(plant, coast(1), start, sample_times(0.3, 500.0), FixedStep(2.5e-4))
+    np.testing.assert_allclose((run.q - run.theta)[:, 0], 1e-3 * np.cos(omega * run.t), atol=1e-9)
+    np.testing.assert_allclose(run.load, 900.0 * (run.theta - run.q), atol=1e-12)
+
+
+def test_halving_the_step_divides_the_error_by_sixteen() -> None:
+    plant = Plant(geared(8, 3))
+    start = plant.at_rest(np.full((1, 3), 0.5))[0]
+
+    def end(step: float) -> Float:
+        return simulate(plant, coast(3), start, sample_times(0.64, 12.5), FixedStep(step, tolerance=1.0)).q[
+            -1
+        ]
+
+    exact = end(2.5e-3)
+    ratio = np.linalg.norm(end(4e-2) - exact) / np.linalg.norm(end(2e-2) - exact)
+    assert 11 < ratio < 23
+
+
+def test_the_schemes_agree() -> None:
+    plant = replace(elastic(geared(8, 3), damping=1.0), friction=SmoothFriction(np.ones(3), np.ones(3), 0.1))
+    start, t = plant.at_rest(np.zeros((1, 3)))[0], sample_times(0.3, 100.0)
+    push = OpenLoop(lambda t: 4.0 * np.sin(3.0 * t)[:, None] * np.ones(3))
+    runs = [
+        simulate(plant, push, start, t, one)
+        for one in (None, FixedStep(2e-4), Adaptive(), Adaptive(1e-8, 1e-8, "LSODA"))
+    ]
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.q, runs[0].q, atol=2e-6)
+
+
+def test_a_step_that_is_too_long_is_refused() -> None:
+    plant = elastic(geared(8, 3))
+    stiff = replace(plant, elasticity=Elasticity(np.full(3, 1e6), np.zeros(3)))
+    start = stiff.at_rest(np.zeros((1, 3)))[0] + np.repeat([0.0, 1e-2, 0.0], [3, 3, 6])
+    assert suitable_step(stiff, start) < 3e-4
+    with pytest.raises(SolverError, match=r"integration-error|diverged"):
+        simulate(stiff, coast(3), start, sample_times(0.1, 500.0), FixedStep(2e-3))
+
+
+def test_a_held_input_changes_at_samples_only() -> None:
+    plant = Plant(geared(8, 3))
+    ramp = OpenLoop(lambda t: t[:, None] * np.ones(3))
+    start, t = plant.at_rest(np.zeros((1, 3)))[0], sample_times(0.2, 50.0)
+    stairs = OpenLoop(lambda at: np.floor(at * 50 + 1e-9)[:, None] / 50 * np.ones(3))
+    held = simulate(plant, ramp, start, t, FixedStep(1e-3, held=True))
+    smooth = simulate(plant, ramp, start, t, FixedStep(1e-3))
+    late = simulate(plant, stairs, start, t, FixedStep(5e-5))
+    np.testing.assert_allclose(held.tau, smooth.tau)
+    np.testing.assert_allclose(held.q, late.q, rtol=0, atol=2e-3 * np.abs(late.q).max())
+    assert np.abs(held.q - smooth.q).max() > 3 * np.abs(held.q - late.q).max()
+
+
+@pytest.mark.parametrize("coupling", Coupling)
+def test_elastic_pd_brings_the_links_to_rest_where_they_should_be(coupling: Coupling) -> None:
+    plant = elastic(geared(8, 3), coupling, damping=2.0)
+    goal = np.array([0.5, -0.3, 0.8])
+    kp, kd = pd_gains(plant, 2.0)
+    control, start = GravityPD(plant, Still(goal), kp, kd), plant.at_rest(np.zeros((1, 3)))[0]
+    # The jump of the goal is a jolt, whose first step is far less exact than all others.
+    run = simulate(plant, control, start, sample_times(6.0, 50.0), FixedStep(5e-4, tolerance=1e-3))
+    np.testing.assert_allclose(run.q[-1], goal, atol=1e-5)
+    np.testing.assert_allclose(run.theta[-1], goal + plant.holding_torque(goal[None])[0] / 200.0, atol=1e-5)
+    assert np.abs(run.theta[-1] - goal).max() > 1e-2
+
+
+def test_computed_torque_of_an_exact_model_follows_exactly() -> None:
+    robot = geared(8, 3)
+    plant = Plant(robot, friction=SmoothFriction.of(robot, 0.1), loads=(FunctionLoad(lambda q, dq: 2 * q),))
+    motion = FourierTrajectory.random(robot, 4.0, 4, 0, 0.25, ramp=1.0)
+    t = sample_times(4.0, 250.0)
+    control = ComputedTorque(plant, Tabulated(motion, 1e-3), np.full(3, 400.0), np.full(3, 40.0))
+    run = simulate(plant, control, plant.at_rest(motion.motion(t[:1])[0])[0], t, FixedStep(2e-3))
+    q, dq, ddq = motion.motion(t)
+    assert np.abs(run.q - q).max() < 1e-8 * np.abs(q).max()
+    np.testing.assert_allclose(follow(plant, motion, t).tau, run.tau, atol=1e-5 * np.abs(run.tau).max())
+
+
+def test_an_ideal_elastic_motion_obeys_the_equations() -> None:
+    robot = geared(8, 3)
+    plant = replace(elastic(robot), friction=SmoothFriction.of(robot, 0.1))
+    motion = FourierTrajectory.random(robot, 4.0, 4, 0, 0.25, ramp=1.0)
+    t = sample_times(4.0, 100.0)
+    run = follow(plant, motion, t)
+    found = plant.acceleration(plant.vector(run.state), run.tau)
+    wanted = np.concatenate([run.ddq, run.ddtheta], axis=1)
+    np.testing.assert_allclose(found, wanted, atol=1e-8 * np.abs(wanted).max())
+    h, smooth = t[1], np.abs((t[2:-2] - 2.0) ** 2 - 1.0) > 0.1
+    slope = (run.theta[:-4] - 8 * run.theta[1:-3] + 8 * run.theta[3:-1] - run.theta[4:]) / (12 * h)
+    np.testing.assert_allclose(run.dtheta[2:-2][smooth], slope[smooth], atol=1e-4 * np.abs(slope).max())
+    # The same torque in open loop gives the same motion, for a while: without feedback errors grow.
+    part = slice(5, 31)
+    table = OpenLoop(lambda at: follow(plant, motion, at).tau)
+    again = simulate(plant, table, plant.vector(run.state)[5], t[part], FixedStep(1e-3))
+    np.testing.assert_allclose(again.q, run.q[part], atol=1e-7)
+
+
+def test_a_torque_table_is_followed() -> None:
+    table = TorqueTable(np.array([0.0, 1.0, 2.0]), np.array([[0.0, 1.0], [2.0, 1.0], [2.0, 3.0]]))
+    state = State(*np.zeros((4, 3, 2)))
+    np.testing.assert_allclose(table.torque(np.array([-1.0, 0.5, 1.5]), state), [[0, 1], [1, 1], [2, 2]])
+    with pytest.raises(UsageError, match="rising"):
+        TorqueTable(np.array([0.0, 0.0]), np.zeros((2, 1)))
+
+
+def test_nonsense_is_refused() -> None:
+    plant = Plant(geared(8, 3))
+    start, t = plant.at_rest(np.zeros((1, 3)))[0], sample_times(0.1, 100.0)
+    for step in (0.0, np.inf):
+        with pytest.raises(UsageError, match="step"):
+            FixedStep(step)
+    with pytest.raises(UsageError, match="method Euler"):
+        Adaptive(method="Euler")
+    with pytest.raises(UsageError, match="step of finite length"):
+        sample_times(np.inf, 10.0)
+    with pytest.raises(UsageError, match="rise evenly"):
+        simulate(plant, coast(3), start, np.array([0.0, 0.1, 0.15]))
+    with pytest.raises(UsageError, match="start"):
+        simulate(plant, coast(3), start[:-1], t)
+    runaway = OpenLoop(lambda at: np.where(at > 0.01, np.inf, 0.0)[:, None] * np.ones(3))
+    for scheme in (FixedStep(), Adaptive()):
+        with pytest.raises(SolverError, match="diverged"):
+            simulate(plant, runaway, start, t, scheme)
+    motion = FourierTrajectory.random(plant.robot, 4.0, 2, 0, 0.25, ramp=1.0)
+    for bent in (elastic(plant.robot, Coupling.FULL), elastic(plant.robot, damping=1.0)):
+        with pytest.raises(UsageError, match="choose a controller"):
+            follow(bent, motion, t)
+    with pytest.raises(UsageError, match="kp"):
+        GravityPD(plant, motion, np.full(3, -1.0), np.zeros(3))
