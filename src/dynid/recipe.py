@@ -27,6 +27,7 @@ from dynid.terms.term import Terms
 Positive = Annotated[float, Field(gt=0)]
 Auto = Positive | Literal["auto"]
 Lines = dict[tuple[Key, ...], int]
+NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -91,6 +92,10 @@ class EstimateSection(Strict):
     strength: Positive | None = None
     rounds: Annotated[int, Field(ge=1)] | None = None
     tolerance: Positive | None = None
+    margin: Positive | None = None
+    prior: Literal["euclidean", "entropic"] | None = None
+    weights: Literal["joint", "equal"] | None = None
+    total_mass: tuple[NotNegative, NotNegative] | None = None
     folds: Annotated[int, Field(ge=2)] = 5
     seed: Annotated[int, Field(ge=0)] = 0
     block_seconds: Positive | None = None
@@ -196,7 +201,7 @@ class Experiment:
         known = {f.name for f in fields(kind)} - {"name"}
         options = {
             key: getattr(section, key)
-            for key in ("strength", "rounds", "tolerance")
+            for key in ("strength", "rounds", "tolerance", "margin", "prior", "weights", "total_mass")
             if getattr(section, key) is not None
         }
         for key in options:

@@ -1,0 +1,215 @@
+"""Cone programs solved by clarabel and checked afterwards without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import ResourceError, SolverError
+
+PRIMAL_TOLERANCE = 1e-7
+DUAL_TOLERANCE = 1e-6
+GAP_TOLERANCE = 1e-5
+
+
+class Cone(StrEnum):
+    """What the lines of a block must lie in."""
+
+    ZERO = "zero"
+    POSITIVE = "positive"
+    BALL = "ball"
+    SEMIDEFINITE = "semidefinite"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """offset + matrix x in a cone.
+
+    matrix: (m, n).    offset: (m,).    A semidefinite block holds the upper triangle column by column, entries off
+    the diagonal times sqrt(2); a ball is s_0 >= ||s_1...||; an exponential s_1 exp(s_0 / s_1) <= s_2.
+    """
+
+    cone: Cone
+    matrix: Float
+    offset: Float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How well an answer passed the checks made without the solver, all relative to the size of the problem.
+
+    primal: greatest violation of a cone.    dual: greatest violation of a dual cone or of stationarity.
+    gap: between primal and dual objective.    iterations: of the solver.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    iterations: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether all three are within their tolerances."""
+        return self.primal <= PRIMAL_TOLERANCE and self.dual <= DUAL_TOLERANCE and self.gap <= GAP_TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """x: (n,).    duals: one vector a block.    feasible: False when the solver found a proof that there is no x."""
+
+    x: Float
+    duals: tuple[Float, ...]
+    certificate: Certificate
+    feasible: bool
+
+
+def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
+    """Min x'Px/2 + q'x with every block in its cone.
+
+    P: (n, n) positive semidefinite.    q: (n,).
+    Raises SolverError if neither an optimum nor a proof of infeasibility passes the checks, ResourceError without
+    clarabel.
+    """
+    clarabel = _clarabel()
+    from scipy.sparse import csc_matrix, triu
+
+    matrix = np.concatenate([block.matrix for block in blocks])
+    offset = np.concatenate([block.offset for block in blocks])
+    kinds = {
+        Cone.ZERO: clarabel.ZeroConeT,
+        Cone.POSITIVE: clarabel.NonnegativeConeT,
+        Cone.BALL: clarabel.SecondOrderConeT,
+        Cone.SEMIDEFINITE: lambda m: clarabel.PSDTriangleConeT(side_of(m)),
+        Cone.EXPONENTIAL: lambda _: clarabel.ExponentialConeT(),
+    }
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.max_iter = 200
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
+    settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-9
+    cones = [kinds[block.cone](len(block.offset)) for block in blocks]
+    solver = clarabel.DefaultSolver(
+        triu(csc_matrix(P), format="csc"), q, csc_matrix(-matrix), offset, cones, settings
+    )
+    solution = solver.solve()
+    x, z = np.array(solution.x), np.array(solution.z)
+    ends = np.cumsum([len(block.offset) for block in blocks])[:-1]
+    duals = tuple(np.split(z, ends))
+    if str(solution.status) in {"PrimalInfeasible", "AlmostPrimalInfeasible"}:
+        return Answer(x, duals, Certificate(np.inf, np.inf, np.inf, solution.iterations), False)
+    certificate = certify(P, q, blocks, x, duals, solution.iterations)
+    if not certificate.ok:
+        raise SolverError(
+            "not-solved",
+            found=f"solver status {solution.status}; checks: primal {certificate.primal:.1e}, "
+            f"dual {certificate.dual:.1e}, gap {certificate.gap:.1e}",
+            expected=f"at most {PRIMAL_TOLERANCE:.0e}, {DUAL_TOLERANCE:.0e}, {GAP_TOLERANCE:.0e}",
+            do="widen the narrowest constraint or raise the strength of the prior",
+        )
+    return Answer(x, duals, certificate, True)
+
+
+def certify(
+    P: Float, q: Float, blocks: Sequence[Block], x: Float, duals: Sequence[Float], iterations: int = 0
+) -> Certificate:
+    """Optimality of x and the duals from their definition: cones, dual cones, stationarity and gap."""
+    if not np.isfinite(x).all():
+        return Certificate(np.inf, np.inf, np.inf, iterations)
+    primal = dual = bound = 0.0
+    Px = P @ x
+    stationary = Px + q
+    size = max(1.0, float(np.abs(Px).max(initial=0.0)), float(np.abs(q).max(initial=0.0)))
+    for block, z in zip(blocks, duals, strict=True):
+        scale = max(1.0, float(np.abs(block.offset).max(initial=0.0)))
+        primal = max(primal, violation(block.cone, block.offset + block.matrix @ x) / scale)
+        dual = max(dual, _dual_violation(block.cone, z) / max(1.0, float(np.abs(z).max(initial=0.0))))
+        pull = block.matrix.T @ z
+        stationary = stationary - pull
+        size = max(size, float(np.abs(pull).max(initial=0.0)))
+        bound += float(block.offset @ z)
+    dual = max(dual, float(np.abs(stationary).max(initial=0.0)) / size)
+    value = float(x @ Px / 2 + q @ x)
+    gap = abs(float(x @ Px + q @ x) + bound) / max(1.0, abs(value))
+    return Certificate(primal, dual, gap, iterations)
+
+
+def violation(cone: Cone, s: Float) -> float:
+    """By how much s lies outside its cone, 0 inside."""
+    if cone is Cone.ZERO:
+        return float(np.abs(s).max(initial=0.0))
+    if cone is Cone.POSITIVE:
+        return float(np.maximum(-s, 0.0).max(initial=0.0))
+    if cone is Cone.BALL:
+        return max(0.0, float(np.linalg.norm(s[1:]) - s[0]))
+    if cone is Cone.EXPONENTIAL:
+        if s[1] <= 0:
+            return max(float(-s[1]), float(s[0]), float(-s[2]), 0.0)
+        return max(0.0, float(s[1] * np.exp(min(s[0] / s[1], 700.0)) - s[2]))
+    return max(0.0, -float(np.linalg.eigvalsh(from_triangle(s))[0]))
+
+
+def slack(block: Block, x: Float) -> float:
+    """How far offset + matrix x lies inside its cone; negative outside. Not for exponential cones."""
+    s = block.offset + block.matrix @ x
+    if block.cone is Cone.BALL:
+        return float(s[0] - np.linalg.norm(s[1:]))
+    if block.cone is Cone.SEMIDEFINITE:
+        return float(np.linalg.eigvalsh(from_triangle(s))[0])
+    return float(-np.abs(s).max()) if block.cone is Cone.ZERO else float(s.min())
+
+
+def _dual_violation(cone: Cone, z: Float) -> float:
+    if cone is Cone.ZERO:
+        return 0.0
+    if cone is Cone.EXPONENTIAL:
+        u, v, w = z
+        if u >= 0:
+            return max(float(u), float(-v), float(-w), 0.0)
+        return max(0.0, float(-u * np.exp(min(v / u, 700.0)) - np.e * w))
+    return violation(cone, z)
+
+
+def triangle(matrix: Float) -> Float:
+    """Upper triangle of a symmetric matrix, column by column, entries off the diagonal times sqrt(2)."""
+    n = len(matrix)
+    return np.array(
+        [matrix[i, j] * (1.0 if i == j else np.sqrt(2.0)) for j in range(n) for i in range(j + 1)]
+    )
+
+
+def from_triangle(s: Float) -> Float:
+    """The symmetric matrix of a `triangle`."""
+    n = side_of(len(s))
+    M = np.zeros((n, n))
+    k = 0
+    for j in range(n):
+        for i in range(j + 1):
+            M[i, j] = M[j, i] = s[k] if i == j else s[k] / np.sqrt(2.0)
+            k += 1
+    return M
+
+
+def side_of(m: int) -> int:
+    """Side of the matrix whose triangle has m entries."""
+    return (isqrt(8 * m + 1) - 1) // 2
+
+
+def _clarabel() -> Any:
+    try:
+        import clarabel
+    except ImportError as error:
+        raise ResourceError(
+            "no-clarabel",
+            found="no package clarabel",
+            expected="the solver of cone programs",
+            do="pip install clarabel",
+        ) from error
+    return clarabel

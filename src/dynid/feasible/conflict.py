@@ -1,0 +1,61 @@
+"""Which constraints exclude every solution, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import SolverError
+from dynid.feasible.cones import Block, Cone, side_of, solve_cones, triangle
+from dynid.feasible.constraints import Condition
+
+REGULAR = 1e-6
+SHARE = 1e-3
+
+
+def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: Float) -> NoReturn:
+    """Raises SolverError with the constraints in conflict and the least total relaxation that ends it.
+
+    Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; those with a price
+    (dual) are in conflict.
+    """
+    p, soft = len(reference), [c for c in conditions if c.block.cone is not Cone.SEMIDEFINITE]
+    n = p + len(soft)
+    P = np.diag(np.concatenate([np.full(p, REGULAR), np.zeros(len(soft))]))
+    q = np.concatenate([np.zeros(p), np.ones(len(soft))])
+    blocks = []
+    for condition in conditions:
+        block = condition.block
+        matrix = np.zeros((len(block.offset), n))
+        matrix[:, :p] = block.matrix * spread
+        if condition in soft:
+            matrix[:, p + soft.index(condition)] = _unit(block)
+        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
+    positive = np.hstack([np.zeros((len(soft), p)), np.eye(len(soft))])
+    blocks.append(Block(Cone.POSITIVE, positive, np.zeros(len(soft))))
+    answer = solve_cones(P, q, blocks)
+    price = [float(_unit(c.block) @ z) for c, z in zip(conditions, answer.duals, strict=False)]
+    parties = [c.name for c, value in zip(conditions, price, strict=True) if value > SHARE]
+    gaps = [
+        f"{c.name} by {t * c.size:.4g} {c.unit}"
+        for c, t in zip(soft, answer.x[p:], strict=True)
+        if t > SHARE * answer.x[p:].max()
+    ]
+    raise SolverError(
+        "constraints-in-conflict",
+        found="no parameters that fulfil " + ", ".join(parties),
+        expected="constraints that leave a solution; least change that does: " + ", ".join(gaps),
+        do="widen or drop one of them",
+    )
+
+
+def _unit(block: Block) -> Float:
+    if block.cone is Cone.SEMIDEFINITE:
+        return triangle(np.eye(side_of(len(block.offset))))
+    unit = np.ones(len(block.offset))
+    if block.cone is Cone.BALL:
+        unit[1:] = 0.0
+    return unit

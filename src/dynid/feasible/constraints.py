@@ -1,0 +1,259 @@
+"""Convex constraints on parameters, each named so that a conflict can be explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.errors import UsageError
+from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
+from dynid.feasible.cones import Block, Cone, triangle, violation
+from dynid.terms.term import Column
+
+DEFAULT_MARGIN = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """One cone that the parameters must lie in: offset + matrix theta.
+
+    name: for messages.    unit, size: size times the block's numbers is in that unit.
+    """
+
+    name: str
+    block: Block
+    unit: str = ""
+    size: float = 1.0
+
+    def violation(self, theta: Float) -> float:
+        """By how much theta misses the cone, in `unit`, 0 inside."""
+        return self.size * violation(self.block.cone, self.block.offset + self.block.matrix @ theta)
+
+
+class Convex(Protocol):
+    """The seam for convex constraints: what they say about a model's parameters."""
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """The cones; spread: (p,) typical sizes, to scale them by."""
+        ...
+
+
+@dataclass(frozen=True)
+class PhysicalBodies:
+    """Every body's pseudo-inertia [[S, h], [h', m]] >= margin: positive mass, inertia with the triangle inequality.
+
+    margin: least eigenvalue, kg m^2 and kg.    Source: Wensing, Kim and Slotine 2018; Gaz et al. 2019 eq. 16.
+    """
+
+    margin: float = DEFAULT_MARGIN
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """One semidefinite 4 x 4 cone a body."""
+        found = []
+        for ten in body_columns(columns):
+            D = body_scale(spread[ten])
+            both = triangle(np.outer(D, D)) / triangle(np.ones((4, 4)))
+            matrix = np.zeros((10, len(columns)))
+            matrix[:, ten] = both[:, None] * TRIANGLE
+            block = Block(Cone.SEMIDEFINITE, matrix, -self.margin * triangle(np.diag(D**2)))
+            name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {self.margin:g}"
+            found.append(Condition(name, block, "of its typical size"))
+        return found
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """The bounds that terms declare: friction, rotor inertia and stiffness >= 0."""
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """One half-line a bound; bodies are left to PhysicalBodies."""
+        found = []
+        for j, column in enumerate(columns):
+            if column.term != "rigid_body":
+                row = _row(len(columns), [j], [1.0])
+                found += _window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
+        return found
+
+
+@dataclass(frozen=True)
+class TotalMass:
+    """lower <= sum of the bodies' masses <= upper, kg."""
+
+    lower: float = 0.0
+    upper: float = np.inf
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """At most two half-spaces."""
+        masses = body_columns(columns)[:, 0]
+        row = _row(len(columns), masses, np.ones(len(masses)))
+        return _window("total mass", row, self.lower, self.upper, "kg", float(spread[masses].sum()))
+
+
+@dataclass(frozen=True)
+class BodyMass:
+    """lower <= mass of a body <= upper, kg; body counts from 1."""
+
+    body: int
+    lower: float = 0.0
+    upper: float = np.inf
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """At most two half-spaces."""
+        ten = ten_of(columns, self.body)
+        row = _row(len(columns), ten[:1], [1.0])
+        return _window(f"mass of body {self.body}", row, self.lower, self.upper, "kg", float(spread[ten[0]]))
+
+
+@dataclass(frozen=True)
+class CentreHalfSpaces:
+    """normals c <= limits for the centre of mass c of a body, in its joint frame: boxes and polytopes.
+
+    normals: k rows of three.    limits: k, m.
+    """
+
+    body: int
+    normals: tuple[tuple[float, float, float], ...]
+    limits: tuple[float, ...]
+
+    @staticmethod
+    def box(
+        body: int, lower: tuple[float, float, float], upper: tuple[float, float, float]
+    ) -> CentreHalfSpaces:
+        """Lower <= c <= upper, m; infinite bounds are left out."""
+        rows: list[tuple[float, float, float]] = []
+        limits: list[float] = []
+        for k in range(3):
+            for sign, bound in ((1.0, upper[k]), (-1.0, -lower[k])):
+                if np.isfinite(bound):
+                    normal = [0.0, 0.0, 0.0]
+                    normal[k] = sign
+                    rows.append((normal[0], normal[1], normal[2]))
+                    limits.append(float(bound))
+        return CentreHalfSpaces(body, tuple(rows), tuple(limits))
+
+    @staticmethod
+    def hull(body: int, points: Float) -> CentreHalfSpaces:
+        """The centre of mass lies in the convex hull of points (k, 3), such as a mesh's vertices.
+
+        Raises UsageError if the points lie in a plane.
+        """
+        from scipy.spatial import ConvexHull, QhullError
+
+        try:
+            equations = ConvexHull(np.asarray(points, dtype=np.float64)).equations
+        except (QhullError, ValueError) as error:
+            raise UsageError(
+                "flat-hull",
+                found=f"{len(points)} points without volume for body {body}",
+                expected="at least four points that do not lie in one plane",
+            ) from error
+        equations = np.unique(np.round(equations, 12), axis=0)
+        normals = tuple((float(a), float(b), float(c)) for a, b, c, _ in equations)
+        return CentreHalfSpaces(body, normals, tuple((-equations[:, 3]).tolist()))
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """Limits m - normals h >= 0, with h = m c."""
+        ten = ten_of(columns, self.body)
+        mass = float(spread[ten[0]])
+        length = float(spread[ten[1]]) / mass
+        found = []
+        for normal, limit in zip(self.normals, self.limits, strict=True):
+            row = _row(len(columns), ten[:4], [limit, *(-v for v in normal)]) / (mass * length)
+            name = f"centre of mass of body {self.body}: {_plane(normal)} <= {limit:g}"
+            found.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", mass * length))
+        return found
+
+
+@dataclass(frozen=True)
+class CentreCone:
+    """||matrix c + offset|| <= slope c + reach for the centre of mass c: balls, cylinders, cones, ellipsoids.
+
+    matrix: k rows of three.    offset: k.    slope: three.    reach: m.
+    """
+
+    body: int
+    matrix: tuple[tuple[float, float, float], ...]
+    offset: tuple[float, ...]
+    slope: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    reach: float = 0.0
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """||matrix h + offset m|| <= slope h + reach m."""
+        ten = ten_of(columns, self.body)
+        size = float(spread[ten[1]])
+        lines = np.zeros((1 + len(self.offset), len(columns)))
+        lines[0, ten[:4]] = (self.reach, *self.slope)
+        lines[1:, ten[0]] = self.offset
+        lines[1:, ten[1:4]] = self.matrix
+        block = Block(Cone.BALL, lines / size, np.zeros(len(lines)))
+        return [Condition(f"cone of the centre of mass of body {self.body}", block, "kg m", size)]
+
+
+@dataclass(frozen=True)
+class InsideEllipsoid:
+    """A body made of positive mass inside the ellipsoid sum ((x - centre) / semi_axes)^2 <= 1 of its joint frame.
+
+    tr(P Q) >= 0 with Q = [[-A, A c], [c'A, 1 - c'A c]], A = diag(1 / semi_axes^2).
+    Source: Wensing, Kim and Slotine 2018, eq. 21.
+    """
+
+    body: int
+    centre: tuple[float, float, float]
+    semi_axes: tuple[float, float, float]
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """One half-space."""
+        ten = ten_of(columns, self.body)
+        A = np.diag(1.0 / np.square(self.semi_axes))
+        c = np.array(self.centre)
+        Q = np.zeros((4, 4))
+        Q[:3, :3], Q[:3, 3], Q[3, :3], Q[3, 3] = -A, A @ c, A @ c, 1.0 - c @ A @ c
+        row = _row(len(columns), ten, triangle(Q) @ TRIANGLE)
+        return _window(f"ellipsoid of body {self.body}", row, 0.0, np.inf, "kg", float(spread[ten[0]]))
+
+
+def all_conditions(
+    constraints: Sequence[Convex], columns: tuple[Column, ...], spread: Float
+) -> tuple[Condition, ...]:
+    """The conditions of all constraints in order."""
+    return tuple(c for constraint in constraints for c in constraint.conditions(columns, spread))
+
+
+def ten_of(columns: tuple[Column, ...], body: int) -> Int:
+    """Indices of a body's ten parameters; raises UsageError if there is no such body (they count from 1)."""
+    for ten in body_columns(columns):
+        if columns[ten[0]].owner == body - 1:
+            return np.asarray(ten)
+    raise UsageError(
+        "unknown-body",
+        found=f"body {body} in a constraint",
+        expected=f"1 to {len(body_columns(columns))}",
+    )
+
+
+def _window(name: str, row: Float, lower: float, upper: float, unit: str, size: float) -> list[Condition]:
+    found = []
+    for sign, bound, text in ((1.0, lower, ">="), (-1.0, upper, "<=")):
+        if np.isfinite(bound):
+            block = Block(Cone.POSITIVE, sign * row[None] / size, np.array([-sign * bound / size]))
+            found.append(Condition(f"{name} {text} {bound:g}", block, unit, size))
+    return found
+
+
+def _row(width: int, places: Sequence[int] | Int, values: Sequence[float] | Float) -> Float:
+    row = np.zeros(width)
+    row[np.asarray(places, dtype=np.int64)] = values
+    return row
+
+
+def _plane(normal: tuple[float, float, float]) -> str:
+    parts = [
+        f"{'-' if v < 0 else '+'}{'' if abs(v) == 1 else f'{abs(v):.4g} '}{axis}"
+        for v, axis in zip(normal, "xyz", strict=True)
+        if v
+    ]
+    return " ".join(parts).lstrip("+")

@@ -1,0 +1,171 @@
+"""The feasible parameters closest to data or coefficients: one convex program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dynid.arrays import Float, locked
+from dynid.errors import UsageError
+from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
+from dynid.feasible.cones import Block, Certificate, Cone, slack, solve_cones
+from dynid.feasible.conflict import refuse_conflict
+from dynid.feasible.constraints import Condition, Convex, all_conditions
+from dynid.feasible.entropic import divergence, entropic_program
+from dynid.terms.term import Column
+
+# The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
+PRIOR_WEIGHT = 1e-2
+INSIDE = 1e-9
+ACTIVE = 1e-5
+
+
+class Distance(StrEnum):
+    """How far parameters are from their prior.
+
+    euclidean: sum ((theta - prior) / spread)^2.    entropic: for bodies sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the
+    Bregman divergence of the pseudo-inertias, which grows without bound where a body stops being physical.
+    """
+
+    EUCLIDEAN = "euclidean"
+    ENTROPIC = "entropic"
+
+
+@dataclass(frozen=True, eq=False)
+class Feasible:
+    """Physically consistent parameters, and the evidence.
+
+    parameters: (p,).    cost: ||A theta - y||^2.    distance: from the prior.
+    least_eigenvalue: (bodies,) of the pseudo-inertias.    active: names of the constraints that hold the answer.
+    certificate: of optimality.    seconds: taken.
+    """
+
+    parameters: Float
+    cost: float
+    distance: float
+    least_eigenvalue: Float
+    active: tuple[str, ...]
+    certificate: Certificate
+    seconds: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", locked(self.parameters, (None,), "parameters"))
+        object.__setattr__(
+            self, "least_eigenvalue", locked(self.least_eigenvalue, (None,), "least_eigenvalue")
+        )
+
+
+def feasible_parameters(
+    A: Float,
+    y: Float,
+    columns: tuple[Column, ...],
+    constraints: Sequence[Convex],
+    prior: Float,
+    spread: Float,
+    strength: float,
+    distance: Distance = Distance.EUCLIDEAN,
+) -> Feasible:
+    """Min ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
+
+    A: (r, p), rows of data or of coefficients.    y: (r,).    prior: (p,), nan = unknown.    spread: (p,) > 0.
+    Raises SolverError (exit code 5) when the constraints exclude every solution, naming those in conflict, and when an
+    answer does not pass the checks; UsageError for shapes that disagree.
+    """
+    started = time.perf_counter()
+    p = len(columns)
+    if A.ndim != 2 or A.shape[1] != p or y.shape != (len(A),) or prior.shape != (p,) or spread.shape != (p,):
+        raise UsageError(
+            "feasible-shapes",
+            found=f"A {A.shape}, y {y.shape}, prior {prior.shape}, spread {spread.shape} for {p} parameters",
+            expected="A (r, p), y (r,), prior (p,), spread (p,)",
+        )
+    if not strength > 0:
+        raise UsageError("prior-strength", found=f"strength = {strength}", expected="a number > 0")
+    if not (np.isfinite(A).all() and np.isfinite(y).all()):
+        raise UsageError("feasible-values", found="nan or inf in A or y", expected="finite numbers")
+    centre = plausible(columns, prior, spread)
+    conditions = all_conditions(constraints, columns, spread)
+    rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
+    reference = _without_constraints(rows, centre, spread)
+    if distance is Distance.EUCLIDEAN and all(c.violation(reference) <= INSIDE * c.size for c in conditions):
+        theta, certificate = reference, Certificate(0.0, 0.0, 0.0, 0)
+    else:
+        theta, certificate = _solved(rows, reference, columns, conditions, centre, spread, distance)
+    bodies = body_columns(columns)
+    far = ((theta - centre) / spread) ** 2
+    if distance is Distance.ENTROPIC:
+        far[bodies] = 0.0
+    away = float(far.sum())
+    if distance is Distance.ENTROPIC:
+        away += sum(divergence(theta[ten], centre[ten]) for ten in bodies)
+    return Feasible(
+        parameters=theta,
+        cost=float(np.sum((A @ theta - y) ** 2)),
+        distance=away,
+        least_eigenvalue=least_eigenvalues(columns, theta),
+        active=tuple(c.name for c in conditions if slack(c.block, theta) <= ACTIVE),
+        certificate=certificate,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _triangular(rows: Float) -> Float:
+    # Same ||A x - y||^2 up to a constant in at most p lines.
+    if len(rows) < rows.shape[1]:
+        return rows
+    return np.asarray(np.linalg.qr(rows, mode="r")[:-1])
+
+
+def _without_constraints(rows: Float, centre: Float, spread: Float) -> Float:
+    # theta = centre + spread x with min ||X x - z||^2 + w ||x||^2; y stands for A theta, so A centre is taken off.
+    X = rows[:, :-1]
+    z = rows[:, -1] - X @ (centre / spread)
+    p = X.shape[1]
+    stacked = np.concatenate([X, np.sqrt(PRIOR_WEIGHT) * np.eye(p)])
+    x = np.linalg.lstsq(stacked, np.concatenate([z, np.zeros(p)]), rcond=None)[0]
+    return np.asarray(centre + spread * x)
+
+
+def _solved(
+    rows: Float,
+    reference: Float,
+    columns: tuple[Column, ...],
+    conditions: Sequence[Condition],
+    centre: Float,
+    spread: Float,
+    distance: Distance,
+) -> tuple[Float, Certificate]:
+    # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
+    # of their own keep the square of the condition number out.
+    p, k = len(columns), len(rows)
+    X = rows[:, :-1]
+    start = X @ (reference / spread) - rows[:, -1]
+    away = (reference - centre) / spread
+    weight = np.full(p, 2.0 * PRIOR_WEIGHT)
+    extra, linear, blocks = 0, np.zeros(0), list[Block]()
+    bodies = body_columns(columns)
+    if distance is Distance.ENTROPIC:
+        weight[bodies] = 0.0
+        linear, blocks = entropic_program(bodies, reference, centre, spread, p + k)
+        extra = len(linear) - p - k
+    n = p + k + extra
+    P = np.diag(np.concatenate([weight, np.full(k, 2.0), np.zeros(extra)]))
+    q = np.concatenate([weight * away, np.zeros(k + extra)])
+    if len(linear):
+        q += PRIOR_WEIGHT * linear
+    residual = np.zeros((k, n))
+    residual[:, :p], residual[:, p : p + k] = X, -np.eye(k)
+    blocks = [Block(Cone.ZERO, residual, start), *blocks]
+    for condition in conditions:
+        block = condition.block
+        matrix = np.zeros((len(block.offset), n))
+        matrix[:, :p] = block.matrix * spread
+        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
+    answer = solve_cones(P, q, blocks)
+    if not answer.feasible:
+        refuse_conflict(conditions, reference, spread)
+    return reference + spread * answer.x[:p], answer.certificate

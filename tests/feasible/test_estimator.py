@@ -1,0 +1,101 @@
+"""The estimator `feasible`: the contract, and the Panda's log cut in half."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import SolverError, UsageError
+from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
+from dynid.feasible.bodies import least_eigenvalues
+from dynid.identification import Identification
+from dynid.pipeline import identify, settings_to_recipe
+from dynid.recipe import Experiment, SelectionEntry, open_log
+from dynid.robot import load_robot
+from dynid.testing import EstimatorContract
+
+ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+
+
+class TestFeasible(EstimatorContract):
+    def estimator(self) -> Estimator:
+        return FeasibleFit(strength=1e-6)
+
+
+class TestFeasibleDrawn(EstimatorContract):
+    biased = True
+
+    def estimator(self) -> Estimator:
+        return FeasibleFit()
+
+
+def half(estimator: Estimator, log: Path, first: bool) -> Identification:
+    robot = load_robot(ROBOTS / "panda_gaz.toml")
+    experiment = Experiment.read(ROBOTS / "panda_gaz.experiment.toml")
+    parts = ((0.0, 0.5), (0.5, 1.0))
+    training, unseen = (
+        open_log(experiment, [log], robot, [SelectionEntry(part=part)], Diagnostics())
+        for part in (parts if first else parts[::-1])
+    )
+    return identify(robot, training, replace(experiment.settings(), estimator=estimator), validation=unseen)
+
+
+@pytest.fixture(scope="module")
+def errors(data_dir: Path) -> dict[str, float]:
+    log = data_dir / "panda_gaz" / "data.parquet"
+    found = {}
+    for name, estimator in {
+        "ols": OLS(),
+        "wls": WLS(),
+        "equal": FeasibleFit(weights="equal"),
+        "joint": FeasibleFit(),
+    }.items():
+        both = [half(estimator, log, first) for first in (True, False)]
+        scores = [result.validations[0].scores for result in both]
+        wrong = sum(float((s.mse * s.count).sum()) for s in scores)
+        whole = sum(float((s.torque_rms**2 * s.count).sum()) for s in scores)
+        found[name] = 100 * np.sqrt(wrong / whole)
+        if name in {"equal", "joint"}:
+            for result in both:
+                estimate = result.estimate
+                assert least_eigenvalues(estimate.columns, estimate.parameters).min() >= 9e-7
+                friction = [c.lower == 0.0 and c.term != "rigid_body" for c in estimate.columns]
+                assert (estimate.parameters[friction] >= -1e-9).all()
+                assert "physically consistent" in estimate.status.text
+    return found
+
+
+def test_feasible_halves_predict_each_other_no_worse_than_least_squares(errors: dict[str, float]) -> None:
+    assert errors["equal"] <= errors["ols"] <= 1.71
+    assert errors["joint"] <= errors["wls"] <= 1.76
+    assert errors["equal"] <= 1.689
+
+
+def test_windows_that_exclude_every_solution(data_dir: Path) -> None:
+    with pytest.raises(SolverError, match="total mass") as stopped:
+        half(FeasibleFit(total_mass=(20.0, 10.0)), data_dir / "panda_gaz" / "data.parquet", True)
+    assert stopped.value.exit_code == 5
+
+
+def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        '[estimate]\nmethod = "feasible"\nmargin = 1e-5\nprior = "entropic"\nweights = "equal"\ntotal_mass = [16, 20]\n'
+    )
+    settings = Experiment.read(path).settings()
+    assert settings.estimator == FeasibleFit(
+        margin=1e-5, prior="entropic", weights="equal", total_mass=(16.0, 20.0)
+    )
+    again = Experiment.of_recipe(settings_to_recipe(settings)).settings()
+    assert again.estimator == settings.estimator
+    assert Experiment.of_recipe(settings_to_recipe(replace(settings, estimator=FeasibleFit()))).settings()
+
+
+@pytest.mark.parametrize("options", [{"strength": 0.0}, {"margin": -1.0}, {"prior": "x"}, {"weights": "y"}])
+def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        FeasibleFit(**options)  # type: ignore[arg-type]  # wrong on purpose
