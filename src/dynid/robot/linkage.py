@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float
 from dynid.errors import UnfitDataError, UsageError
 
 
@@ -47,10 +47,8 @@ class FourBar:
         self._crank_angle(np.zeros(1))
 
     def angle(self, q: Float) -> Float:
-        """phi(q), of any shape, rad; raises UnfitDataError where the bars do not reach each other."""
-        turned = self._crank_angle(q) - q
-        start = float(self._crank_angle(np.zeros(1))[0])
-        return np.asarray(q + np.remainder(turned - start + np.pi, 2 * np.pi) - np.pi)
+        """Crank angle phi(q), of any shape, rad; raises UnfitDataError where the bars do not reach each other."""
+        return self._turned(q, self._crank_angle(q))
 
     def slopes(self, q: Float) -> tuple[Float, Float]:
         """First and second derivative of phi, from the loop's velocity and acceleration."""
@@ -69,28 +67,54 @@ class FourBar:
         return first, (vx**2 + vy**2 + turning) / along_crank
 
     def joint(self, phi: Float) -> Float:
-        """The inverse, q(phi), by Newton's method from q = phi."""
-        q = np.array(phi, dtype=np.float64)
-        for _ in range(50):
-            step = (self.angle(q) - phi) / self.slopes(q)[0]
-            q = q - np.clip(step, -0.3, 0.3)
-            if np.nanmax(np.abs(step), initial=0.0) < 1e-14:
-                break
-        return q
+        """The inverse, q(phi), from the triangle at the joint; raises UnfitDataError where there is none."""
+        a = phi + float(self._crank_angle(np.zeros(1))[0])
+        x, y = self.crank * np.cos(a) - self.ground, self.crank * np.sin(a)
+        distance = np.hypot(x, y)
+        with np.errstate(invalid="ignore"):
+            opening = np.arccos(
+                (self.rocker**2 + distance**2 - self.coupler**2) / (2 * self.rocker * distance)
+            )
+        best, far = np.full(np.shape(phi), np.nan), np.full(np.shape(phi), np.inf)
+        # The bars close in two ways; where both have this crank angle, the joint turned about as far as the crank.
+        for side in (1.0, -1.0):
+            q = phi + _wrapped(np.arctan2(y, x) + side * opening - self.zero - phi)
+            with np.errstate(invalid="ignore"):
+                found = np.abs(self._turned(q, self._closed(q)) - phi) < 1e-6
+            better = found & (np.abs(q - phi) < far)
+            best, far = np.where(better, q, best), np.where(better, np.abs(q - phi), far)
+        self._refuse(phi, np.isnan(best), "phi")
+        return best
+
+    def _turned(self, q: Float, crank: Float) -> Float:
+        start = float(self._crank_angle(np.zeros(1))[0])
+        return np.asarray(q + _wrapped(crank - q - start))
 
     def _crank_angle(self, q: Float) -> Float:
+        found = self._closed(q)
+        self._refuse(q, np.isnan(found), "q")
+        return found
+
+    def _closed(self, q: Float) -> Float:
+        # The crank's angle, nan where the bars are apart.
         b = q + self.zero
         x, y = self.ground + self.rocker * np.cos(b), self.rocker * np.sin(b)
         distance = np.hypot(x, y)
+        side = math.copysign(1.0, math.sin(self.zero)) * (-1.0 if self.crossed else 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             cosine = (self.crank**2 + distance**2 - self.coupler**2) / (2 * self.crank * distance)
-        apart = ~(np.abs(cosine) <= 1.0) & np.isfinite(q)
+            return np.asarray(np.arctan2(y, x) + side * np.arccos(cosine))
+
+    def _refuse(self, given: Float, apart: Bool, symbol: str) -> None:
+        apart = apart & np.isfinite(given)
         if apart.any():
             raise UnfitDataError(
                 "linkage-apart",
-                found=f"a four-bar linkage that does not close at q = {float(q[apart].flat[0]):.4g} rad",
+                found=f"a four-bar linkage that does not close at {symbol} = {float(given[apart].flat[0]):.4g} rad",
                 expected="positions that the bars can reach",
                 do="check the bars' lengths, `zero`, and the offset and unit of the position",
             )
-        side = math.copysign(1.0, math.sin(self.zero)) * (-1.0 if self.crossed else 1.0)
-        return np.asarray(np.arctan2(y, x) + side * np.arccos(cosine))
+
+
+def _wrapped(angle: Float) -> Float:
+    return np.asarray(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)

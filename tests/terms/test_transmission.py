@@ -1,0 +1,152 @@
+"""Terms at the motors: contracts, oracles by finite differences, and joints that are alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.robot.drive import Drive
+from dynid.robot.linkage import FourBar
+from dynid.robot.model import Limits, RobotModel
+from dynid.rows import MotorRows, Rows, TorqueRows
+from dynid.signals.samples import Samples
+from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, RotorInertia, Term, Terms, Viscous
+from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
+
+BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
+
+
+def coupled(seed: int, n: int, linkage: bool = False, mimic: bool = False) -> RobotModel:
+    """A random robot with a full, invertible transmission; linkage: the second joint is moved through bars."""
+    robot = random_robot(seed, n, 0.3, mimic)
+    m = robot.n
+    N = np.diag(np.linspace(3.0, 5.0, m)) + np.triu(np.random.default_rng(seed).normal(0, 1, (m, m)), 1)
+    unknown = np.full(m, np.nan)
+    bars = tuple(BARS if linkage and j == 1 else None for j in range(m))
+    limits = Limits(np.full(m, -0.6), np.full(m, 0.6), np.full(m, 9.0), np.full(m, 1e4))
+    return replace(
+        robot, drive=Drive(N, np.linspace(0.1, 0.2, m), unknown, unknown, linkages=bars), limits=limits
+    )
+
+
+class Coupled(TermContract):
+    def robots(self) -> tuple[RobotModel, ...]:
+        return coupled(1, 3), coupled(3, 4, mimic=True), coupled(5, 3, linkage=True)
+
+    def samples(self, robot: RobotModel) -> Samples:
+        found = super().samples(robot)
+        return replace(found, q=0.4 * found.q, dq=0.4 * found.dq, ddq=0.4 * found.ddq)
+
+
+def motors(robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
+    """Velocity of the motors (T, m) and their Jacobian (T, m, n), by central differences of the positions."""
+    h = 1e-6
+    J = np.stack(
+        [
+            (robot.drive.motor_position(samples.q + h * e) - robot.drive.motor_position(samples.q - h * e))
+            / (2 * h)
+            for e in np.eye(robot.n)
+        ],
+        axis=2,
+    )
+    return np.einsum("tmn,tn->tm", J, samples.dq), J
+
+
+class TestMotorInertia(Coupled):
+    def term(self) -> Term:
+        return MotorInertia()
+
+
+class TestViscousAtMotors(Coupled):
+    def term(self) -> Term:
+        return OnMotor(Viscous())
+
+
+class TestCoulombAtMotors(Coupled):
+    def term(self) -> Term:
+        return OnMotor(Coulomb(width=0.4))
+
+
+class TestMotorRows(RowsContract):
+    tolerance = 1e-8
+
+    def rows(self) -> Rows:
+        return MotorRows()
+
+    def robots(self) -> tuple[RobotModel, ...]:
+        return coupled(1, 3), coupled(3, 4, mimic=True), random_robot(2, 5, 0.6)
+
+
+@pytest.mark.parametrize("linkage", [False, True])
+def test_friction_and_rotors_are_virtual_work_at_the_motors(linkage: bool) -> None:
+    robot = coupled(5, 3, linkage)
+    samples = smooth_samples(robot, 100, seed=4)
+    samples = replace(samples, q=0.4 * samples.q, dq=0.4 * samples.dq, ddq=0.4 * samples.ddq)
+    velocity, J = motors(robot, samples)
+    values = np.array([0.3, 0.2, 0.5])
+    viscous = Terms((OnMotor(Viscous()),)).torque(robot, samples, values)
+    np.testing.assert_allclose(viscous, np.einsum("tmn,tm->tn", J, values * velocity), rtol=1e-6, atol=1e-6)
+    coulomb = Terms((OnMotor(Coulomb()),)).torque(robot, samples, values)
+    np.testing.assert_allclose(
+        coulomb, np.einsum("tmn,tm->tn", J, values * np.sign(velocity)), rtol=1e-6, atol=1e-6
+    )
+    # Rotors: power of the torque is the rate of their kinetic energy.
+    rotors = Terms((MotorInertia(),)).torque(robot, samples, values)
+    energy = 0.5 * (values * velocity**2).sum(axis=1)
+    rate = np.gradient(energy, 1 / samples.rate)
+    power = (rotors * samples.dq).sum(axis=1)
+    # The scaled motion is a motion still: scaling is the same for all derivatives.
+    np.testing.assert_allclose(power[2:-2], rate[2:-2], rtol=0, atol=2e-3 * np.abs(rate).max())
+
+
+def test_alone_a_motor_is_its_joint() -> None:
+    robot = random_robot(1, 3, 0.0)
+    unknown = np.full(3, np.nan)
+    N = np.array([50.0, -80.0, 2.0])
+    robot = replace(robot, drive=Drive(np.diag(N), np.full(3, 1e-3), unknown, unknown))
+    samples = smooth_samples(robot, 50)
+    Im, fv, fc = np.array([1e-3, 2e-3, 3e-3]), np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0])
+    for motor, joint, values, seen in (
+        (MotorInertia(), RotorInertia(), Im, N**2 * Im),
+        (OnMotor(Viscous()), Viscous(), fv, N**2 * fv),
+        (OnMotor(Coulomb()), Coulomb(), fc, np.abs(N) * fc),
+    ):
+        at_motor = Terms((motor,)).torque(robot, samples, values)
+        np.testing.assert_allclose(at_motor, Terms((joint,)).torque(robot, samples, seen), rtol=1e-12)
+
+
+def test_names_units_priors_and_what_is_alive() -> None:
+    robot = coupled(1, 3)
+    terms = MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb())
+    columns = terms.columns(robot)
+    names = ["Im1", "Im2", "Im3", "fvm1", "fvm2", "fvm3", "fcm1", "fcm2", "fcm3"]
+    assert [c.name for c in columns] == names
+    assert [c.unit for c in columns] == ["kg m^2"] * 3 + ["N m s/rad"] * 3 + ["N m"] * 3
+    assert [c.prior for c in columns[:3]] == robot.drive.rotor_inertia.tolist()
+    assert np.isnan([c.prior for c in columns[3:]]).all()
+    # N is upper triangular: motor 1 turns with every joint, motor 3 with its own alone.
+    moved = np.array([False, True, False])
+    assert MotorInertia().alive(robot, moved).tolist() == [True, True, False]
+    assert OnMotor(Viscous()).alive(robot, moved).tolist() == [True, True, False]
+    with pytest.raises(UsageError, match="on_motor of"):
+        OnMotor(OnMotor(Viscous()))
+
+
+def test_motor_rows_are_what_the_motors_measure() -> None:
+    robot = coupled(1, 3)
+    samples = smooth_samples(robot, 60)
+    motor = robot.drive.motor_torque(samples.q, samples.tau)
+    every = np.ones(30, dtype=np.bool_)
+    panels = MotorRows().equations(robot, Terms((RigidBody(),)), samples, every).panels
+    for i in range(3):
+        np.testing.assert_allclose(panels[i][-1], motor[:, i], rtol=1e-12, atol=1e-12)
+    alone = random_robot(2, 3, 0.0)
+    a, b = (
+        rows.equations(alone, Terms((RigidBody(),)), samples, every) for rows in (MotorRows(), TorqueRows())
+    )
+    for x, y in zip(a.panels, b.panels, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14)
