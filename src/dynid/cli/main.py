@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from dynid.cli import check, compare, demo, identify, inspect, report, simulate, statics, validate
+from dynid.cli import check, compare, demo, export, identify, inspect, report, simulate, statics, validate
 from dynid.cli.common import say
 from dynid.errors import DynidError
 
@@ -30,6 +30,7 @@ app.command("identify")(identify.command)
 app.command("validate")(validate.command)
 app.command("report")(report.command)
 app.command("compare")(compare.command)
+app.command("export")(export.command)
 app.command("statics")(statics.command)
 app.command("simulate")(simulate.command)
 

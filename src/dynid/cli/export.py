@@ -1,0 +1,61 @@
+"""dynid export: a stored model as a file for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import print_diagnostics, say
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
+    to: Annotated[Path, typer.Option("--to", help="File to write; must not exist.")],
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", help="urdf, mjcf, c, json, khalil or pinocchio. Default: by the suffix."),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="URDF to change in place. Default: the run's own.")
+    ] = None,
+    root: Annotated[str | None, typer.Option("--root", help="Link that stands still in that URDF.")] = None,
+    allow_unphysical: Annotated[
+        bool, typer.Option("--allow-unphysical", help="Write bodies that cannot exist as well.")
+    ] = False,
+    ensemble: Annotated[
+        int,
+        typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Write a stored model as URDF, MJCF, C code, JSON or a table."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import DynidError
+    from dynid.export import export
+    from dynid.export.export import summary_lines
+    from dynid.store import load
+
+    stored = load(run)
+    diagnostics = Diagnostics()
+    try:
+        exported = export(
+            stored,
+            to,
+            kind,
+            source=source,
+            root=root,
+            allow_unphysical=allow_unphysical,
+            ensemble=ensemble,
+            seed=seed,
+            force=force,
+            diagnostics=diagnostics,
+        )
+    except DynidError:
+        print_diagnostics(diagnostics)
+        raise
+    print_diagnostics(diagnostics)
+    for line in summary_lines(exported, stored):
+        say(line)

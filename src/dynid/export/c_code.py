@@ -1,0 +1,326 @@
+"""C99 code of one robot: straight-line recursions with its constants folded in, and a test that compares torques."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import RefusedError
+from dynid.export.expression import Graph, statements
+from dynid.export.model import ExportModel
+from dynid.export.names import c_comment, c_identifier
+from dynid.export.recursion import Recursion
+from dynid.export.reduced import reduced
+from dynid.factor.base import random_states
+
+MAX_BODIES = 64
+_CHECKS = 8
+
+
+@dataclass(frozen=True)
+class CFiles:
+    """Source and header."""
+
+    source: str
+    header: str
+
+
+def write_c(model: ExportModel, header_name: str) -> CFiles:
+    """The code of a model; the source includes the header under the given name.
+
+    Raises RefusedError for robots of more than 64 bodies, whose straight-line code would be too long to compile.
+    """
+    robot = model.robot
+    if robot.n_bodies > MAX_BODIES:
+        raise RefusedError(
+            "c-size",
+            found=f"{robot.n_bodies} bodies",
+            expected=f"at most {MAX_BODIES}: the code is written out body by body",
+        )
+    return _Writer(model, header_name).files()
+
+
+class _Writer:
+    def __init__(self, model: ExportModel, header_name: str) -> None:
+        self.model, self.robot, self.header_name = model, model.robot, header_name
+        self.prefix = c_identifier(self.robot.name)
+        self.macro = self.prefix.upper()
+        self.n, self.nb = self.robot.n, self.robot.n_bodies
+        self.count = 10 * self.nb + 4 * self.n
+        self.inertia, self.rotor = reduced(model)
+
+    def files(self) -> CFiles:
+        functions = [
+            self._rigid("inverse_dynamics", ("q", "dq", "ddq"), gravity=True),
+            self._rigid("gravity", ("q",), gravity=True),
+            self._rigid("coriolis", ("q", "dq"), gravity=False),
+            self._mass_matrix(),
+            self._friction(),
+            self._torque(),
+            self._regressor_times(),
+        ]
+        source = [
+            *self._title("Dynamics"),
+            f'#include "{self.header_name}"',
+            "",
+            "#include <math.h>",
+            "",
+            *self._parameters(),
+            *(line for function in functions for line in (*function, "")),
+            *self._test(),
+        ]
+        return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
+
+    def _title(self, what: str) -> list[str]:
+        lines = [f"/* {what} of the robot '{c_comment(self.robot.name)}', written by dynid.", " *"]
+        lines += [f" * q[{j}]: {c_comment(name)}" for j, name in enumerate(self.robot.joint_names)]
+        lines += [
+            " *",
+            " * SI units, torque on the joints' side, positive in the direction of positive q.",
+            *(f" * Left out of the identified model: {c_comment(name)}" for name in self.model.left_out),
+            " */",
+        ]
+        return lines
+
+    def _header(self) -> list[str]:
+        p, M = self.prefix, self.macro
+        inputs = f"const double q[{M}_N], const double dq[{M}_N], const double ddq[{M}_N]"
+        guard = f"{M}_DYNAMICS_H"
+        return [
+            *self._title("Dynamics"),
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "",
+            f"#define {M}_N {self.n} /* joints */",
+            f"#define {M}_NP {self.count} /* parameters of {p}_regressor_times */",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
+            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint. */",
+            f"extern const double {p}_parameters[{M}_NP];",
+            "",
+            "/* M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction. */",
+            f"void {p}_inverse_dynamics({inputs}, double tau[{M}_N]);",
+            "/* g(q). */",
+            f"void {p}_gravity(const double q[{M}_N], double tau[{M}_N]);",
+            "/* C(q, dq) dq. */",
+            f"void {p}_coriolis(const double q[{M}_N], const double dq[{M}_N], double tau[{M}_N]);",
+            "/* M(q), rotors included, row by row. */",
+            f"void {p}_mass_matrix(const double q[{M}_N], double M[{M}_N * {M}_N]);",
+            "/* Viscous and Coulomb friction and offset. */",
+            f"void {p}_friction(const double dq[{M}_N], double tau[{M}_N]);",
+            "/* Inverse dynamics and friction together. */",
+            f"void {p}_torque({inputs}, double tau[{M}_N]);",
+            "/* Y(q, dq, ddq) pi for any parameters pi, friction included. */",
+            f"void {p}_regressor_times({inputs}, const double pi[{M}_NP], double tau[{M}_N]);",
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+        ]
+
+    def _parameters(self) -> list[str]:
+        m, n = self.model, self.n
+        lines = [f"const double {self.prefix}_parameters[{self.macro}_NP] = {{"]
+        for body, pi in zip(self.robot.body_names, m.inertia, strict=True):
+            lines.append(f"    {', '.join(_number(x) for x in pi)}, /* {c_comment(body)} */")
+        for what, values in (
+            ("rotors", m.rotor),
+            ("viscous", m.viscous),
+            ("Coulomb", m.coulomb),
+            ("offset", m.offset),
+        ):
+            end = "" if what == "offset" else ","
+            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}{end} /* {what} */")
+        return [*lines, "};", ""]
+
+    def _graph(self) -> tuple[Graph, list[int], Recursion]:
+        g = Graph()
+        q = [g.variable(f"q[{j}]") for j in range(self.n)]
+        return g, q, Recursion(self.robot.tree, g, self._tree(g, q, self.robot.projection_offset))
+
+    def _tree(self, g: Graph, values: Sequence[int], offset: Float | None = None) -> list[int]:
+        # Mimic joints: q_tree = projection q + offset.
+        tree = []
+        for i in range(self.nb):
+            total = g.constant(0.0 if offset is None else float(offset[i]))
+            for j in range(self.n):
+                factor = g.constant(float(self.robot.projection[i, j]))
+                total = g.add(total, g.mul(factor, values[j]))
+            tree.append(total)
+        return tree
+
+    def _joint(self, g: Graph, tau: Sequence[int]) -> list[int]:
+        columns = [[g.constant(float(x)) for x in self.robot.projection[:, j]] for j in range(self.n)]
+        return [g.dot(column, tau) for column in columns]
+
+    def _rigid(self, name: str, arguments: tuple[str, ...], gravity: bool) -> list[str]:
+        g, _, recursion = self._graph()
+        zero = [g.constant(0.0)] * self.n
+        dq = [g.variable(f"dq[{j}]") for j in range(self.n)] if "dq" in arguments else zero
+        ddq = [g.variable(f"ddq[{j}]") for j in range(self.n)] if "ddq" in arguments else zero
+        inertia = [[g.constant(float(x)) for x in pi] for pi in self.inertia]
+        ground = self.robot.gravity if gravity else np.zeros(3)
+        tau = self._joint(g, recursion.torque(self._tree(g, dq), self._tree(g, ddq), ground, inertia))
+        tau = [
+            g.add(t, g.mul(g.constant(float(Ia)), a)) for t, Ia, a in zip(tau, self.rotor, ddq, strict=True)
+        ]
+        return self._function(g, name, arguments, [(f"tau[{j}]", t) for j, t in enumerate(tau)])
+
+    def _mass_matrix(self) -> list[str]:
+        g, _, recursion = self._graph()
+        inertia = [[g.constant(float(x)) for x in pi] for pi in self.inertia]
+        tree = recursion.mass_matrix(inertia)
+        n, J = self.n, self.robot.projection
+        M = [[g.constant(float(self.rotor[i]) if i == j else 0.0) for j in range(n)] for i in range(n)]
+        for (a, b), entry in tree.items():
+            for i in range(n):
+                for j in range(n):
+                    factor = float(J[a, i] * J[b, j] + (J[b, i] * J[a, j] if a != b else 0.0))
+                    if factor:
+                        M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
+        outputs = [(f"M[{n * i + j}]", M[i][j]) for i in range(n) for j in range(n)]
+        return self._function(
+            g, "mass_matrix", ("q",), outputs, result="M", size=f"{self.macro}_N * {self.macro}_N"
+        )
+
+    def _friction(self) -> list[str]:
+        m, g = self.model, Graph()
+        outputs = []
+        for j in range(self.n):
+            dq = g.variable(f"dq[{j}]")
+            tau = g.mul(g.constant(float(m.viscous[j])), dq)
+            tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
+            outputs.append((f"tau[{j}]", g.add(tau, g.constant(float(m.offset[j])))))
+        return self._function(g, "friction", ("dq",), outputs)
+
+    def _sign(self, j: int) -> str:
+        width = float(self.model.width[j])
+        return f"tanh(dq[{j}] / {width!r})" if width > 0 else f"(double)((dq[{j}] > 0.0) - (dq[{j}] < 0.0))"
+
+    def _torque(self) -> list[str]:
+        p, M = self.prefix, self.macro
+        return [
+            f"void {p}_torque({self._arguments(('q', 'dq', 'ddq'))}, double tau[{M}_N])",
+            "{",
+            f"    double friction[{M}_N];",
+            "    int i;",
+            f"    {p}_inverse_dynamics(q, dq, ddq, tau);",
+            f"    {p}_friction(dq, friction);",
+            f"    for (i = 0; i < {M}_N; ++i) {{",
+            "        tau[i] += friction[i];",
+            "    }",
+            "}",
+        ]
+
+    def _regressor_times(self) -> list[str]:
+        g, _, recursion = self._graph()
+        dq = [g.variable(f"dq[{j}]") for j in range(self.n)]
+        ddq = [g.variable(f"ddq[{j}]") for j in range(self.n)]
+        inertia = [[g.variable(f"pi[{10 * i + k}]") for k in range(10)] for i in range(self.nb)]
+        tau = self._joint(
+            g, recursion.torque(self._tree(g, dq), self._tree(g, ddq), self.robot.gravity, inertia)
+        )
+        outputs = []
+        for j in range(self.n):
+            total = tau[j]
+            of_joint = [g.variable(f"pi[{10 * self.nb + k * self.n + j}]") for k in range(4)]
+            basis = (ddq[j], dq[j], g.variable(self._sign(j)), g.constant(1.0))
+            outputs.append((f"tau[{j}]", g.add(total, g.dot(of_joint, basis))))
+        arguments = ("q", "dq", "ddq", "pi")
+        return self._function(g, "regressor_times", arguments, outputs)
+
+    def _arguments(self, names: Sequence[str]) -> str:
+        return ", ".join(f"const double {a}[{self.macro}_{'NP' if a == 'pi' else 'N'}]" for a in names)
+
+    def _function(
+        self,
+        g: Graph,
+        name: str,
+        arguments: tuple[str, ...],
+        outputs: list[tuple[str, int]],
+        result: str = "tau",
+        size: str = "",
+    ) -> list[str]:
+        body, inputs = statements(g, outputs)
+        unused = [a for a in arguments if not any(_reads(one, a) for one in inputs)]
+        return [
+            f"void {self.prefix}_{name}({self._arguments(arguments)}, double {result}[{size or self.macro + '_N'}])",
+            "{",
+            *(f"    (void){a};" for a in unused),
+            *body,
+            "}",
+        ]
+
+    def _test(self) -> list[str]:
+        m, p, M = self.model, self.prefix, self.macro
+        samples = random_states(self.robot, _CHECKS, 7)
+        q, dq, ddq = samples.q, samples.dq, samples.ddq
+        table = np.concatenate([q, dq, ddq, m.torque(q, dq, ddq)], axis=1)
+        rows = ["        {" + ", ".join(_number(x) for x in row) + "}," for row in table]
+        rows[-1] = rows[-1].rstrip(",")
+        return [
+            "#ifdef DYNID_TEST_MAIN",
+            f"/* cc -std=c99 -DDYNID_TEST_MAIN FILE.c -lm: compares with {_CHECKS} states that dynid computed. */",
+            "#include <stdio.h>",
+            "",
+            "int main(void)",
+            "{",
+            f"    static const double checks[{_CHECKS}][4 * {M}_N] = {{",
+            *rows,
+            "    };",
+            f"    static const double zero[{M}_N];",
+            f"    double tau[{M}_N], sum[{M}_N], part[{M}_N], mass[{M}_N * {M}_N];",
+            "    double worst = 0.0, size = 1.0;",
+            "    int k, i, j;",
+            f"    for (k = 0; k < {_CHECKS}; ++k) {{",
+            "        const double *q = checks[k];",
+            f"        const double *dq = q + {M}_N, *ddq = q + 2 * {M}_N, *wanted = q + 3 * {M}_N;",
+            f"        {p}_mass_matrix(q, mass);",
+            f"        {p}_gravity(q, sum);",
+            f"        {p}_coriolis(q, dq, part);",
+            f"        for (i = 0; i < {M}_N; ++i) {{",
+            "            sum[i] += part[i];",
+            f"            for (j = 0; j < {M}_N; ++j) {{",
+            f"                sum[i] += mass[i * {M}_N + j] * ddq[j];",
+            "            }",
+            "        }",
+            f"        {p}_friction(dq, part);",
+            f"        for (i = 0; i < {M}_N; ++i) {{",
+            "            sum[i] += part[i] - wanted[i];",
+            "            worst = fmax(worst, fabs(sum[i]));",
+            "            size = fmax(size, fabs(wanted[i]));",
+            "        }",
+            f"        {p}_torque(q, dq, ddq, tau);",
+            f"        {p}_regressor_times(q, dq, ddq, {p}_parameters, part);",
+            f"        for (i = 0; i < {M}_N; ++i) {{",
+            "            worst = fmax(worst, fabs(tau[i] - wanted[i]));",
+            "            worst = fmax(worst, fabs(part[i] - wanted[i]));",
+            "        }",
+            f"        {p}_gravity(q, sum);",
+            f"        {p}_inverse_dynamics(q, zero, zero, part);",
+            f"        for (i = 0; i < {M}_N; ++i) {{",
+            "            worst = fmax(worst, fabs(sum[i] - part[i]));",
+            "        }",
+            "    }",
+            '    printf("greatest difference %.3e of %.3e N m\\n", worst, size);',
+            "    return worst <= 1e-10 * size ? 0 : 1;",
+            "}",
+            "#endif",
+        ]
+
+
+def _reads(text: str, argument: str) -> bool:
+    return text.startswith((f"{argument}[", f"tanh({argument}[", f"(double)(({argument}["))
+
+
+def _number(value: float) -> str:
+    return repr(float(value))

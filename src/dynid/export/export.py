@@ -1,0 +1,238 @@
+"""The verb: a run in, files for other programs out, each read again before it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import RefusedError, SolverError, UsageError
+from dynid.export.c_code import write_c
+from dynid.export.ensemble import Ensemble, sample_parameters
+from dynid.export.files import check_targets, write_files
+from dynid.export.mjcf import new_mjcf
+from dynid.export.model import ExportModel, note_left_out
+from dynid.export.names import c_identifier
+from dynid.export.tables import model_json, table
+from dynid.export.urdf import edit_urdf
+from dynid.export.urdf_new import new_urdf
+from dynid.factor.base import random_states
+from dynid.identification import Identification
+from dynid.kernel import inverse_dynamics
+from dynid.robot.mjcf import read_mjcf
+from dynid.robot.model import RobotModel
+from dynid.robot.urdf import read_urdf
+from dynid.robot.xml import parse
+
+FORMATS = {"urdf": ".urdf", "mjcf": ".xml", "c": ".c", "json": ".json", "khalil": ".csv", "pinocchio": ".csv"}
+_SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
+_AGREE = 1e-10
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files that were written, and the ensemble behind them if there is one."""
+
+    files: tuple[Path, ...]
+    ensemble: Ensemble | None = None
+
+
+@dataclass(frozen=True)
+class _Request:
+    run: Identification
+    kind: str
+    source: Path | None
+    root: str | None
+    allow_unphysical: bool
+    diagnostics: Diagnostics
+
+
+def export(
+    run: Identification,
+    to: Path,
+    kind: str | None = None,
+    *,
+    source: Path | None = None,
+    root: str | None = None,
+    allow_unphysical: bool = False,
+    ensemble: int = 0,
+    seed: int = 0,
+    force: bool = False,
+    diagnostics: Diagnostics | None = None,
+) -> Exported:
+    """Writes an identified model for other programs.
+
+    kind: one of FORMATS; None = by the suffix of `to`.    source: URDF to change in place; None = the run's own
+    description, if that is a URDF, else a new one is written.    root: link that stands still in it.
+    allow_unphysical: write URDF and MJCF even where a body is no real one.
+    ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
+    estimate alone.    seed: of the draws.    force: replace files.
+
+    Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
+    target cannot be written, SolverError if a written file, read again, gives another torque.
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    chosen = _kind(to, kind)
+    origin = _source(run, source) if chosen == "urdf" else None
+    request = _Request(run, chosen, origin, root, allow_unphysical, sink)
+    targets = [to] if not ensemble else _numbered(to, ensemble)
+    outputs = [path for target in targets for path in _outputs(target, chosen)]
+    inputs = [
+        path for path in (source, Path(run.robot.source) if run.robot.source else None) if path is not None
+    ]
+    check_targets(outputs, inputs, force)
+    drawn = sample_parameters(run, ensemble, seed) if ensemble else None
+    thetas = run.estimate.parameters[None] if drawn is None else drawn.parameters
+    files: dict[Path, bytes] = {}
+    for target, theta in zip(targets, thetas, strict=True):
+        files |= _files(request, target, theta)
+    write_files(files)
+    return Exported(tuple(files), drawn)
+
+
+def _kind(to: Path, kind: str | None) -> str:
+    found = kind or _SUFFIXES.get(to.suffix.lower(), "")
+    if found not in FORMATS:
+        raise UsageError(
+            "export-format",
+            found=f"format '{kind}'" if kind else f"a target with the suffix '{to.suffix}'",
+            expected="one of " + ", ".join(FORMATS),
+            do="name it with --format",
+        )
+    if found == "c" and not set(to.name) <= set(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+    ):
+        raise UsageError(
+            "c-file-name", found=f"file name {to.name!r}", expected="letters, digits, '_', '-' and '.' alone"
+        )
+    return found
+
+
+def _source(run: Identification, source: Path | None) -> Path | None:
+    if source is not None:
+        return source
+    own = Path(run.robot.source)
+    return own if own.suffix.lower() == ".urdf" and own.is_file() else None
+
+
+def _numbered(to: Path, count: int) -> list[Path]:
+    digits = max(3, len(str(count)))
+    return [to.with_name(f"{to.stem}_{i + 1:0{digits}d}{to.suffix}") for i in range(count)]
+
+
+def _outputs(target: Path, kind: str) -> list[Path]:
+    return [target, target.with_suffix(".h")] if kind == "c" else [target]
+
+
+def _files(request: _Request, target: Path, theta: Float) -> dict[Path, bytes]:
+    run, kind = request.run, request.kind
+    if kind == "json":
+        return {target: model_json(run.robot, run.terms, theta)}
+    model = ExportModel.of_run(run, theta)
+    writer = _WRITERS[kind]
+    return dict(writer(request, model, target))
+
+
+def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    further = ["rotor inertia"] if model.rotor.any() else []
+    further += ["offset"] if model.offset.any() else []
+    note_left_out(model, "URDF", further, request.diagnostics)
+    if not np.allclose(model.robot.gravity, (0.0, 0.0, -9.81), atol=1e-12):
+        gravity = ", ".join(f"{g:g}" for g in model.robot.gravity)
+        request.diagnostics.warn(
+            "urdf-gravity", f"URDF has no gravity: set ({gravity}) m/s^2 where it is used"
+        )
+    faults: tuple[str, ...] = ()
+    if request.source is None:
+        data = new_urdf(model)
+    else:
+        data, faults = edit_urdf(model, request.source, request.root)
+    physical = _physical(request, model.unphysical() + faults)
+    folder = request.source or target
+    if physical:
+        _require_same(model, read_urdf(parse(data, str(target)), folder, request.root, Diagnostics()), target)
+    return {target: data}
+
+
+def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    note_left_out(model, "MJCF", ["offset"] if model.offset.any() else [], request.diagnostics)
+    data = new_mjcf(model)
+    if _physical(request, model.unphysical()):
+        _require_same(model, read_mjcf(parse(data, str(target)), target, None, Diagnostics()), target)
+    return {target: data}
+
+
+def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    note_left_out(model, "C code", (), request.diagnostics)
+    header = target.with_suffix(".h")
+    code = write_c(model, header.name)
+    return {target: code.source.encode("ascii"), header: code.header.encode("ascii")}
+
+
+def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    note_left_out(model, "the table", (), request.diagnostics)
+    return {target: table(model, request.kind)}
+
+
+_Writer = Callable[[_Request, ExportModel, Path], Mapping[Path, bytes]]
+_WRITERS: dict[str, _Writer] = {"urdf": _urdf, "mjcf": _mjcf, "c": _c, "khalil": _table, "pinocchio": _table}
+
+
+def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
+    for fault in faults:
+        request.diagnostics.warn("unphysical", fault)
+    if faults and not request.allow_unphysical:
+        raise RefusedError(
+            "unphysical",
+            found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
+            expected="bodies that exist: simulators refuse others or run away",
+            do="identify with a feasible method, or pass --allow-unphysical",
+        )
+    return not faults
+
+
+def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
+    # Joints may stand in another order in the file: they are matched by name.
+    robot = model.robot
+    samples = random_states(robot, 16, 3)
+    motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    order = _order(robot, again)
+    wanted = _rigid(robot, model.inertia, motion)[:, order]
+    q, dq, ddq = (np.ascontiguousarray(part[:, order]) for part in motion)
+    found = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
+    worst = float(np.abs(found - wanted).max())
+    if not worst <= _AGREE * max(float(np.abs(wanted).max()), 1.0):
+        raise SolverError(
+            "export-differs",
+            found=f"torque that differs by {worst:.3g} N m when '{target.name}' is read again",
+            expected=f"at most {_AGREE:g} of the greatest torque",
+            do="please report this",
+        )
+
+
+def _rigid(robot: RobotModel, inertia: Float, motion: tuple[Float, Float, Float]) -> Float:
+    return inverse_dynamics(robot.tree, inertia, *motion)
+
+
+def _order(robot: RobotModel, again: RobotModel) -> list[int]:
+    known = {name: i for i, name in enumerate(robot.tree_joint_names)}
+    if set(known) == set(again.tree_joint_names):
+        return [known[name] for name in again.tree_joint_names]
+    return list(range(robot.n_bodies))
+
+
+def summary_lines(exported: Exported, run: Identification) -> list[str]:
+    """What was written, in words."""
+    files = [str(path) for path in exported.files]
+    lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
+    if exported.ensemble is not None:
+        spread = ", ".join(f"{100 * value:.3g}" for value in exported.ensemble.spread)
+        lines.append(f"spread of the torque on the fitted motion, % by joint: {spread}")
+    if any(path.suffix == ".c" for path in exported.files):
+        name = c_identifier(run.robot.name)
+        lines.append(f"functions {name}_torque, {name}_inverse_dynamics, ...; test: -DDYNID_TEST_MAIN")
+    return lines

@@ -1,0 +1,64 @@
+"""Targets of an export: checked before anything is computed, written as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dynid.errors import RefusedError, ResourceError
+
+
+def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) -> None:
+    """Checks where files are to be written before anything is computed.
+
+    Raises RefusedError for a target that exists (unless forced) or is an input, ResourceError for one that cannot be
+    written.
+    """
+    sources = {path.resolve() for path in inputs}
+    for target in targets:
+        if target.resolve() in sources:
+            raise RefusedError(
+                "output-is-input", found=f"output '{target}' is the file to be read", expected="another file"
+            )
+        if target.is_dir():
+            raise RefusedError(
+                "output-exists", found=f"output '{target}' is a folder", expected="a file name"
+            )
+        if target.exists() and not force:
+            raise RefusedError(
+                "output-exists",
+                found=f"output '{target}' exists already",
+                expected="a file that does not exist yet",
+                do="choose another --to, or --force to replace it",
+            )
+        folder = target.resolve().parent
+        if not folder.is_dir():
+            raise ResourceError(
+                "cannot-write", found=f"no folder '{folder}'", expected="an existing folder for --to"
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ResourceError(
+                "cannot-write",
+                found=f"no permission to write in '{folder}'",
+                expected="a writable folder for --to",
+            )
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Writes every file beside its place, then moves all of them there; raises ResourceError if it cannot."""
+    scratch = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
+    try:
+        for path, data in files.items():
+            scratch[path].write_bytes(data)
+        for path in files:
+            scratch[path].replace(path)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{error.filename}' failed: {error.strerror or error}",
+            expected="space and permission",
+        ) from error
+    finally:
+        for part in scratch.values():
+            part.unlink(missing_ok=True)

@@ -1,0 +1,119 @@
+"""XML changed in place: where every tag and attribute stands in the bytes of a file, and edits that touch no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+from dynid.errors import InputError, Place
+
+_TAG = re.compile(rb"<[^\s/>]+")
+_ATTRIBUTE = re.compile(rb"\s+([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_LEVEL = b"  "
+
+
+@dataclass
+class Tag:
+    """An opening tag: values by attribute, where each stands (without quotes), and the ends of the tag."""
+
+    name: str
+    attributes: dict[str, str]
+    start: int
+    name_end: int
+    end: int
+    empty: bool
+    spans: dict[str, tuple[int, int]]
+    children: list[Tag] = field(default_factory=list)
+
+    def find(self, name: str) -> Tag | None:
+        """First child of that name."""
+        return next((child for child in self.children if child.name == name), None)
+
+    def all(self, name: str) -> list[Tag]:
+        """Children of that name."""
+        return [child for child in self.children if child.name == name]
+
+
+@dataclass
+class Edits:
+    """Changes to a file: (start, end, new bytes), applied at once."""
+
+    data: bytes
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+    def set(self, tag: Tag, attribute: str, value: str) -> None:
+        """Changes an attribute, or adds it behind the tag's name."""
+        if attribute in tag.spans:
+            self.changes.append((*tag.spans[attribute], quoteattr(value)[1:-1].encode()))
+        else:
+            self.changes.append((tag.name_end, tag.name_end, f" {attribute}={quoteattr(value)}".encode()))
+
+    def add(self, parents: Tag, elements: list[str]) -> None:
+        """Adds lines of XML as the first content of an element, indented like the file."""
+        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        margin = self._margin(parents.start)
+        text = b"".join(newline + margin + _LEVEL + line.encode() for line in elements)
+        if not parents.empty:
+            self.changes.append((parents.end, parents.end, text))
+            return
+        slash = self.data.rindex(b"/", parents.start, parents.end)
+        closing = newline + margin + b"</" + parents.name.encode() + b">"
+        self.changes.append((slash, parents.end, b">" + text + closing))
+
+    def result(self) -> bytes:
+        """The changed file."""
+        pieces, position = [], 0
+        for start, end, new in sorted(self.changes, key=lambda change: change[:2]):
+            pieces += [self.data[position:start], new]
+            position = end
+        return b"".join([*pieces, self.data[position:]])
+
+    def _margin(self, start: int) -> bytes:
+        line = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
+        return line if not line.strip() else b""
+
+
+def scan(data: bytes, file: str) -> Tag:
+    """Root tag of XML that has been checked before.
+
+    Raises InputError for an encoding in which tags cannot be found byte by byte.
+    """
+    parser = expat.ParserCreate()
+    open_tags: list[Tag] = []
+    roots: list[Tag] = []
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        tag = _tag(data, parser.CurrentByteIndex, name, dict(attributes), file)
+        (open_tags[-1].children if open_tags else roots).append(tag)
+        open_tags.append(tag)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _name: open_tags.pop()
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise InputError(
+            "xml-syntax", found=str(error), expected="well-formed XML", place=Place(file=file)
+        ) from error
+    return roots[0]
+
+
+def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: str) -> Tag:
+    opening = _TAG.match(data, start)
+    if opening is None or opening[0][1:] != name.encode():
+        raise InputError(
+            "encoding",
+            found="an encoding in which XML cannot be changed in place",
+            expected="UTF-8",
+            do="save the file as UTF-8",
+            place=Place(file=file),
+        )
+    position, spans = opening.end(), {}
+    while (one := _ATTRIBUTE.match(data, position)) is not None:
+        spans[one[1].decode()] = one.start(2) + 1, one.end(2) - 1
+        position = one.end()
+    end = data.index(b">", position) + 1
+    return Tag(name, attributes, start, opening.end(), end, data[position:end].strip() == b"/>", spans)

@@ -1,0 +1,191 @@
+"""The verb and its command: formats, refusals, ensembles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import InputError, RefusedError, ResourceError, UsageError
+from dynid.export import ExportModel, export, sample_parameters
+from dynid.export.tables import read_model_json, read_table
+from dynid.identification import Identification
+from dynid.log.read import read_log
+from dynid.pipeline import identify
+from dynid.robot import load_robot
+from dynid.simulate.rigid import inverse
+from dynid.store import load, save
+from tests.command_line import Run
+from tests.export.models import AGREE, states
+
+
+@pytest.fixture(scope="module")
+def identified(robot_file: Path, train_log: Path) -> Identification:
+    robot = load_robot(robot_file)
+    return identify(robot, read_log(train_log, robot), threads=1)
+
+
+@pytest.fixture(scope="module")
+def physical(identified: Identification) -> Identification:
+    """The run with the description's bodies as its full parameters."""
+    estimate = identified.estimate
+    theta = np.array([0.3 if np.isnan(column.prior) else column.prior for column in estimate.columns])
+    return replace(identified, estimate=replace(estimate, parameters=theta))
+
+
+@pytest.fixture(scope="module")
+def folder(identified: Identification, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "run"
+    save(identified, path)
+    return path
+
+
+def test_json_gives_the_same_torque(identified: Identification, tmp_path: Path) -> None:
+    export(identified, tmp_path / "m.json")
+    robot, terms, theta = read_model_json(tmp_path / "m.json")
+    q, dq, ddq = states(robot)
+    wanted = inverse(identified.robot, identified.terms, identified.estimate.full_vector, q, dq, ddq)
+    np.testing.assert_allclose(inverse(robot, terms, theta, q, dq, ddq), wanted, rtol=0, atol=1e-9)
+    exact = inverse(identified.robot, identified.terms, identified.estimate.parameters, q, dq, ddq)
+    np.testing.assert_allclose(inverse(robot, terms, theta, q, dq, ddq), exact, rtol=0, atol=AGREE)
+
+
+@pytest.mark.parametrize("order", ["khalil", "pinocchio"])
+def test_tables_give_the_same_parameters(identified: Identification, tmp_path: Path, order: str) -> None:
+    export(identified, tmp_path / "m.csv", order)
+    names, values = read_table(tmp_path / "m.csv")
+    assert names == identified.robot.body_names
+    np.testing.assert_array_equal(values, ExportModel.of_run(identified).inertia)
+
+
+def test_damaged_json_and_foreign_tables_are_refused(tmp_path: Path) -> None:
+    for text in (
+        "",
+        "{}",
+        "[]",
+        '{"kind": "dynid-model", "format": 99}',
+        '{"kind": "dynid-model", "format": 1}',
+    ):
+        (tmp_path / "m.json").write_text(text)
+        with pytest.raises(InputError):
+            read_model_json(tmp_path / "m.json")
+    (tmp_path / "m.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="columns"):
+        read_table(tmp_path / "m.csv")
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_a_written_description_has_the_model_in_it(
+    physical: Identification, tmp_path: Path, suffix: str
+) -> None:
+    diagnostics = Diagnostics()
+    export(physical, tmp_path / f"m.{suffix}", diagnostics=diagnostics)
+    again = load_robot(tmp_path / f"m.{suffix}")
+    model = ExportModel.of_run(physical)
+    np.testing.assert_allclose(again.inertia_prior, model.inertia, atol=1e-12)
+    np.testing.assert_allclose(again.friction_prior, np.column_stack([model.viscous, model.coulomb]))
+    (left_out,) = diagnostics.warnings
+    assert "offset" in left_out.text
+    assert ("rotor" in left_out.text) == (suffix == "urdf")
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_bodies_that_cannot_exist_are_refused(physical: Identification, tmp_path: Path, suffix: str) -> None:
+    theta = np.array(physical.estimate.parameters)
+    theta[4] = -1.0
+    bad = replace(physical, estimate=replace(physical.estimate, parameters=theta))
+    diagnostics = Diagnostics()
+    with pytest.raises(RefusedError, match="eigenvalues") as refused:
+        export(bad, tmp_path / f"m.{suffix}", diagnostics=diagnostics)
+    assert "--allow-unphysical" in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+    export(bad, tmp_path / f"m.{suffix}", allow_unphysical=True, diagnostics=diagnostics)
+    assert any(item.identifier == "unphysical" for item in diagnostics.warnings)
+    assert (tmp_path / f"m.{suffix}").stat().st_size > 0
+
+
+def test_a_run_from_a_urdf_changes_that_file(physical: Identification, tmp_path: Path) -> None:
+    export(physical, tmp_path / "first.urdf")
+    text = (tmp_path / "first.urdf").read_text().replace("<robot", "<!-- mine -->\n<robot")
+    (tmp_path / "own.urdf").write_text(text)
+    robot = load_robot(tmp_path / "own.urdf")
+    theta = np.array(physical.estimate.parameters)
+    theta[0] = 2.5
+    run = replace(physical, robot=robot, estimate=replace(physical.estimate, parameters=theta))
+    export(run, tmp_path / "new.urdf")
+    changed = (tmp_path / "new.urdf").read_text()
+    assert "<!-- mine -->" in changed
+    assert len(changed.splitlines()) == len(text.splitlines())
+    np.testing.assert_allclose(
+        load_robot(tmp_path / "new.urdf").inertia_prior.ravel(), theta[:20], atol=1e-12
+    )
+    with pytest.raises(RefusedError, match="file to be read"):
+        export(run, tmp_path / "own.urdf", force=True)
+    assert (tmp_path / "own.urdf").read_text() == text
+
+
+def test_bad_targets(identified: Identification, tmp_path: Path) -> None:
+    there = tmp_path / "m.json"
+    there.write_text("mine")
+    with pytest.raises(RefusedError, match="exists already"):
+        export(identified, there)
+    assert there.read_text() == "mine"
+    export(identified, there, force=True)
+    assert there.read_text() != "mine"
+    (tmp_path / "m.h").write_text("mine")
+    with pytest.raises(RefusedError, match=r"m\.h"):
+        export(identified, tmp_path / "m.c")
+    with pytest.raises(ResourceError, match="no folder"):
+        export(identified, tmp_path / "nowhere" / "m.json")
+    with pytest.raises(RefusedError, match="is a folder"):
+        export(identified, tmp_path, "json", force=True)
+    with pytest.raises(UsageError, match="suffix"):
+        export(identified, tmp_path / "m.docx")
+    with pytest.raises(UsageError, match="format 'sdf'"):
+        export(identified, tmp_path / "m.sdf", "sdf")
+    with pytest.raises(UsageError, match="letters"):
+        export(identified, tmp_path / 'x"\n#error.c')
+
+
+def test_ensembles_follow_the_covariance(identified: Identification) -> None:
+    drawn = sample_parameters(identified, 4000, seed=3)
+    estimate = identified.estimate
+    beta = drawn.parameters @ estimate.base.B.T
+    np.testing.assert_allclose(
+        beta.mean(axis=0), estimate.value, atol=5 * np.max(estimate.std) / np.sqrt(4000)
+    )
+    size = np.sqrt(np.outer(np.diag(estimate.covariance), np.diag(estimate.covariance)))
+    assert np.abs((np.cov(beta.T) - estimate.covariance) / size).max() < 0.1
+    again = sample_parameters(identified, 4000, seed=3)
+    np.testing.assert_array_equal(again.parameters, drawn.parameters)
+    assert (drawn.spread > 0).all()
+    assert (drawn.spread < 0.05).all()
+    with pytest.raises(UsageError, match="0 models"):
+        sample_parameters(identified, 0)
+
+
+def test_an_ensemble_is_so_many_files(identified: Identification, tmp_path: Path) -> None:
+    exported = export(identified, tmp_path / "m.json", ensemble=3, seed=1)
+    assert [path.name for path in exported.files] == ["m_001.json", "m_002.json", "m_003.json"]
+    thetas = [read_model_json(path)[2] for path in exported.files]
+    assert not np.array_equal(thetas[0], thetas[1])
+
+
+def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
+    done = run("export", folder, "--to", tmp_path / "two.c")
+    assert done.code == 0
+    assert "two.c" in done.out
+    assert (tmp_path / "two.h").is_file()
+    assert run("export", folder, "--to", tmp_path / "two.c").code == 7
+    assert run("export", folder, "--to", tmp_path / "two.c", "--force").code == 0
+    assert run("export", folder, "--to", tmp_path / "two.txt").code == 2
+    assert run("export", folder, "--to", tmp_path / "k.csv", "--format", "khalil").code == 0
+    assert run("export", folder, "--to", tmp_path / "no" / "two.json").code == 6
+    assert run("export", tmp_path, "--to", tmp_path / "x.json").code == 3
+    drawn = run("export", folder, "--to", tmp_path / "e.json", "--ensemble", "2", "--seed", "5")
+    assert drawn.code == 0
+    assert "spread of the torque" in drawn.out
+    assert load(folder).estimate.base.rank > 0

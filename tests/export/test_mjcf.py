@@ -1,0 +1,73 @@
+"""MJCF: MuJoCo finds the same torque, rotors and friction in what was written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from dynid.export import ExportModel
+from dynid.export.mjcf import new_mjcf, quaternion
+from dynid.robot import load_robot
+from dynid.spatial.algebra import rotation_quaternion
+from tests.export.models import AGREE, model_of, shipped, states
+
+ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+
+
+def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:
+    theirs = mujoco.MjModel.from_xml_string(data.decode())
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    state = mujoco.MjData(theirs)
+    found = []
+    for q, dq, ddq in zip(*states(model.robot), strict=True):
+        state.qpos[:], state.qvel[:], state.qacc[:] = q, dq, ddq
+        mujoco.mj_inverse(theirs, state)
+        found.append(np.array(state.qfrc_inverse))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", ["ur10e_innopolis", "puma560", "kr300_rptu", "panda_gaz", "urdf"])
+def test_mujoco_finds_the_torque_of_the_model(name: str) -> None:
+    path = shipped("ur_description/urdf/ur5_robot.urdf") if name == "urdf" else ROBOTS / f"{name}.toml"
+    model = model_of(load_robot(path))
+    data = new_mjcf(model)
+    q, dq, ddq = states(model.robot)
+    wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
+    np.testing.assert_allclose(mujoco_torque(data, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
+    theirs = mujoco.MjModel.from_xml_string(data.decode())
+    np.testing.assert_array_equal(theirs.dof_armature, model.rotor)
+    np.testing.assert_array_equal(theirs.dof_frictionloss, model.coulomb)
+
+
+def test_followers_and_limits(tmp_path: Path) -> None:
+    robot = load_robot(shipped("panda_description/urdf/panda.urdf"))
+    assert robot.has_mimic
+    path = tmp_path / "panda.xml"
+    path.write_bytes(new_mjcf(model_of(robot)))
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    assert theirs.neq == robot.n_bodies - robot.n
+    again = load_robot(path)
+    assert again.tree_joint_names == robot.tree_joint_names
+    shown = [again.tree_joint_names.index(name) for name in robot.joint_names]
+    np.testing.assert_allclose(again.limits.lower[shown], robot.limits.lower)
+    np.testing.assert_allclose(again.limits.effort[shown], robot.limits.effort)
+
+
+def test_hostile_names_stay_names() -> None:
+    robot = load_robot(ROBOTS / "puma560.toml")
+    evil = '"/><body/><!-- \x07'
+    names = tuple(f"{evil}{i}" for i in range(robot.n))
+    named = replace(robot, name=evil, body_names=names, tree_joint_names=names, joint_names=names)
+    theirs = mujoco.MjModel.from_xml_string(new_mjcf(model_of(named)).decode())
+    assert theirs.nbody == robot.n + 1
+
+
+def test_quaternions_of_rotations() -> None:
+    rng = np.random.default_rng(0)
+    for q in [*rng.normal(size=(50, 4)), *np.eye(4)]:
+        R = rotation_quaternion(q)
+        np.testing.assert_allclose(rotation_quaternion(quaternion(R)), R, atol=1e-15)
