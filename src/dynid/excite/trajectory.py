@@ -131,7 +131,7 @@ class FourierTrajectory:
         """w, dw/dt, d2w/dt2, each (T,): septic blends at both ends, 1 between them, 0 outside."""
         rise = np.clip(np.asarray(t, dtype=np.float64) / self.ramp, 0.0, 1.0)
         fall = np.clip((self.duration - np.asarray(t, dtype=np.float64)) / self.ramp, 0.0, 1.0)
-        (u, du, ddu), (v, dv, ddv) = _blend(rise), _blend(fall)
+        (u, du, ddu, _), (v, dv, ddv, _) = blend(rise), blend(fall)
         # The ramps never overlap, so one of the two factors is always constant and the product is a sum.
         return u + v - 1.0, (du - dv) / self.ramp, (ddu + ddv) / self.ramp**2
 
@@ -211,10 +211,11 @@ def limit_grid(trajectory: FourierTrajectory) -> Float:
     return np.linspace(0.0, trajectory.duration, math.ceil(cycles * POINTS_PER_CYCLE) + 1)
 
 
-def _blend(x: Float) -> tuple[Float, Float, Float]:
-    # The septic polynomial from 0 to 1 whose first three derivatives vanish at both ends.
+def blend(x: Float) -> tuple[Float, Float, Float, Float]:
+    """The septic polynomial from 0 to 1 on [0, 1] and its three derivatives, which vanish at both ends."""
     value = x**4 * (35.0 - 84.0 * x + 70.0 * x**2 - 20.0 * x**3)
-    return value, 140.0 * (x * (1.0 - x)) ** 3, 420.0 * (x * (1.0 - x)) ** 2 * (1.0 - 2.0 * x)
+    rest = x * (1.0 - x)
+    return value, 140.0 * rest**3, 420.0 * rest**2 * (1.0 - 2.0 * x), 840.0 * rest * (1.0 - 5.0 * rest)
 
 
 def _ratio(limit: Float, used: Float) -> Float:

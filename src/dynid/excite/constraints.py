@@ -1,0 +1,198 @@
+"""Bounds as smooth functions of the coefficients, and their margins on a dense grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.excite.kinematics import points
+from dynid.excite.limits import Bounds
+from dynid.excite.stencil import MotionGradient
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+SHARPNESS = 100.0
+LENGTH = 0.2
+_DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far a motion stays from one bound: margin < 0 breaks it.
+
+    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of bodies.
+    worst: the value nearest to the bound.    time: s.
+    margin: share of the bound (of half the range for positions), for distances m.
+    """
+
+    what: str
+    where: str
+    worst: float
+    bound: float
+    margin: float
+    time: float
+
+    def __str__(self) -> str:
+        size = (
+            f"{self.margin:.3f} m"
+            if self.what in ("workspace", "self-collision")
+            else f"{100 * self.margin:.1f} %"
+        )
+        return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
+
+
+def softmax(g: Float) -> tuple[float, Float]:
+    """Smooth upper bound of the greatest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
+    top = g.max()
+    e = np.exp(SHARPNESS * (g - top))
+    total = e.sum()
+    return float(top + np.log(total) / SHARPNESS), e / total
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothBounds:
+    """The bounds of a family of motions on a grid as few smooth functions, each to be at most 0.
+
+    values: the basis and three derivatives on the grid, (T, m) each.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    bounds: Bounds
+    values: tuple[Float, Float, Float, Float]
+
+    def evaluate(self, X: Float) -> tuple[Float, Float]:
+        """Values (c,) and derivatives (c, m, n) for coefficients (m, n)."""
+        motion = [B @ X for B in self.values]
+        g, dg = self._joints(motion, X)
+        for more, slope in (
+            self._torque(motion, X),
+            self._workspace(motion[0], X),
+            self._collision(motion[0], X),
+        ):
+            g += more
+            dg += slope
+        return np.array(g), np.stack(dg)
+
+    def _joints(self, motion: list[Float], X: Float) -> tuple[list[float], list[Float]]:
+        limits = self.bounds.limits
+        g: list[float] = []
+        dg: list[Float] = []
+        for order, name in enumerate(_DERIVATIVES):
+            for j in range(X.shape[1]):
+                if order == 0:
+                    centre, half = (
+                        0.5 * (limits.lower[j] + limits.upper[j]),
+                        0.5 * (limits.upper[j] - limits.lower[j]),
+                    )
+                else:
+                    centre, half = 0.0, getattr(limits, name)[j]
+                if not np.isfinite(half):
+                    continue
+                x = (motion[order][:, j] - centre) / half
+                value, share = softmax(np.stack([x, -x]) - 1.0)
+                slope = np.zeros_like(X)
+                slope[:, j] = self.values[order].T @ (share[0] - share[1]) / half
+                g.append(value)
+                dg.append(slope)
+        return g, dg
+
+    def _torque(self, motion: list[Float], X: Float) -> tuple[list[float], list[Float]]:
+        bounds = self.bounds
+        bound = bounds.limits.torque
+        if bounds.theta is None or not np.isfinite(bound).any():
+            return [], []
+        chain = MotionGradient(self.robot, self.terms)
+        tau, J = chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
+        g, dg = [], []
+        for j in np.flatnonzero(np.isfinite(bound)):
+            room = bound[j] / (1.0 + bounds.uncertainty)
+            x = tau[:, j] / room
+            value, share = softmax(np.stack([x, -x]) - 1.0)
+            w = (share[0] - share[1]) / room
+            g.append(value)
+            dg.append(sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3)))
+        return g, dg
+
+    def _workspace(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
+        space = self.bounds.workspace
+        if space is None or not space.names:
+            return [], []
+        x, J = points(self.robot, q, space.body, space.local)
+        g, dg = [], []
+        for normal, offset in zip(space.normal, space.offset, strict=True):
+            value, share = softmax((x @ normal - offset) / LENGTH)
+            slope = np.einsum("tp,tpxn,x->tn", share, J, normal) / LENGTH
+            g.append(value)
+            dg.append(self.values[0].T @ slope)
+        return g, dg
+
+    def _collision(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
+        capsules = self.bounds.capsules
+        if capsules is None or not capsules.pairs:
+            return [], []
+        free, J = capsules.distances(self.robot, q)
+        value, share = softmax((self.bounds.clearance - free) / LENGTH)
+        return [value], [self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)]
+
+
+def margins(
+    robot: RobotModel,
+    terms: Terms,
+    bounds: Bounds,
+    t: Float,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    jerk: Float | None = None,
+) -> tuple[Margin, ...]:
+    """The margin of every bound along a motion, each array (T, n), the tightest of each kind and joint."""
+    limits, found = bounds.limits, []
+    names = robot.joint_names
+    for j, name in enumerate(names):
+        half = 0.5 * (limits.upper[j] - limits.lower[j])
+        room = np.minimum(q[:, j] - limits.lower[j], limits.upper[j] - q[:, j])
+        i = int(room.argmin())
+        bound = limits.lower[j] if q[i, j] - limits.lower[j] < limits.upper[j] - q[i, j] else limits.upper[j]
+        found.append(
+            Margin("position", name, float(q[i, j]), float(bound), float(room[i] / half), float(t[i]))
+        )
+    for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
+        if values is not None:
+            found += _sizes(what, names, values, getattr(limits, what), t)
+    if bounds.theta is not None:
+        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
+        found += _sizes("torque", names, tau * (1.0 + bounds.uncertainty), limits.torque, t)
+    space = bounds.workspace
+    if space is not None and space.names:
+        x, _ = points(robot, q, space.body, space.local, jacobian=False)
+        reach = x @ space.normal.T
+        for h, name in enumerate(space.names):
+            i, p = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
+            worst, bound = float(reach[i, p, h]), float(space.offset[h])
+            where = f"{robot.body_names[space.body[p]]} at the {name}"
+            found.append(Margin("workspace", where, worst, bound, bound - worst, float(t[i])))
+    if bounds.capsules is not None and bounds.capsules.pairs:
+        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
+        for k, name in enumerate(bounds.capsules.names(robot)):
+            i = int(free[:, k].argmin())
+            worst = float(free[i, k])
+            found.append(
+                Margin("self-collision", name, worst, bounds.clearance, worst - bounds.clearance, float(t[i]))
+            )
+    return tuple(found)
+
+
+def _sizes(what: str, names: tuple[str, ...], values: Float, limit: Float, t: Float) -> list[Margin]:
+    found = []
+    for j, name in enumerate(names):
+        if np.isfinite(limit[j]):
+            i = int(np.abs(values[:, j]).argmax())
+            worst = float(values[i, j])
+            found.append(
+                Margin(what, name, worst, float(limit[j]), float(1 - abs(worst) / limit[j]), float(t[i]))
+            )
+    return found

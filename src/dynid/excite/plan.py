@@ -1,0 +1,205 @@
+"""Designing a motion from several starts, in parallel processes, with one result for any number of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.excite.basis import BasisTrajectory
+from dynid.excite.constraints import Margin
+from dynid.excite.criteria import Figures, Information
+from dynid.excite.design import Problem, Solution, Task, check_rank, check_start, draws, solve
+from dynid.excite.limits import Bounds
+from dynid.factor.base import structural_base
+from dynid.kernel import backend, using
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.terms.friction import Coulomb
+from dynid.terms.term import Terms
+
+SMOOTH_SHARE, NOISE_SHARE = 0.01, 0.01
+POLL_SECONDS = 0.2
+
+Progress = Callable[[int, int, float], None]
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A designed motion.
+
+    figures: exact, with smoothed friction.    first: criterion of the best drawn start.
+    margins: of every bound on a grid eight times as dense as that of the design.
+    stopped: whether it was interrupted, so that this is the best so far.
+    """
+
+    task: Task
+    trajectory: BasisTrajectory
+    figures: Figures
+    value: float
+    first: float
+    margins: tuple[Margin, ...]
+    starts: int
+    iterations: int
+    stopped: bool
+
+    @property
+    def tightest(self) -> Margin:
+        """The bound that the motion comes nearest to."""
+        return min(self.margins, key=lambda m: m.margin)
+
+
+def design_terms(terms: Terms, robot: RobotModel) -> Terms:
+    """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives."""
+    speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
+    width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
+    return Terms(
+        tuple(replace(t, width=width) if isinstance(t, Coulomb) and t.width == 0 else t for t in terms)
+    )
+
+
+def expected_noise(robot: RobotModel) -> Float:
+    """Deviations (n,) of the torque: NOISE_SHARE of the effort limit, the mean one's where there is none."""
+    effort = robot.limits.effort
+    known = np.isfinite(effort) & (effort > 0)
+    middle = float(np.exp(np.log(effort[known]).mean())) if known.any() else 1.0
+    return NOISE_SHARE * np.where(known, effort, middle)
+
+
+def prior_theta(robot: RobotModel, terms: Terms) -> Float | None:
+    """Parameters (p,) of the description, unknown friction as 0; None where the masses are unknown."""
+    if not np.isfinite(robot.inertia_prior).all():
+        return None
+    return np.asarray(np.nan_to_num(np.array([column.prior for column in terms.columns(robot)])))
+
+
+def information_of(robot: RobotModel, terms: Terms, noise: Float | None = None) -> Information:
+    """The criterion's data for a robot and a model: structural base, smoothed friction, expected noise."""
+    model = design_terms(terms, robot)
+    base = structural_base(robot, model, TorqueRows(), 0)
+    return Information(robot, model, base, expected_noise(robot) if noise is None else noise)
+
+
+def design_motion(
+    task: Task,
+    starts: int = 4,
+    iterations: int = 120,
+    seed: int = 0,
+    candidates: int = 60,
+    workers: int = 1,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> Plan:
+    """The best motion of a task from the best `starts` of `candidates` drawn ones.
+
+    workers: processes; the result does not depend on it.    progress: told (starts done, starts, best criterion).
+    stop: asked now and then; once it says True the best motion so far is returned.
+    Raises UnfitDataError naming the bound or the parameters that cannot be met, UsageError for counts below 1.
+    """
+    if min(starts, iterations, candidates, workers) < 1:
+        raise UsageError(
+            "counts",
+            found=f"{starts} starts, {iterations} iterations, {candidates} candidates, {workers} workers",
+            expected="at least 1 each",
+        )
+    check_start(task)
+    problem = Problem(task)
+    drawn = draws(problem, candidates, seed)
+    check_rank(problem, drawn[0])
+    chosen = drawn[:starts]
+    first = problem.exact(chosen[0])
+    if workers == 1 or len(chosen) == 1:
+        solutions, stopped = _one_by_one(problem, chosen, iterations, progress, stop)
+    else:
+        solutions, stopped = _in_processes(
+            task, chosen, iterations, min(workers, len(chosen)), progress, stop
+        )
+    if not solutions:
+        solutions = [Solution(chosen[0], first, first, 0)]
+    # Ties go to the earlier start, whatever process was quicker.
+    best = min(solutions, key=lambda solution: solution.value)
+    return Plan(
+        task=task,
+        trajectory=BasisTrajectory(task.basis, best.X),
+        figures=problem.figures(best.X),
+        value=best.value,
+        first=first,
+        margins=task.margins(best.X),
+        starts=len(solutions),
+        iterations=sum(solution.iterations for solution in solutions),
+        stopped=stopped,
+    )
+
+
+def make_task(
+    robot: RobotModel,
+    terms: Terms,
+    basis: Any,
+    bounds: Bounds,
+    start: Float | None = None,
+    information: Information | None = None,
+) -> Task:
+    """A task with the friction smoothed alike in criterion and bounds."""
+    return Task(basis, information_of(robot, terms) if information is None else information, bounds, start)
+
+
+def _one_by_one(
+    problem: Problem, chosen: list[Float], iterations: int, progress: Progress | None, stop: Stop | None
+) -> tuple[list[Solution], bool]:
+    solutions: list[Solution] = []
+    for X in chosen:
+        if stop is not None and stop():
+            return solutions, True
+        solutions.append(solve(problem, X, iterations, None if stop is None else lambda _: stop()))
+        if progress is not None:
+            progress(len(solutions), len(chosen), min(s.value for s in solutions))
+    return solutions, stop is not None and stop()
+
+
+_SHARED: dict[str, Any] = {}
+
+
+def _worker(ended: Any) -> None:
+    # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _SHARED["ended"] = ended
+
+
+def _solve_there(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
+    with using(kernel):
+        return solve(Problem(task), X, iterations, lambda _: bool(_SHARED["ended"].is_set()))
+
+
+def _in_processes(
+    task: Task,
+    chosen: list[Float],
+    iterations: int,
+    workers: int,
+    progress: Progress | None,
+    stop: Stop | None,
+) -> tuple[list[Solution], bool]:
+    context = multiprocessing.get_context("spawn")
+    ended = context.Event()
+    kernel = "numpy" if backend() == "numpy" else "native"
+    with ProcessPoolExecutor(workers, context, _worker, (ended,)) as pool:
+        running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
+        told = 0
+        while True:
+            done, waiting = wait(running, timeout=POLL_SECONDS)
+            if progress is not None and len(done) > told:
+                told = len(done)
+                progress(told, len(running), min(future.result().value for future in done))
+            if stop is not None and stop():
+                ended.set()
+            if not waiting:
+                break
+        return [future.result() for future in running], ended.is_set()

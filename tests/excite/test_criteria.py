@@ -1,0 +1,177 @@
+"""Criteria and bounds: derivatives against central differences, meaning, symmetry, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from dynid.errors import UnfitDataError, UsageError
+from dynid.excite.basis import FourierBasis
+from dynid.excite.capsules import link_capsules, segment_distance
+from dynid.excite.constraints import SmoothBounds
+from dynid.excite.criteria import Criterion, Information, focus_on
+from dynid.excite.kinematics import points
+from dynid.excite.limits import Bounds, MotionLimits, Workspace
+from dynid.excite.plan import information_of, prior_theta
+from dynid.excite.stencil import MotionGradient
+from dynid.robot import load_example
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+
+ROBOT = load_example("arm7")
+TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
+INFORMATION = information_of(ROBOT, TERMS)
+BASIS = FourierBasis(8.0, 3, 0.25, 1.0)
+GRID = BASIS.values(np.linspace(0.0, 8.0, 90))
+
+
+def coefficients(seed: int = 0) -> Float:
+    return np.random.default_rng(seed).normal(0.0, 0.3, (BASIS.size, ROBOT.n))
+
+
+def motion(X: Float) -> tuple[Float, Float, Float]:
+    return GRID[0] @ X, GRID[1] @ X, GRID[2] @ X
+
+
+def directional(f: Callable[[Float], Float | float], X: Float, E: Float, h: float = 1e-4) -> Float:
+    # Central differences of fourth order.
+    near = np.asarray(f(X + h * E)) - np.asarray(f(X - h * E))
+    far = np.asarray(f(X + 2 * h * E)) - np.asarray(f(X - 2 * h * E))
+    return np.asarray((8 * near - far) / (12 * h))
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradients_agree_with_central_differences(criterion: Criterion, seed: int) -> None:
+    information = replace(INFORMATION, criterion=criterion)
+    X, E = coefficients(seed), np.random.default_rng(seed + 10).normal(size=(BASIS.size, ROBOT.n))
+    _, g = information.gradient(*motion(X))
+    slope = sum(float((B.T @ part * E).sum()) for B, part in zip(GRID[:3], g, strict=True))
+    found = float(directional(lambda Y: information.value(*motion(Y)), X, E, 1e-5))
+    assert slope == pytest.approx(found, rel=1e-6)
+
+
+def test_gradients_with_focus_and_records_agree_too() -> None:
+    rng = np.random.default_rng(5)
+    b = INFORMATION.base.rank
+    information = replace(
+        INFORMATION, focus=rng.normal(size=(3, b)), recorded=np.triu(rng.normal(size=(b, b))), rate=10.0
+    )
+    X, E = coefficients(2), rng.normal(size=(BASIS.size, ROBOT.n))
+    _, g = information.gradient(*motion(X), seconds=8.0)
+    slope = sum(float((B.T @ part * E).sum()) for B, part in zip(GRID[:3], g, strict=True))
+    found = float(directional(lambda Y: information.value(*motion(Y), seconds=8.0), X, E, 1e-5))
+    assert slope == pytest.approx(found, rel=1e-6)
+
+
+def test_torque_derivatives_agree_with_central_differences() -> None:
+    X, E = coefficients(3), np.random.default_rng(4).normal(size=(BASIS.size, ROBOT.n))
+    terms = INFORMATION.terms
+    theta = np.random.default_rng(5).uniform(0.1, 1.0, len(terms.columns(ROBOT)))
+    chain = MotionGradient(ROBOT, terms)
+    _, J = chain.of_torque(*motion(X), theta)
+    slope = sum(np.einsum("tj,tji->ti", B @ E, part) for B, part in zip(GRID[:3], J, strict=True))
+    found = directional(lambda Y: chain.of_torque(*motion(Y), theta)[0], X, E, 1e-5)
+    np.testing.assert_allclose(slope, found, rtol=1e-6, atol=1e-6 * np.abs(found).max())
+
+
+def test_bounds_agree_with_central_differences() -> None:
+    bounds = Bounds(
+        MotionLimits.of(ROBOT),
+        prior_theta(ROBOT, INFORMATION.terms),
+        workspace=Workspace.of(ROBOT, 0.0, [[-0.8, -0.8, 0.0], [0.8, 0.8, 1.5]], [0.0, 0.0, 0.1]),
+        capsules=link_capsules(ROBOT, 0.05),
+    )
+    smooth = SmoothBounds(ROBOT, INFORMATION.terms, bounds, GRID)
+    X, E = coefficients(6), np.random.default_rng(7).normal(size=(BASIS.size, ROBOT.n))
+    slope = np.einsum("cmn,mn->c", smooth.evaluate(X)[1], E)
+    found = directional(lambda Y: smooth.evaluate(Y)[0], X, E, 1e-6)
+    np.testing.assert_allclose(slope, found, rtol=1e-5, atol=1e-6 * np.abs(found).max())
+
+
+def test_figures_are_those_of_the_dense_regressor() -> None:
+    X = coefficients(8)
+    q, dq, ddq = motion(X)
+    from dynid.signals.samples import Samples
+
+    panels = INFORMATION.terms.torque_regressor(ROBOT, Samples.from_motion(q, dq, ddq))
+    base = INFORMATION.base
+    W = (panels.dense(len(base.names)) / INFORMATION.noise[None, :, None]).reshape(-1, len(base.names))
+    W = W[:, base.independent]
+    found = INFORMATION.figures(q, dq, ddq)
+    assert found.condition == pytest.approx(np.linalg.cond(W / np.linalg.norm(W, axis=0)), rel=1e-8)
+
+
+def test_the_smooth_condition_bounds_the_exact_one() -> None:
+    information = replace(INFORMATION, criterion=Criterion.CONDITION)
+    for seed in range(4):
+        at = motion(coefficients(seed))
+        exact = np.log(information.figures(*at).condition)
+        assert exact <= information.value(*at) <= exact + np.log(INFORMATION.base.rank) / 8.0
+
+
+def test_more_noise_on_all_joints_leaves_the_condition() -> None:
+    louder = replace(INFORMATION, noise=3.0 * INFORMATION.noise)
+    at = motion(coefficients(1))
+    assert louder.figures(*at).condition == pytest.approx(INFORMATION.figures(*at).condition)
+
+
+def test_what_was_recorded_counts() -> None:
+    at = motion(coefficients(1))
+    alone = replace(INFORMATION, recorded=np.zeros((1, INFORMATION.base.rank)))
+    with_past = replace(INFORMATION, recorded=50.0 * np.eye(INFORMATION.base.rank))
+    assert with_past.figures(*at).logdet > alone.figures(*at).logdet
+
+
+def test_quantities_that_nothing_tells_are_refused() -> None:
+    base = INFORMATION.base
+    alone = next(
+        name for name, kind in zip(base.names, base.categories(), strict=True) if kind == "identifiable"
+    )
+    assert focus_on(base, [alone]).sum() == 1.0
+    with pytest.raises(UnfitDataError, match=r"m1.*no influence"):
+        focus_on(base, ["m1"])
+    mixed = next(
+        name
+        for name, kind in zip(base.names, base.categories(), strict=True)
+        if kind == "only in combination"
+    )
+    with pytest.raises(UnfitDataError, match="it counts in"):
+        focus_on(base, [mixed])
+    with pytest.raises(UsageError, match="unknown-parameter"):
+        focus_on(base, ["nobody"])
+
+
+def test_segments_against_a_fine_grid() -> None:
+    rng = np.random.default_rng(0)
+    a0, a1, b0, b1 = rng.normal(size=(4, 60, 3))
+    b1[:5] = b0[:5] + 0.7 * (a1[:5] - a0[:5])
+    a1[5:8] = a0[5:8]
+    b1[7:9] = b0[7:9]
+    d, normal, s, t = segment_distance(a0, a1, b0, b1)
+    u = np.linspace(0, 1, 101)
+    A = a0[:, None] + u[None, :, None] * (a1 - a0)[:, None]
+    B = b0[:, None] + u[None, :, None] * (b1 - b0)[:, None]
+    grid = np.linalg.norm(A[:, :, None] - B[:, None], axis=-1).min(axis=(1, 2))
+    assert (d <= grid + 1e-12).all()
+    np.testing.assert_allclose(d, grid, atol=5e-2)
+    np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1.0)
+    assert ((s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)).all()
+
+
+def test_point_derivatives() -> None:
+    q, e = np.random.default_rng(1).normal(size=(2, 5, 7))
+    body, local = np.array([6, 3, -1]), np.array([[0.1, 0.2, 0.3], [0.0, 0.1, 0.0], [1.0, 0.0, 0.0]])
+    J = points(ROBOT, q, body, local)[1]
+    found = directional(lambda x: points(ROBOT, x, body, local)[0], q, e, 1e-4)
+    np.testing.assert_allclose(np.einsum("tpxn,tn->tpx", J, e), found, atol=1e-9)
+
+
+def test_noise_must_be_positive() -> None:
+    with pytest.raises(UsageError, match="noise"):
+        Information(ROBOT, INFORMATION.terms, INFORMATION.base, np.zeros(7))

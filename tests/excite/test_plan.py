@@ -1,0 +1,139 @@
+"""Designed motions: better than drawn ones, within all bounds, the same for any number of workers; refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import UnfitDataError, UsageError
+from dynid.excite.basis import FourierBasis, SplineBasis
+from dynid.excite.capsules import Capsule, Capsules, link_capsules
+from dynid.excite.criteria import Criterion
+from dynid.excite.design import Task
+from dynid.excite.limits import Bounds, MotionLimits, Workspace
+from dynid.excite.plan import Plan, design_motion, information_of, prior_theta
+from dynid.robot import load_example
+from dynid.robot.model import Limits, RobotModel
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+
+ROBOT = load_example("arm7")
+TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
+INFORMATION = information_of(ROBOT, TERMS)
+BASIS = FourierBasis(10.0, 3, 0.2, 1.5)
+
+
+def bounds(robot: RobotModel = ROBOT) -> Bounds:
+    return Bounds(
+        MotionLimits.of(robot),
+        prior_theta(robot, INFORMATION.terms),
+        workspace=Workspace.of(robot, floor=-0.2),
+        capsules=link_capsules(robot, 0.05),
+    )
+
+
+def small(task: Task, workers: int = 1) -> Plan:
+    return design_motion(task, starts=2, iterations=12, candidates=16, workers=workers)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return small(Task(BASIS, replace(INFORMATION, criterion=Criterion.CONDITION), bounds()))
+
+
+def test_the_design_beats_the_best_draw(plan: Plan) -> None:
+    assert plan.value < plan.first - 0.2
+    assert plan.figures.condition == pytest.approx(np.exp(plan.value))
+
+
+def test_every_bound_holds_and_is_stated(plan: Plan) -> None:
+    assert {m.what for m in plan.margins} == {
+        "position", "velocity", "acceleration", "jerk", "torque", "workspace", "self-collision",
+    }  # fmt: skip
+    assert plan.tightest.margin >= 0
+    fine = plan.task.margins(plan.trajectory.X, denser=20)
+    assert min(m.margin for m in fine) > -1e-3
+
+
+def test_rest_at_start_and_end(plan: Plan) -> None:
+    q, dq, ddq = plan.trajectory.motion(np.array([0.0, plan.trajectory.duration]))
+    np.testing.assert_allclose(q[0], q[1], atol=1e-12)
+    assert max(np.abs(dq).max(), np.abs(ddq).max()) < 1e-9
+
+
+def test_the_number_of_workers_changes_nothing(plan: Plan) -> None:
+    np.testing.assert_array_equal(small(plan.task, workers=2).trajectory.X, plan.trajectory.X)
+
+
+def test_splines_and_the_determinant() -> None:
+    task = Task(SplineBasis(10.0, 12), INFORMATION, bounds(), start=np.full(7, 0.2))
+    found = small(task)
+    assert found.value < found.first - 3.0
+    assert found.tightest.margin >= 0
+    np.testing.assert_allclose(found.trajectory.motion(np.zeros(1))[0][0], 0.2)
+
+
+def test_stopping_keeps_the_best_so_far() -> None:
+    asked = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) > 6
+
+    found = design_motion(Task(BASIS, INFORMATION, bounds()), 3, 50, candidates=12, stop=stop)
+    assert found.stopped
+    assert found.tightest.margin >= 0
+    assert found.value <= found.first
+
+
+def test_a_robot_without_limits_is_refused_by_name() -> None:
+    bare = replace(ROBOT, limits=Limits.none(7))
+    with pytest.raises(UsageError, match=rf"no limits for '{ROBOT.joint_names[0]}'.*velocity"):
+        MotionLimits.of(bare)
+    MotionLimits.of(bare, velocity=[1.0], lower=[-1.0], upper=[1.0])
+
+
+def test_empty_limits_are_named() -> None:
+    name = ROBOT.joint_names[2]
+    lower, upper = np.array(ROBOT.limits.lower), np.array(ROBOT.limits.upper)
+    lower[2] = upper[2] + 0.1
+    with pytest.raises(UnfitDataError, match=f"joint '{name}'.*positions from"):
+        MotionLimits.of(ROBOT, lower=lower)
+    with pytest.raises(UnfitDataError, match="velocity limit of 0"):
+        MotionLimits.of(ROBOT, velocity=np.zeros(7))
+
+
+def test_a_torque_limit_below_gravity_is_named() -> None:
+    effort = np.array(ROBOT.limits.effort)
+    effort[1] = 1e-3
+    weak = replace(bounds(), limits=MotionLimits.of(ROBOT, torque=effort))
+    with pytest.raises(UnfitDataError, match=f"torque of {ROBOT.joint_names[1]}"):
+        small(Task(BASIS, INFORMATION, weak))
+
+
+def test_a_floor_above_the_robot_is_named() -> None:
+    with pytest.raises(UnfitDataError, match="floor"):
+        small(Task(BASIS, INFORMATION, replace(bounds(), workspace=Workspace.of(ROBOT, floor=9.0))))
+
+
+def test_a_colliding_start_pose_is_named() -> None:
+    here = np.zeros(3)
+    pair = Capsules(
+        (Capsule(-1, here, here + np.array([0, 0, 2.0]), 0.2), Capsule(6, here, here + 0.01, 0.1)), ((0, 1),)
+    )
+    task = Task(BASIS, INFORMATION, replace(bounds(), capsules=pair), start=np.zeros(7))
+    with pytest.raises(UnfitDataError, match=r"start-collides.*self-collision of base - "):
+        small(task)
+
+
+def test_start_poses_outside_are_named() -> None:
+    with pytest.raises(UnfitDataError, match=f"position of {ROBOT.joint_names[0]}"):
+        small(Task(BASIS, INFORMATION, bounds(), start=np.array([9.0] + [0.0] * 6)))
+
+
+def test_motion_too_small_to_tell_anything_is_refused() -> None:
+    still = replace(bounds(), limits=MotionLimits.of(ROBOT, acceleration=[1e-9]))
+    with pytest.raises(UnfitDataError, match="unidentifiable"):
+        small(Task(BASIS, INFORMATION, still))
