@@ -37,7 +37,7 @@ class Arm:
     z_m: np.ndarray
     m: np.ndarray
     c: np.ndarray
-    I: np.ndarray  # noqa: E741
+    I: np.ndarray
     Y: np.ndarray
     K: np.ndarray
     fs: np.ndarray
@@ -68,7 +68,7 @@ class Arm:
         T = self.frames(q)
         JP, JO = [], []
         for i in range(self.n + 1):
-            P, O = np.zeros((3, self.n), q.dtype), np.zeros((3, self.n), q.dtype)  # noqa: E741
+            P, O = np.zeros((3, self.n), q.dtype), np.zeros((3, self.n), q.dtype)
             for j in range(i):
                 z = T[j][:3, 2]
                 P[:, j], O[:, j] = np.cross(z, T[i][:3, 3] - T[j][:3, 3]), z
@@ -100,22 +100,30 @@ class Arm:
         )
         return -heights + 0.5 * self.K @ (q - theta) ** 2
 
-    def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """dT/dv, exact since T is a quadratic form of v."""
-        units = np.eye(2 * self.n)
-        return np.array([0.5 * (self.kinetic(q, v + e) - self.kinetic(q, v - e)) for e in units])
-
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
-        """B(q), (2n, 2n)."""
-        return np.array([self.momentum(q, e) for e in np.eye(2 * self.n)]).T
+        """B(q), (2n, 2n), by eqs 7 and 8."""
+        n, (JP, JO, R) = self.n, self.jacobians(q)
+        B = np.zeros((2 * n, 2 * n), q.dtype)
+        for i in range(1, n + 1):
+            P, O, arm = JP[i], JO[i], cross(R[i] @ self.c[i - 1])
+            spin = R[i].T @ O
+            B[:n, :n] += self.m[i - 1] * P.T @ P + O.T @ arm @ P - P.T @ arm @ O
+            B[:n, :n] += spin.T @ symmetric(self.I[i - 1]) @ spin
+            B[:n, n + i - 1] = self.Y[i - 1] * self.k[i - 1] * JO[i - 1].T @ (R[i - 1] @ self.z_m[i - 1])
+            B[n + i - 1, :n] = B[:n, n + i - 1]
+            B[n + i - 1, n + i - 1] = self.Y[i - 1] * self.k[i - 1] ** 2
+        return B
+
+    def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """B(q) v."""
+        return self.mass_matrix(q) @ v
 
     def mass_slopes(self, q: np.ndarray) -> list[np.ndarray]:
         """H^(k) = dB/dq_k."""
         return [self.mass_matrix(q + 1j * STEP * e).imag / STEP for e in np.eye(self.n)]
 
-    def coriolis(self, q: np.ndarray, v: np.ndarray, half: float = 0.5) -> np.ndarray:
-        """C of eq. 4, with the factor 1/2 before the first sum that the print lacks."""
-        H = self.mass_slopes(q)
+    def coriolis(self, H: list[np.ndarray], v: np.ndarray, half: float = 0.5) -> np.ndarray:
+        """C of eq. 4 from H = mass_slopes(q), with the factor 1/2 before the first sum that the print lacks."""
         rows = np.zeros((2 * self.n, 2 * self.n))
         rows[: self.n] = [v @ h for h in H]
         return half * sum(v[k] * h for k, h in enumerate(H)) - 0.5 * (rows - rows.T)
@@ -141,7 +149,7 @@ class Arm:
         return [replace(self, dh=row[None], m=self.m[:1]).frames(np.zeros(1))[1] for row in self.dh]
 
     def terms(self, coupled: bool = True) -> Terms:
-        """dynid's terms for the 14n parameters."""
+        """Dynid's terms for the 14n parameters."""
         rotor = SpinningRotor(self.carriers())
         return RigidBody() + (rotor if coupled else RotorInertia()) + Coulomb() + Viscous() + Stiffness()
 
@@ -159,6 +167,11 @@ class Arm:
         return np.array([self.m[i], *self.c[i], xx, xy, yy, xz, yz, zz])
 
 
+def cross(a: np.ndarray) -> np.ndarray:
+    """The matrix of the cross product with a."""
+    return np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]], dtype=a.dtype)
+
+
 def symmetric(entries: np.ndarray) -> np.ndarray:
     xx, yy, zz, xy, xz, yz = entries
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -169,8 +182,8 @@ def planar() -> Arm:
     unknown = np.full(2, np.nan)
     drive = Drive(np.diag([0.1, 0.1]), np.array([21.18, 12.10]), unknown, unknown)
     robot = replace(load_robot(ROBOTS / "zollo_planar.toml"), drive=drive)
-    I = np.zeros((2, 6))  # noqa: E741
-    I[0, 1:3], I[1, 1:3] = [1.25, 0.4667 + 20 * 0.25**2 + 12.10], [0.625, 0.2333 + 10 * 0.25**2]
+    I = np.zeros((2, 6))
+    I[0, 1:3], I[1, 1:3] = [1.25, 7 / 15 + 20 * 0.25**2 + 12.10], [0.625, 7 / 30 + 10 * 0.25**2]
     return Arm(
         robot=robot,
         dh=np.array([[0.5, 0, 0], [0.5, 0, 0]]),
