@@ -30,6 +30,7 @@ from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
 from dynid.scores import Origin, Sums
 from dynid.signals import cutoff, prepare
+from dynid.simulate import rig, setup
 from dynid.store import scores_to_dict
 from dynid.tables import read_table
 from dynid.terms.catalogue import CATALOGUE
@@ -69,6 +70,22 @@ ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "`[joint.friction]`": toml_schema.Friction,
     "`[[fixed]]`": toml_schema.Fixed,
     "`[drive]`": toml_schema.WholeDrive,
+}
+
+SIMULATION_TABLES: dict[str, type[BaseModel]] = {
+    "Top level of sensor files": rig.SensorFile,
+    "Sensors `[velocity]`": rig.Channel,
+    "Sensors `[position]`": rig.PositionChannel,
+    "Sensors `[motor_position]`": rig.MotorChannel,
+    "Sensors `[effort]`": rig.EffortChannel,
+    "Sensors `[temperature]`": rig.TemperatureChannel,
+    "Sensors `[rows]`": rig.RowsSection,
+    "Top level of plant files": setup.PlantFile,
+    "Plant `[friction]`": setup.FrictionSection,
+    "Plant `[elastic]`": setup.ElasticSection,
+    "Plant `[payload]`": setup.PayloadSection,
+    "Plant `[integrator]`": setup.IntegratorSection,
+    "Top level of controller files": setup.ControllerFile,
 }
 
 
@@ -149,7 +166,8 @@ def test_python_examples_run_in_the_order_of_their_page(page: str, tmp_path: Pat
 
 def test_every_block_is_of_a_kind_that_is_checked() -> None:
     kinds = {info.strip() for text in TEXTS.values() for info, _ in FENCE.findall(text)}
-    assert kinds <= {"python", "toml robot", "toml experiment", "xml", "console"}
+    simulation = {"toml sensors", "toml plant", "toml controller"}
+    assert kinds <= {"python", "toml robot", "toml experiment", "xml", "console"} | simulation
     assert {"python", "toml robot", "toml experiment", "console"} <= kinds
 
 
@@ -180,6 +198,16 @@ def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> 
     assert set(settings.terms.channels()) <= set(resolved.extra)
 
 
+def test_simulation_examples_fit_together(tmp_path: Path) -> None:
+    files = {kind: tmp_path / f"{kind}.toml" for kind in ("sensors", "plant", "controller")}
+    for kind, path in files.items():
+        path.write_text(blocks("simulation.md", f"toml {kind}")[0], encoding="utf-8")
+    robot = load_example("arm7")
+    rig.Rig.read(files["sensors"]).check(robot)
+    built = setup.read_setup(robot, str(files["controller"]), files["plant"])
+    assert built.plant.elasticity is not None
+
+
 def name_of(block: str) -> str:
     """The file name in a block's first line."""
     found = re.search(r"[\w.]+\.(toml|urdf)", block.splitlines()[0])
@@ -190,7 +218,8 @@ def name_of(block: str) -> str:
 @pytest.mark.parametrize(
     ("page", "title", "model"),
     [("experiment.md", title, model) for title, model in EXPERIMENT_TABLES.items()]
-    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()],
+    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
     rows = {code(key)[0]: default for key, _, default, *_ in table(section(page, title), "key")}

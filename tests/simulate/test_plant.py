@@ -25,7 +25,7 @@ ARMS = {"planar": planar, "puma": puma}
 
 
 def plant_of(arm: Arm, coupling: Coupling = Coupling.FULL) -> Plant:
-    """dynid's plant of an arm; the rotors' spin goes into the links that carry them where they lack it."""
+    """The plant of an arm in dynid."""
     mounting = Mounting(arm.robot.parent, np.array(arm.carriers()))
     elasticity = Elasticity(arm.K, np.zeros(arm.n))
     return Plant(arm.robot, arm.bodies(), arm.Y, elasticity, coupling, mounting)

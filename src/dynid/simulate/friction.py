@@ -55,7 +55,7 @@ class Dahl:
 
 @dataclass(frozen=True, eq=False)
 class LuGre:
-    """LuGre friction: dz/dt = v - stiffness |v| z / g(v), tau = stiffness z + damping dz/dt + viscous v,
+    """LuGre friction: dz/dt = v - stiffness |v| z / g(v), tau = stiffness z + damping dz/dt + viscous v.
 
     g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping fades as exp(-(v / velocity)^2), which keeps the
     model passive. All (n,): coulomb, static N m, stiffness N m/rad, damping, viscous N m s/rad, velocity rad/s.

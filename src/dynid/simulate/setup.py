@@ -44,7 +44,7 @@ class PayloadSection(Strict):
 
     mass: Positive
     com: Vector
-    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    inertia: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     body: str = ""
 
 
