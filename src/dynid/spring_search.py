@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.spring_lever import Lever, Points, Triangle
 from dynid.terms.term import Term, Terms
 
-ROWS_A_JOINT = 4000
+ROWS_A_JOINT = 2000
 AT_BOUND = 1e-3
 AGREES = 0.01
 
@@ -91,15 +91,18 @@ def search_geometry(
     first = np.clip((np.array([known[name] for name in bounds]) - low) / (high - low), 0.01, 0.99)
     rng = np.random.default_rng(seed)
     points = [first, *rng.uniform(0.05, 0.95, (max(starts, 1) - 1, len(low)))]
-    for _ in range(2):
+    agreeing = 0.0
+    # The second round starts from the best of the first, each joint weighed by what that leaves.
+    for turn in range(2):
         found = [
             least_squares(lambda u: trial.residual(low + u * (high - low)), u0, bounds=(0, 1))
             for u0 in points
         ]
         found.sort(key=lambda one: float(one.cost))
         best = found[0]
-        points = [np.clip(one.x, 1e-6, 1 - 1e-6) for one in found]
-        agreeing = float(np.mean([one.cost <= (1 + AGREES) * best.cost + 1e-300 for one in found]))
+        points = [np.clip(best.x, 1e-6, 1 - 1e-6)]
+        if turn == 0:
+            agreeing = float(np.mean([one.cost <= (1 + AGREES) * best.cost + 1e-300 for one in found]))
         values = low + best.x * (high - low)
         misfit = trial.reweight(values)
     freedom = max(len(best.fun) - len(values) - trial.rank, 1)

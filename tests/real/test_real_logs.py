@@ -14,14 +14,16 @@ import pytest
 
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
+from dynid.estimate.least_squares import WLS, Ridge
 from dynid.factor.base import structural_base
 from dynid.identification import Identification
 from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin
-from dynid.terms import Coulomb, Offset, RigidBody, Terms, Viscous
+from dynid.signals.samples import Samples
+from dynid.terms import Coulomb, GasSpring, Offset, RigidBody, Terms, Viscous
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 
@@ -133,25 +135,52 @@ def test_ur10e_held_out(data_dir: Path) -> None:
     assert (held_out_percent(result) <= [6.0, 4.0, 4.2, 5.6, 7.5, 8.0]).all()
 
 
-def test_kr300_held_out(data_dir: Path, tmp_path: Path) -> None:
-    result = run("kr300_rptu", "kr300_rptu", with_counterbalance(data_dir, tmp_path))
+def test_kr300_held_out(data_dir: Path) -> None:
+    result = run("kr300_rptu", "kr300_rptu", data_dir / "kr300_rptu" / "data.parquet")
     assert result.preparation["settings"]["cutoff"] == 8.0
     assert result.estimate.base.rank == 59
     assert (held_out_percent(result) <= [5.0, 3.5, 3.0, 21.0, 4.0, 9.0]).all()
 
 
-def with_counterbalance(data_dir: Path, folder: Path) -> Path:
-    """The log with the torque of the gas spring on axis 2 as a further column (its formula is in kinematics.json)."""
-    table = pq.read_table(data_dir / "kr300_rptu" / "data.parquet")
+def test_kr300_counterbalance_is_the_one_of_its_formula(data_dir: Path) -> None:
+    experiment = Experiment.read(ROBOTS / "kr300_rptu.experiment.toml")
+    (gas,) = (term for term in experiment.terms() if isinstance(term, GasSpring))
     anchor, crank, rest = 0.8, 0.2, 0.6
     area = np.pi * (0.055**2 - 0.030**2) / 4
-    angle = table["qm2"].to_numpy() - np.pi / 2 + np.deg2rad(95)
+    q = pq.read_table(data_dir / "kr300_rptu" / "data.parquet")["qm2"].to_numpy() - np.pi / 2
+    angle = q + np.deg2rad(95)
     length = np.sqrt(anchor**2 + crank**2 - 2 * anchor * crank * np.cos(angle))
     pressure = 1.01 * 296.8 * 328 * 0.159 / (0.00096 - (length - rest) * area)
     torque = np.sin(angle) * anchor * crank / length * pressure * area
-    path = folder / "kr300.parquet"
-    pq.write_table(table.append_column("counterbalance", pa.array(torque)), path)
-    return path
+    motion = np.zeros((len(q), 6))
+    motion[:, 1] = q
+    still = Samples.from_motion(motion, 0 * motion, 0 * motion)
+    ours = Terms((gas,)).torque(load_robot(ROBOTS / "kr300_rptu.toml"), still, np.ones(1))
+    np.testing.assert_allclose(ours[:, 1], torque, rtol=1e-6)
+    assert not ours[:, [0, 2, 3, 4, 5]].any()
+
+
+def test_kr300_on_one_short_run_lives_on_its_prior(data_dir: Path) -> None:
+    robot = load_robot(ROBOTS / "kr300_cad.toml")
+    experiment = Experiment.read(ROBOTS / "kr300_rptu.experiment.toml")
+    log = data_dir / "kr300_rptu" / "data.parquet"
+    training, unseen = (
+        open_log(
+            experiment, [log], robot, [SelectionEntry(trajectory=name, window=(1.8, 8.2))], Diagnostics()
+        )
+        for name in "AB"
+    )
+    r2 = {
+        estimator.name: identify(
+            robot, training, replace(experiment.settings(), estimator=estimator), validation=unseen
+        )
+        .validations[0]
+        .scores.r2
+        for estimator in (WLS(), Ridge())
+    }
+    assert r2["wls"][0] < 0.5  # plain least squares has not seen enough of axis 1
+    assert (r2["ridge"] > 0.93).all()
+    assert (r2["ridge"][[0, 2]] > 0.98).all()
 
 
 @pytest.mark.parametrize("samples", [0, 10, 40])
