@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dynid import pipeline
 from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.identification import Identification
@@ -16,6 +17,7 @@ from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.pipeline import Settings, identify, validate
 from dynid.robot.model import RobotModel
+from dynid.shapes import bench
 from dynid.shapes.choice import Form, decide, standard_error
 from dynid.shapes.search import Scale
 from dynid.signals.settings import Preparation
@@ -38,7 +40,9 @@ from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
 
 ROBOT = random_robot(21, 2, 0.0)
-SETTINGS = Settings(preparation=Preparation(cutoff=20.0, state_cutoff=40.0, velocity="measured", rest=0.0), folds=4)
+SETTINGS = Settings(
+    preparation=Preparation(cutoff=20.0, state_cutoff=40.0, velocity="measured", rest=0.0), folds=4
+)
 BODIES = RigidBody() + RotorInertia() + Viscous()
 WIDTH = 0.02
 
@@ -89,24 +93,45 @@ def test_variable_projection_finds_the_least_squares_of_everything(result: Ident
         model = BODIES + Coulomb(WIDTH) + Stribeck(values) + Offset()
         fitted = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
         theta, weights = fitted.estimate.full_vector, result.estimate.weights
-        return float(sum(w * f.residual_square(theta) for w, f in zip(weights, fitted.factors.total, strict=True)))
+        return float(
+            sum(w * f.residual_square(theta) for w, f in zip(weights, fitted.factors.total, strict=True))
+        )
 
     here = cost(np.ones(2))
     simplex = np.array([[1.0, 1.0], [1.02, 1.0], [1.0, 1.02]])
-    best = minimize(cost, np.ones(2), method="Nelder-Mead", options={"maxfev": 20, "initial_simplex": simplex})
+    best = minimize(
+        cost, np.ones(2), method="Nelder-Mead", options={"maxfev": 20, "initial_simplex": simplex}
+    )
     assert here <= best.fun * (1 + 1e-5)
     np.testing.assert_allclose(best.x, 1.0, atol=5e-3)
 
 
 def test_the_search_is_repeatable_and_threads_do_not_matter(result: Identification, log: Log) -> None:
-    again = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=3)
+    again = identify(
+        ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=3
+    )
     assert again.shapes == result.shapes
     assert (again.estimate.value == result.estimate.value).all()
 
 
+def test_a_log_that_is_streamed_gives_the_same(
+    result: Identification, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = BODIES + Coulomb(WIDTH) + Stribeck() + Offset()
+    monkeypatch.setattr(pipeline, "CACHE_BYTES", 0.0)
+    streamed = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
+    assert [s.value for s in streamed.shapes] == pytest.approx([s.value for s in result.shapes], rel=1e-6)
+    # Where even the lines do not fit in memory, shapes are sought on evenly spaced windows.
+    monkeypatch.setattr(bench, "LINE_BYTES", 3e5)
+    thinned = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
+    assert [s.value for s in thinned.shapes] == pytest.approx([s.value for s in result.shapes], rel=0.1)
+
+
 def test_sought_shapes_widen_the_intervals(result: Identification, log: Log) -> None:
     given = Stribeck(tuple(s.value for s in result.shapes))
-    fixed = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + given + Offset()), threads=1)
+    fixed = identify(
+        ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + given + Offset()), threads=1
+    )
     assert fixed.shapes == ()
     np.testing.assert_allclose(fixed.estimate.value, result.estimate.value, rtol=1e-9)
     names = [result.estimate.columns[i].name for i in result.estimate.base.independent]
@@ -141,11 +166,15 @@ def test_a_term_that_is_not_needed_is_told(tmp_path: Path) -> None:
     true = BODIES + Coulomb(WIDTH) + Offset()
     theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, offset=0.2)
     log = write(tmp_path / "plain.parquet", true, theta, 40.0, 3, 0.05)
-    found = identify(ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=1)
+    found = identify(
+        ROBOT, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + Stribeck() + Offset()), threads=1
+    )
     assert all(choice.chosen == "without" for choice in found.choices)
     assert any("did not earn its place" in f.title for f in found.verdict.findings)
     chosen = identify(
-        ROBOT, log, replace(SETTINGS, terms=RigidBody() + RotorInertia() + FrictionChoice(("stribeck", "sides")))
+        ROBOT,
+        log,
+        replace(SETTINGS, terms=RigidBody() + RotorInertia() + FrictionChoice(("stribeck", "sides"))),
     )
     assert [c.chosen for c in chosen.choices] == ["coulomb", "coulomb"]
     assert tuple(chosen.terms) == (RigidBody(), RotorInertia(), Viscous(), Coulomb(WIDTH), Offset())
@@ -181,10 +210,13 @@ def test_a_memory_is_found_and_survives_windows(tmp_path: Path) -> None:
 def test_the_load_may_come_from_a_first_fit(tmp_path: Path) -> None:
     prior = tuple(np.ravel(ROBOT.inertia_prior).tolist())
     true = BODIES + Coulomb(WIDTH) + LoadFriction(inertia=prior) + Offset()
-    theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, load_friction=0.1, offset=0.2)
+    theta = parameters(
+        ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, load_friction=0.1, offset=0.2
+    )
     log = write(tmp_path / "load.parquet", true, theta, 40.0, 9, 0.02)
     unknown = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
-    found = identify(unknown, log, replace(SETTINGS, terms=BODIES + Coulomb(WIDTH) + LoadFriction("estimate") + Offset()))
+    model = BODIES + Coulomb(WIDTH) + LoadFriction("estimate") + Offset()
+    found = identify(unknown, log, replace(SETTINGS, terms=model))
     names = [c.name for c in found.estimate.columns]
     share = found.estimate.full_vector[[names.index("fl1"), names.index("fl2")]]
     np.testing.assert_allclose(share, 0.1, atol=0.03)

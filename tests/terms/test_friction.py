@@ -197,7 +197,9 @@ def test_a_sigmoid_of_any_steepness_stays_finite() -> None:
 
 
 def test_presliding_remembers_and_never_exceeds_its_level() -> None:
-    path = np.concatenate([np.linspace(0, 1, 50), np.full(30, 1.0), np.linspace(1, 0.9, 10), np.full(20, 0.9)])
+    path = np.concatenate(
+        [np.linspace(0, 1, 50), np.full(30, 1.0), np.linspace(1, 0.9, 10), np.full(20, 0.9)]
+    )
     z = stop_operator([], path / 0.2)
     assert np.abs(z).max() <= 1.0
     assert (z[50:80] == 1.0).all()  # at rest it keeps the friction it stopped with
@@ -220,14 +222,21 @@ def test_only_extremes_of_the_past_matter() -> None:
 def test_terms_can_be_kept_to_some_joints() -> None:
     robot = random_robot(2, 4, 0.0)
     samples = smooth_samples(robot, 30)
-    for term in (Viscous(joints=("joint3",)), Coulomb(0.1, ("joint3",)), Offset(("joint3",)), Stribeck(9.0, joints=("joint3",))):
+    for term in (
+        Viscous(joints=("joint3",)),
+        Coulomb(0.1, ("joint3",)),
+        Offset(("joint3",)),
+        Stribeck(9.0, joints=("joint3",)),
+    ):
         (column,) = term.columns(robot)
         assert column.owner == 2
         assert column.name.endswith("3")
         tau = term.torque(robot, samples, np.ones(1))
         assert not np.delete(tau, 2, axis=1).any()
         assert tau[:, 2].any()
-        np.testing.assert_array_equal(term.alive(robot, np.array([1, 1, 0, 1], dtype=bool)), [isinstance(term, Offset)])
+        np.testing.assert_array_equal(
+            term.alive(robot, np.array([1, 1, 0, 1], dtype=bool)), [isinstance(term, Offset)]
+        )
     with pytest.raises(UsageError, match="joint 'x'"):
         Viscous(joints=("x",)).columns(robot)
 
@@ -268,7 +277,10 @@ def test_a_load_needs_inertias() -> None:
         lambda: LoadFriction("measured"),  # type: ignore[arg-type]
         lambda: LoadFriction(inertia=(1.0, 2.0)),
         lambda: FrictionChoice("viscous"),
-        lambda: Stribeck(velocity=(0.1, 0.2)).columns(random_robot(1, 3)) and Stribeck((0.1, 0.2)).shape_table(random_robot(1, 3)),
+        lambda: (
+            Stribeck(velocity=(0.1, 0.2)).columns(random_robot(1, 3))
+            and Stribeck((0.1, 0.2)).shape_table(random_robot(1, 3))
+        ),
     ],
 )
 def test_nonsense_is_refused(make: object) -> None:

@@ -1,4 +1,4 @@
-"""Filtered equations in memory: what a trial value of a shape changes is one joint's lines, all else is projected out."""
+"""Filtered equations in memory: a trial value of a shape changes one joint's lines, all else is projected out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.arrays import Bool, Float, Int
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factors, stack
 from dynid.kernel import qr_panel
@@ -76,7 +76,7 @@ class Bench:
         values, _ = parallel.apply(panel, samples)
         return values[:, self._open(samples, group)]
 
-    def _open(self, samples: Samples, group: int) -> Float:
+    def _open(self, samples: Samples, group: int) -> Bool:
         kept = self.assembly.parallel.kept(samples)
         return np.ones(len(kept), dtype=np.bool_) if samples.gate is None else samples.gate[kept, group]
 
@@ -102,14 +102,16 @@ class Bench:
         return JointMotion(float(speed.max()), float(np.median(speed)), float(np.ptp(q)))
 
 
-def kept_batches(batches: Iterable[Samples], width: int, decimation: int) -> tuple[tuple[Samples, ...], float]:
+def kept_batches(
+    batches: Iterable[Samples], width: int, decimation: int
+) -> tuple[tuple[Samples, ...], float]:
     """Batches for a bench and their share: all of them, or evenly spaced ones where lines would not fit in memory.
 
     width: lines of all groups together.
     """
     if not isinstance(batches, Sequence):
-        batches = _thinned(batches, width, decimation)
-        return tuple(batches[0]), batches[1]
+        kept, share = _thinned(batches, width, decimation)
+        return tuple(kept), share
     count = sum(len(s) for s in batches)
     stride = max(int(np.ceil(8.0 * width * count / decimation / LINE_BYTES)), 1)
     return tuple(batches[::stride]), 1.0 / stride
@@ -132,15 +134,17 @@ def _thinned(batches: Iterable[Samples], width: int, decimation: int) -> tuple[l
 class Problem:
     """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
 
-    U: (rows, b) orthonormal basis of the columns that stay.    y: (rows,) target.    solve: (b, r) takes U'y to their coefficients.
-    own: number of rows at the end that are equations of the joint's own groups.
+    U: (rows, r) orthonormal basis of the columns that stay.    y: (rows,) target.
+    solve: (b, r) takes U'y to the coefficients of those columns.
+    y_left: what of y the basis does not reach.    own: indices of the own equations, which are the last rows.
+    scale: square root of the weight of every own equation, kept here or not.
     """
 
     U: Float
     y: Float
     y_left: Float
     solve: Float
-    own: Float
+    own: Int
     scale: Float
 
     def project(self, C: Float) -> tuple[Float, Float]:
@@ -218,7 +222,10 @@ class JointBench:
         """Square root of the weight of each own equation."""
         share = self.bench.share
         return np.concatenate(
-            [np.full(len(self.bench.block_of[g]), np.sqrt(self.bench.weights[g] / share)) for g in self.groups]
+            [
+                np.full(len(self.bench.block_of[g]), np.sqrt(self.bench.weights[g] / share))
+                for g in self.groups
+            ]
         )
 
     def problem(self, training: Sequence[int]) -> Problem:

@@ -28,8 +28,10 @@ class Form:
     squares: Float
 
 
-def compare(bench: JointBench, joint: int, contest: Contest, motion: JointMotion, folds: int, seed: int) -> list[Form]:
-    """Every form of a contest on contiguous runs of blocks left out in turn, shapes and coefficients sought without them.
+def compare(
+    bench: JointBench, joint: int, contest: Contest, motion: JointMotion, folds: int, seed: int
+) -> list[Form]:
+    """Every form of a contest, scored on contiguous runs of blocks that are left out of all that is sought.
 
     contest: (name, terms of this joint alone), shapes nan where they are sought.
     """
@@ -97,7 +99,9 @@ def _present(term: object, robot: RobotModel) -> Float | None:
     return term.shape_table(robot)[0] if isinstance(term, CurveTerm) else None
 
 
-def decide(forms: Sequence[Form], joint_name: str, subject: str, blocks: Float, torque_square: float) -> Choice:
+def decide(
+    forms: Sequence[Form], joint_name: str, subject: str, blocks: Float, torque_square: float
+) -> Choice:
     """The choice among forms; the first one is what the gains are counted from.
 
     blocks: (M,) equations by block.    torque_square: sum of squared torque over all of them.
@@ -118,7 +122,9 @@ def decide(forms: Sequence[Form], joint_name: str, subject: str, blocks: Float, 
             Candidate(
                 name=form.name,
                 parameters=form.parameters,
-                relative=float(np.sqrt(form.squares.sum() / torque_square)) if torque_square > 0 else float("nan"),
+                relative=float(np.sqrt(form.squares.sum() / torque_square))
+                if torque_square > 0
+                else float("nan"),
                 gain=gain / base if base > 0 else 0.0,
                 gain_std=error / base if base > 0 else 0.0,
                 earned=form is not forms[0] and gain > error,

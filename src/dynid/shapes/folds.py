@@ -17,18 +17,22 @@ def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator:
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
     desk = desk_of(fitted, settled, search)
-    total: Sums | None = None
+    sums: list[Sums] = []
     for held_out in np.array_split(np.arange(M), min(search.folds, M)):
         training = sorted(set(range(M)) - set(held_out.tolist()))
         found = refine(settled, search, fresh=False, blocks=training, desk=desk)
         factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
         factors = factors.select(fitted.regression.base.mask)
         part = Regression(
-            fitted.regression.columns, fitted.regression.base, factors.subset(training), fitted.regression.spread
+            fitted.regression.columns,
+            fitted.regression.base,
+            factors.subset(training),
+            fitted.regression.spread,
         )
-        sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
-        total = sums if total is None else total + sums
-    if total is None:
-        raise AssertionError("no fold")  # pragma: no cover
+        theta = estimator.fit(part).full_vector
+        sums.append(Sums.of_factors(factors.subset(held_out.tolist()), theta, scored))
+    total = sums[0]
+    for one in sums[1:]:
+        total = total + one
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
     return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names))

@@ -16,7 +16,6 @@ from dynid.terms.term import Terms
 STEP = 1e-4
 RANDOM_STARTS = 2
 REFINED = 2
-EDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +53,10 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best shapes of a search: values (s,), cost, and whether each lies at a bound."""
+    """The best shapes of a search: values (s,) and cost."""
 
     shape: Float
     cost: float
-    at_bound: Bool
 
 
 def seek(
@@ -100,18 +98,15 @@ def seek(
         starts += [rng.uniform(0.05, 0.95, len(scale.low)) for _ in range(RANDOM_STARTS)]
         costs = [float(np.sum(residual(start) ** 2)) for start in starts]
         starts = [starts[i] for i in np.argsort(costs, kind="stable")[:REFINED]]
-    best: Found | None = None
+    found: list[Found] = []
     for start in starts:
         inside = np.clip(start, 1e-6, 1.0 - 1e-6)
         done = least_squares(
             residual, inside, jac=jacobian, bounds=(0.0, 1.0), xtol=1e-5, ftol=1e-8, max_nfev=30
         )
         u = np.asarray(done.x)
-        if best is None or 2.0 * done.cost < best.cost:
-            best = Found(scale.value(u), 2.0 * float(done.cost), np.asarray((u < EDGE) | (u > 1.0 - EDGE)))
-    if best is None:
-        raise AssertionError("no start")  # pragma: no cover
-    return best
+        found.append(Found(scale.value(u), 2.0 * float(done.cost)))
+    return min(found, key=lambda one: one.cost)
 
 
 def forward_difference(residual: Callable[[Float], Float], u: Float) -> Float:

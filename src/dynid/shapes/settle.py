@@ -1,4 +1,4 @@
-"""From a model with open choices to one with every shape at its best: forms of friction, loads, nonlinear parameters."""
+"""From a model with open choices to one with every shape at its best: loads, forms of friction, shapes."""
 
 from __future__ import annotations
 
@@ -121,21 +121,16 @@ def settle(terms: Terms, search: Search) -> Settled:
     refuse_open_inside(terms)
     terms = _with_loads(terms, search)
     chosen, choices = _with_friction(terms, search)
+    asked = {id(term) for term in terms}
     sought: dict[int, Bool] = {}
-    typical: list[Term] = []
-    asked = {id(t) for t in terms}
     for i, term in enumerate(chosen):
         if isinstance(term, CurveTerm) and term.shapes:
-            open_rows = np.isnan(term.shape_table(search.robot)).any(axis=1)
-            mine = open_rows if id(term) in asked else np.ones(len(open_rows), dtype=np.bool_)
-            mine = mine & search.moved[list(joint_indices(search.robot, term.joints))]
-            if mine.any():
-                sought[i] = mine
-            fresh = open_rows
-            nominal = np.array([shape.typical for shape in term.shapes])
-            term = term.with_shape_table(np.where(fresh[:, None], nominal, term.shape_table(search.robot)))
-        typical.append(term)
-    found = refine(Settled(Terms(tuple(typical)), sought), search, fresh=not choices)
+            # What the choice of friction found is a good start, to be sought again with all joints together.
+            rows = np.isnan(term.shape_table(search.robot)).any(axis=1) | (id(term) not in asked)
+            rows = rows & search.moved[list(joint_indices(search.robot, term.joints))]
+            if rows.any():
+                sought[i] = rows
+    found = refine(Settled(_nominal(chosen, search.robot), sought), search, fresh=not choices)
     return replace(found, choices=(*choices, *_worth(terms, found, search)))
 
 
@@ -152,7 +147,11 @@ def refine(
     blocks: to fit on, in a single pass; None = all.    desk: a fit to begin with, if there is one.
     """
     for round_number in range(PASSES if settled.sought else 0):
-        now = desk if desk is not None and round_number == 0 else desk_of(search.fit(settled.terms), settled, search)
+        now = (
+            desk
+            if desk is not None and round_number == 0
+            else desk_of(search.fit(settled.terms), settled, search)
+        )
         terms, change = _one_pass(settled, search, now, fresh and round_number == 0, blocks)
         settled = replace(settled, terms=terms)
         if change < SETTLED or blocks is not None:
@@ -203,9 +202,7 @@ def _one_pass(
     return terms, change
 
 
-def _without(
-    terms: Terms, sought: dict[int, Bool], position: int, joint: int, robot: RobotModel
-) -> Terms:
+def _without(terms: Terms, sought: dict[int, Bool], position: int, joint: int, robot: RobotModel) -> Terms:
     """The sought terms, less one of them on one joint."""
     kept: list[Term] = []
     for i in sought:
@@ -240,7 +237,9 @@ def _with_loads(terms: Terms, search: Search) -> Terms:
     bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     found = tuple(float(x) for x in inertia)
-    return Terms(tuple(replace(t, inertia=found) if isinstance(t, LoadFriction) and t.is_open else t for t in terms))
+    return Terms(
+        tuple(replace(t, inertia=found) if isinstance(t, LoadFriction) and t.is_open else t for t in terms)
+    )
 
 
 def _nominal(terms: Terms, robot: RobotModel) -> Terms:
@@ -320,11 +319,13 @@ def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
 
 def _form(term: Term) -> Term:
     plain = replace(term, joints=())  # type: ignore[type-var]
-    return replace(plain, **{s.name: None for s in term.shapes}) if isinstance(term, CurveTerm) else plain  # type: ignore[type-var]
+    if not isinstance(term, CurveTerm):
+        return plain
+    return replace(plain, **{shape.name: None for shape in term.shapes})  # type: ignore[type-var]
 
 
 def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
-    names = [getattr(m, "joints", ())[0] for m in members]
+    names: list[str] = [member.joints[0] for member in members]  # type: ignore[attr-defined]
     order = sorted(range(len(names)), key=lambda i: robot.joint_names.index(names[i]))
     on = () if len(names) == robot.n else tuple(names[i] for i in order)
     whole = replace(form, joints=on)  # type: ignore[type-var]
@@ -353,9 +354,12 @@ def _worth(terms: Terms, found: Settled, search: Search) -> tuple[Choice, ...]:
         for row in np.flatnonzero(rows).tolist():
             joint = joint_indices(search.robot, term.joints)[row]
             trial = _of_joints(term, search.robot, [joint])
-            open_trial = trial.with_shape_table(np.full((1, len(trial.shapes)), np.nan))
+            open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
             rival = term.rival((search.robot.joint_names[joint],))
-            contest = [("coulomb" if rival.terms else "without", rival), (term.name, Terms((open_trial,)))]
+            contest: Contest = [
+                ("coulomb" if rival.terms else "without", rival),
+                (term.name, Terms((open_trial,))),
+            ]
             extra = _without(found.terms, mine, position, joint, search.robot)
             own = joint_bench(bench, static, extra, bench.lines(Terms((trial,))))
             choices.append(_contest(own, joint, contest, term.name, search)[0])

@@ -23,11 +23,15 @@ from dynid.terms.term import Column, Side, Term, Terms, joint_indices
 
 DEPENDENT = 1e-6
 STEP = 1e-4
+EDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """d tau_j / d shape of one joint's term at its estimate.    theta: (c,) its coefficients.    step: of the difference."""
+    """d tau_j / d shape of one joint's term at its estimate.
+
+    theta: (c,) its coefficients.    step: of the difference.
+    """
 
     term: CurveTerm
     joint: int
@@ -83,56 +87,74 @@ def with_shape_uncertainty(
     The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
     parameters holds for all of them together. A shape at an edge of its range, or without effect, gets std nan.
     """
-    robot, estimate = search.robot, fitted.estimate
-    bench = search.bench(fitted)
-    found: list[ShapeEstimate] = []
-    slopes: list[Slope] = []
-    owners: list[int] = []
-    names = [c.name for c in estimate.columns]
-    theta = estimate.full_vector
-    for position, rows in settled.sought.items():
-        term = settled.terms.terms[position]
-        if not isinstance(term, CurveTerm):
-            continue
-        acting = joint_indices(robot, term.joints)
-        for row in np.flatnonzero(rows).tolist():
-            one = term.of_joint(robot, acting[row])
-            scale = Scale.of(one, bench.motion(acting[row]))
-            own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
-            shape = one.shape_table(robot)[0]
-            unit = scale.unit(shape)
-            for k, described in enumerate(one.shapes):
-                edge = not 1e-3 < unit[k] < 1.0 - 1e-3
-                found.append(
-                    ShapeEstimate(
-                        name=f"{described.name}{acting[row] + 1}",
-                        term=term.name,
-                        joint=robot.joint_names[acting[row]],
-                        unit=described.unit_prismatic if robot.prismatic[acting[row]] else described.unit_revolute,
-                        value=float(shape[k]),
-                        std=np.nan,
-                        lower=float(scale.low[k]),
-                        upper=float(scale.high[k]),
-                        note="at an edge of its range" if edge else "",
-                    )
-                )
-                if not edge and own.any():
-                    size = abs(shape[k]) if described.positive else scale.high[k] - scale.low[k]
-                    slopes.append(Slope(one, acting[row], k, own, STEP * float(size)))
-                    owners.append(len(found) - 1)
-    if not slopes:
+    estimate = fitted.estimate
+    if not settled.sought:
+        return estimate, ()
+    found, slopes = _described(fitted, settled, search)
+    inside = [i for i, slope in enumerate(slopes) if slope is not None]
+    chosen = tuple(slope for slope in slopes if slope is not None)
+    if not chosen:
         return estimate, tuple(found)
-    covariance, kept = _joint_covariance(fitted, Slopes(tuple(slopes)), search.batches, search.threads)
+    covariance, kept = _joint_covariance(fitted, Slopes(chosen), search.batches, search.threads)
     b = estimate.base.rank
-    for i, owner in enumerate(owners):
+    for i, owner in enumerate(inside):
         if i in kept:
             at = b + kept.index(i)
-            found[owner] = replace(found[owner], std=float(np.sqrt(covariance[at, at])))
+            found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at])))
         else:
             found[owner] = replace(found[owner], note="without effect on the torque")
     plain = _jackknife(fitted, fitted, [])
     widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain)
     return replace(estimate, covariance=_positive(widened)), tuple(found)
+
+
+def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
+    vague = slope.term.shapes[slope.index].positive and std > abs(found.value)
+    return replace(found, std=std, note="not determined by the data" if vague else "")
+
+
+def _described(
+    fitted: Fitted, settled: Settled, search: Search
+) -> tuple[list[ShapeEstimate], list[Slope | None]]:
+    """Every sought shape without its std, and how the torque changes with it; None at an edge of its range."""
+    robot, bench = search.robot, search.bench(fitted)
+    names = [c.name for c in fitted.estimate.columns]
+    theta = fitted.estimate.full_vector
+    found: list[ShapeEstimate] = []
+    slopes: list[Slope | None] = []
+    for position, rows in settled.sought.items():
+        term = settled.terms.terms[position]
+        if not isinstance(term, CurveTerm):
+            continue
+        for joint in np.array(joint_indices(robot, term.joints))[rows].tolist():
+            one = term.of_joint(robot, joint)
+            scale = Scale.of(one, bench.motion(joint))
+            own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
+            shape = one.shape_table(robot)[0]
+            for k, at in enumerate(scale.unit(shape)):
+                edge = not EDGE < at < 1.0 - EDGE
+                found.append(_shape_estimate(one, joint, k, float(shape[k]), scale, robot, edge))
+                size = abs(shape[k]) if one.shapes[k].positive else scale.high[k] - scale.low[k]
+                hidden = edge or not own.any()
+                slopes.append(None if hidden else Slope(one, joint, k, own, STEP * float(size)))
+    return found, slopes
+
+
+def _shape_estimate(
+    term: CurveTerm, joint: int, k: int, value: float, scale: Scale, robot: RobotModel, edge: bool
+) -> ShapeEstimate:
+    described = term.shapes[k]
+    return ShapeEstimate(
+        name=f"{described.name}{joint + 1}",
+        term=term.name,
+        joint=robot.joint_names[joint],
+        unit=described.unit_prismatic if robot.prismatic[joint] else described.unit_revolute,
+        value=value,
+        std=np.nan,
+        lower=float(scale.low[k]),
+        upper=float(scale.high[k]),
+        note="at an edge of its range" if edge else "",
+    )
 
 
 def _joint_covariance(
@@ -178,7 +200,9 @@ def _triangle(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
 def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
     columns = _columns(fitted, kept)
     R = _triangle(fitted, wide, kept)
-    theta = np.append(fitted.estimate.full_vector, np.zeros(wide.factors.parameter_count - len(fitted.estimate.columns)))
+    theta = np.append(
+        fitted.estimate.full_vector, np.zeros(wide.factors.parameter_count - len(fitted.estimate.columns))
+    )
     inverse = solve_triangular(R, np.eye(len(R)))
     weights = np.asarray(fitted.estimate.weights)
     return block_jackknife(_selected(fitted, wide, kept), columns, theta, inverse, weights)[0]

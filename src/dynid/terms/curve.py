@@ -83,14 +83,17 @@ class CurveTerm(Term):
         shares = np.array([0.15, 0.4, 0.65, 0.9])[:, None]
         safe = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
         logarithmic = safe[0] * (safe[1] / safe[0]) ** shares
-        return np.where(positive, logarithmic, low + (high - low) * 0.5)
+        return np.asarray(np.where(positive, logarithmic, low + (high - low) * 0.5))
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """What would stand in the model instead of this term on some joints, to judge its worth; none by default."""
         return Terms(())
 
     def shape_table(self, robot: RobotModel) -> Float:
-        """(m, s) values of the shapes for the m joints it acts on, nan = sought; raises UsageError if they do not fit."""
+        """(m, s) values of the shapes for the m joints it acts on, nan = sought.
+
+        Raises UsageError if there are neither one nor m values.
+        """
         acting = joint_indices(robot, self.joints)
         table = np.full((len(acting), len(self.shapes)), np.nan)
         for k, shape in enumerate(self.shapes):
@@ -118,7 +121,11 @@ class CurveTerm(Term):
     def of_joint(self, robot: RobotModel, joint: int, shape: Float | None = None) -> Self:
         """The same term on one joint alone, with shape (s,) or its own."""
         names = (robot.joint_names[joint],)
-        row = self.shape_table(robot)[joint_indices(robot, self.joints).index(joint)] if shape is None else shape
+        row = (
+            self.shape_table(robot)[joint_indices(robot, self.joints).index(joint)]
+            if shape is None
+            else shape
+        )
         return replace(self.with_shape_table(row[None, :]), joints=names)  # type: ignore[type-var]
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:

@@ -26,7 +26,10 @@ CANDIDATES: dict[str, Callable[[Names], Terms]] = {
     "tanh": lambda on: Viscous(joints=on) + SmoothCoulomb(joints=on) + Offset(joints=on),
     "presliding": lambda on: Viscous(joints=on) + Presliding(joints=on) + Offset(joints=on),
     "cubic": lambda on: (
-        Viscous(joints=on) + PolynomialFriction((3,), joints=on) + Coulomb(WIDTH, joints=on) + Offset(joints=on)
+        Viscous(joints=on)
+        + PolynomialFriction((3,), joints=on)
+        + Coulomb(WIDTH, joints=on)
+        + Offset(joints=on)
     ),
     "sigmoid": lambda on: Viscous(joints=on) + Sigmoid(joints=on) + Offset(joints=on),
     "stribeck": lambda on: (

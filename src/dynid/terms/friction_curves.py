@@ -52,8 +52,14 @@ class PolynomialFriction(CurveTerm):
     name: str = "polynomial"
 
     def __post_init__(self) -> None:
-        if not self.powers or any(k not in (2, 3, 4, 5) for k in self.powers) or len(set(self.powers)) < len(self.powers):
-            raise UsageError("powers", found=f"powers = {list(self.powers)}", expected="different ones of 2, 3, 4, 5")
+        if (
+            not self.powers
+            or any(k not in (2, 3, 4, 5) for k in self.powers)
+            or len(set(self.powers)) < len(self.powers)
+        ):
+            raise UsageError(
+                "powers", found=f"powers = {list(self.powers)}", expected="different ones of 2, 3, 4, 5"
+            )
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:  # type: ignore[override]
@@ -107,7 +113,9 @@ class TemperatureViscous(CurveTerm):
 
     def __post_init__(self) -> None:
         if not self.channel_names:
-            raise UsageError("temperature-channel", found="no channel of temperature", expected="one, or one a joint")
+            raise UsageError(
+                "temperature-channel", found="no channel of temperature", expected="one, or one a joint"
+            )
 
     def channels(self) -> tuple[str, ...]:
         """The temperatures."""
@@ -148,7 +156,11 @@ class LoadFriction(CurveTerm):
 
     def __post_init__(self) -> None:
         _check_width(self.width)
-        if self.load not in ("prior", "estimate") or len(self.inertia) % 10 or not np.isfinite(self.inertia).all():
+        if (
+            self.load not in ("prior", "estimate")
+            or len(self.inertia) % 10
+            or not np.isfinite(self.inertia).all()
+        ):
             raise UsageError(
                 "load-friction",
                 found=f"load = '{self.load}' with {len(self.inertia)} inertial numbers",

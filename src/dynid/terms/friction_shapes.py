@@ -43,16 +43,16 @@ class SmoothCoulomb(CurveTerm):
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a ten thousandth of the peak velocity to all of it."""
-        return motion.peak * np.array([[1e-4, 1.0]])
+        return np.array([[1e-4 * motion.peak, motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
-        return np.tanh(samples.dq[:, joint] / shape[0])[None, :]
+        return np.asarray(np.tanh(samples.dq[:, joint] / shape[0]))[None, :]
 
 
 @dataclass(frozen=True)
 class Stribeck(CurveTerm):
-    """What friction has more at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
+    """More friction at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
 
     velocity: rad/s (m/s); None = sought.    exponent: > 0, 2 = Gaussian, 1 = exponential.
     width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
@@ -71,17 +71,20 @@ class Stribeck(CurveTerm):
         check_shapes(self)
         if not (self.exponent > 0 and self.width >= 0):
             raise UsageError(
-                "stribeck", found=f"exponent {self.exponent}, width {self.width}", expected="exponent > 0, width >= 0"
+                "stribeck",
+                found=f"exponent {self.exponent}, width {self.width}",
+                expected="exponent > 0, width >= 0",
             )
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a thousandth of the peak velocity to all of it."""
-        return motion.peak * np.array([[1e-3, 1.0]])
+        return np.array([[1e-3 * motion.peak, motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign where the joint is slow."""
         v = samples.dq[:, joint]
-        return (smooth_sign(v, self.width) * np.exp(-((np.abs(v) / shape[0]) ** self.exponent)))[None, :]
+        slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
+        return np.asarray(smooth_sign(v, self.width) * slow)[None, :]
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,12 @@ class Sigmoid(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The sigmoid less its value at rest."""
         slope, shift = shape
-        return (expit(slope * (samples.dq[:, joint] + shift)) - expit(slope * shift))[None, :]
+        return np.asarray(expit(slope * (samples.dq[:, joint] + shift)) - expit(slope * shift))[None, :]
 
 
 @dataclass(frozen=True)
 class ZolloFriction(CurveTerm):
-    """Low-speed part of Zollo's friction, besides `viscous` and `coulomb`:
+    """Low-speed part of Zollo's friction, besides `viscous` and `coulomb`.
 
     tau_j = -f3_j s exp(-|dq| / fade_j) - f5_j s exp(-1 / (rise_j |dq|)), with s the sign of dq, smoothed by `width`.
     fade: f4, rad/s (m/s), rise: f6, s/rad (s/m); None = sought.    joints: names of the joints it acts on; empty = all.
@@ -155,12 +158,12 @@ class ZolloFriction(CurveTerm):
 
 @dataclass(frozen=True)
 class Presliding(CurveTerm):
-    """Coulomb friction with a memory: tau_j = fc_j z_j, where z follows the position and stops at +-1,
+    """Coulomb friction with a memory: tau_j = fc_j z_j, dz_j = dq_j / distance_j held between -1 and 1.
 
-    dz = dq / distance_j, held between -1 and 1. A joint that comes to rest keeps the friction it stopped with, and a
-    reversal takes 2 distance to turn it round; it takes the place of Coulomb friction.
-    distance: rad (m), how far friction builds up over; None = sought.    joints: names of the joints it acts on.
-    At the start of a log, or after a gap, z is 0. Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
+    A joint that comes to rest keeps the friction it stopped with, and a reversal takes twice the distance to turn it
+    round; it takes the place of Coulomb friction. At the start of a log, or after a gap, z is 0.
+    distance: rad (m), over which friction builds up; None = sought.    joints: names of the joints it acts on.
+    Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
     """
 
     distance: ShapeValue = None
