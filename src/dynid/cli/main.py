@@ -11,7 +11,21 @@ from typing import NoReturn
 
 import typer
 
-from dynid.cli import check, compare, demo, export, identify, inspect, report, simulate, statics, validate
+from dynid.cli import (
+    check,
+    compare,
+    demo,
+    excite,
+    export,
+    identify,
+    inspect,
+    report,
+    reveal,
+    simulate,
+    statics,
+    validate,
+    watch,
+)
 from dynid.cli.common import say
 from dynid.errors import DynidError
 
@@ -33,6 +47,9 @@ app.command("compare")(compare.command)
 app.command("export")(export.command)
 app.command("statics")(statics.command)
 app.command("simulate")(simulate.command)
+app.command("excite")(excite.command)
+app.command("watch")(watch.command)
+app.command("reveal")(reveal.command)
 
 
 @app.callback(invoke_without_command=True)
@@ -41,8 +58,8 @@ def options(
 ) -> None:
     """The dynamics of a real robot, from its log: identified, verified, reported."""
     if version:
-        from dynid import __version__  # noqa: PLC0415
-        from dynid.kernel import backend  # noqa: PLC0415
+        from dynid import __version__
+        from dynid.kernel import backend
 
         say(f"dynid {__version__} (kernel: {backend()})")
         raise typer.Exit

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.arrays import Bool
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, require_finite
 from dynid.rows.rows import Equations
@@ -47,15 +47,13 @@ class MomentumRows:
         columns, panels = [], []
         for j in range(robot.n):
             union = np.union1d(P.columns[j], R.columns[j])
+            momentum, force = (np.zeros((len(union) + 1, T - start)) for _ in range(2))
+            momentum[np.searchsorted(union, P.columns[j])] = P.values[j][:, start:]
+            force[np.searchsorted(union, R.columns[j])] = R.values[j][:, start:]
+            momentum[-1], force[-1] = -known_P[start:, j], -known_R[start:, j]
             panel = np.zeros((len(union) + 1, T))
-            panel[np.searchsorted(union, P.columns[j]), start:] += f.high(_since(P.values[j], start))
-            panel[np.searchsorted(union, R.columns[j]), start:] += f.low(R.values[j][:, start:])
-            panel[-1:, start:] = f.of_torque(samples.tau[None, start:, j], self.hold)
-            panel[-1:, start:] -= f.high(_since(known_P[None, :, j], start)) + f.low(known_R[None, start:, j])
+            panel[:, start:] = f.run(f.steps(momentum, force))
+            panel[-1:, start:] += f.of_torque(samples.tau[None, start:, j], self.hold)
             columns.append(union)
             panels.append(panel)
         return Equations(tuple(columns), tuple(panels))
-
-
-def _since(lines: Float, start: int) -> Float:
-    return lines[:, start:] - lines[:, start : start + 1]

@@ -48,6 +48,21 @@ class CausalFilter:
         gain = 2.0 * self.pole / (2.0 + x)
         return np.asarray(lfilter([gain, -gain], self._denominator, lines, axis=-1))
 
+    def steps(self, momentum: Float, force: Float) -> Float:
+        """What f1[momentum] + f2[force], (L, T) each, are made of step by step: `run` them to get it."""
+        x = self.pole / self.rate
+        steps = np.zeros_like(momentum)
+        steps[:, 1:] = 2.0 * self.pole / (2.0 + x) * np.diff(momentum)
+        steps[:, 1:] += x / (2.0 + x) * (force[:, 1:] + force[:, :-1])
+        return steps
+
+    def run(self, steps: Float) -> Float:
+        """The filter over `steps`: one pass for momentum and force together."""
+        lines = np.asarray(lfilter([1.0], self._denominator, steps, axis=-1))
+        for _ in range(self.degree - 1):
+            lines = self._low(lines)
+        return lines
+
     def held(self, lines: Float) -> Float:
         """f2 of signals (L, T) that stay constant from each sample to the next."""
         x = self.pole / self.rate

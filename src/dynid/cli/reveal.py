@@ -1,0 +1,56 @@
+"""dynid reveal: the parameters behind a known model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
+
+
+def command(
+    robot: RobotArgument,
+    table: Annotated[
+        Path, typer.Argument(help="CSV or Parquet: q_<joint>, M_<joint>_<joint>, g_<joint>.", metavar="TABLE")
+    ],
+    root: RootOption = None,
+    rotors: Annotated[bool, typer.Option("--rotors", help="Seek rotor inertias too.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")
+    ] = None,
+) -> None:
+    """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
+    import numpy as np
+
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import RefusedError
+    from dynid.reveal import read_model_table, reveal
+    from dynid.robot import load_robot
+    from dynid.terms.rigid_body import RigidBody
+    from dynid.terms.rotor import RotorInertia
+    from dynid.terms.term import Terms
+
+    if out is not None and out.exists():
+        raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file")
+    diagnostics = Diagnostics()
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    q, M, g = read_model_table(table, model)
+    terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
+    found = reveal(model, q, M, g, terms)
+    estimate = found.estimate
+    say(f"{estimate.base.rank} of {found.structural.rank} coefficients from {len(q)} samples")
+    for name, error in (("mass matrix", found.mass_error), ("gravity torque", found.gravity_error)):
+        if np.isfinite(error):
+            say(f"{name}: greatest misfit {error:.2g} of the greatest entry")
+    half = estimate.half_width()
+    for name, unit, value, width in zip(estimate.names, estimate.units, estimate.value, half, strict=True):
+        say(f"  {value: .6g} +- {width:.2g} {unit}  {name}")
+    if out is not None:
+        lines = ["formula,unit,value,half_width_95"]
+        rows = zip(estimate.names, estimate.units, estimate.value, half, strict=True)
+        lines += [f'"{name}",{unit},{value:.17g},{width:.6g}' for name, unit, value, width in rows]
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        say(f"parameters: {out}")
+    print_diagnostics(diagnostics)

@@ -1,0 +1,224 @@
+"""Recursive least squares on triangular factors: estimates that follow a running log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Float, Int, locked
+from dynid.errors import UsageError
+from dynid.kernel import qr_panel
+from dynid.rows.rows import Equations
+
+INDEPENDENT = 1e-9
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """How old equations lose weight.
+
+    memory: s, the time after which an equation counts 1/e; inf = nothing is forgotten.
+    direction: "all" forgets everywhere; "excited" only in directions that new equations inform, so that a robot that
+        stands still or repeats one motion does not lose what it knew. Source: Cao and Schwartz 2000, in square roots.
+    reset: s, how often the covariance is set back to its start, values kept; inf = never.
+
+    Raises UsageError for times that are not positive or another direction.
+    """
+
+    memory: float = np.inf
+    direction: Literal["all", "excited"] = "all"
+    reset: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (self.memory > 0 and self.reset > 0) or self.direction not in ("all", "excited"):
+            raise UsageError(
+                "forgetting",
+                found=f"memory = {self.memory}, reset = {self.reset}, direction = '{self.direction}'",
+                expected="times > 0 in s, direction 'all' or 'excited'",
+            )
+
+
+class RecursiveLeastSquares:
+    """min (x - x0)'P0^-1 (x - x0) + sum w (y - Psi'x)^2, batch by batch, on the square root of the information.
+
+    Equations of the same columns keep a triangle of their own until a value is asked for.
+    Without forgetting the value after any number of batches is that of all equations at once.
+    """
+
+    def __init__(
+        self,
+        columns: Int,
+        *,
+        start: Float | None = None,
+        variance: Float | float = 1e6,
+        weights: Sequence[float] | None = None,
+        forgetting: Forgetting | None = None,
+    ) -> None:
+        """columns: (b,) indices of the sought parameters.    start: (b,) x0, None = 0.    variance: of x0, diagonal P0.
+
+        weights: by group, None = 1.    Raises UsageError for a variance that is not positive.
+        """
+        b = len(columns)
+        spread = np.broadcast_to(np.asarray(variance, dtype=np.float64), (b,))
+        if not (np.isfinite(spread).all() and (spread > 0).all()):
+            raise UsageError("variance", found=f"variance {variance}", expected="finite numbers > 0")
+        self.columns = np.asarray(columns, dtype=np.int64)
+        self.forgetting = forgetting or Forgetting()
+        self.count = 0
+        self._spread = np.array(spread)
+        self._weights = weights
+        self._prior = self._fresh(np.zeros(b) if start is None else np.asarray(start, dtype=np.float64))
+        self._groups: dict[bytes, tuple[Int, Float]] = {}
+        self._whole: Float | None = self._prior
+        self._since_reset = 0.0
+
+    def update(self, equations: Equations, seconds: float = 0.0, keep: slice | Int | None = None) -> None:
+        """Takes in equations that span some seconds; keep: which of their samples, None = all.
+
+        Raises UsageError if a column is not among the sought ones.
+        """
+        part: slice | Int = slice(None) if keep is None else keep
+        panels = [np.ascontiguousarray(panel[:, part]) for panel in equations.panels]
+        places = [self._places(columns) for columns in equations.columns]
+        scaled = [panel * np.sqrt(self._weight(g)) for g, panel in enumerate(panels)]
+        self.count += sum(panel.shape[1] for panel in panels)
+        kept = float(np.exp(-0.5 * seconds / self.forgetting.memory))
+        if self.forgetting.direction == "excited" and kept < 1.0:
+            self._update_directions(places, scaled, kept)
+        else:
+            self._update_groups(places, scaled, kept)
+        self._since_reset += seconds
+        if self._since_reset >= self.forgetting.reset:
+            self._prior = self._fresh(self.value)
+            self._groups.clear()
+            self._whole, self._since_reset = self._prior, 0.0
+
+    @property
+    def value(self) -> Float:
+        """The estimate, (b,)."""
+        R = self.root
+        return np.asarray(solve_triangular(R[:-1, :-1], R[:-1, -1]))
+
+    @property
+    def covariance(self) -> Float:
+        """P = (P0^-1 + sum Psi Psi')^-1, (b, b): in units of the equations' weights."""
+        inverse = solve_triangular(self.root[:-1, :-1], np.eye(len(self.columns)))
+        return np.asarray(inverse @ inverse.T)
+
+    @property
+    def eigenvalues(self) -> Float:
+        """Of P, greatest first, (b,)."""
+        singular = np.linalg.svd(self.root[:-1, :-1], compute_uv=False)
+        return np.asarray(1.0 / singular[::-1] ** 2)
+
+    @property
+    def root(self) -> Float:
+        """Triangle [R z; 0 rho] of everything known, (b + 1, b + 1): P = (R'R)^-1, value = R^-1 z."""
+        if self._whole is None:
+            b = len(self.columns)
+            lines = [self._prior.T]
+            for place, R in self._groups.values():
+                wide = np.zeros((b + 1, len(R)))
+                wide[place] = R.T
+                lines.append(wide)
+            self._whole = qr_panel(np.ascontiguousarray(np.concatenate(lines, axis=1)))
+        return self._whole
+
+    def _update_groups(self, places: list[Int], panels: list[Float], kept: float) -> None:
+        self._prior = kept * self._prior
+        if kept < 1.0:
+            self._groups = {key: (place, kept * R) for key, (place, R) in self._groups.items()}
+        for place, panel in zip(places, panels, strict=True):
+            key = place.tobytes()
+            both = np.concatenate([self._groups[key][1].T, panel], axis=1) if key in self._groups else panel
+            self._groups[key] = place, qr_panel(np.ascontiguousarray(both))
+        self._whole = None
+
+    def _update_directions(self, places: list[Int], panels: list[Float], kept: float) -> None:
+        root, b = self.root, len(self.columns)
+        wide = np.zeros((b + 1, sum(panel.shape[1] for panel in panels)))
+        first = 0
+        for place, panel in zip(places, panels, strict=True):
+            wide[place, first : first + panel.shape[1]] = panel
+            first += panel.shape[1]
+        news = qr_panel(wide)
+        # Scaled by what is known already: a direction counts as excited by the share of news that it brings.
+        size = np.linalg.norm(root[:-1, :-1], axis=0)
+        U, s, _ = np.linalg.svd(news[:, :-1].T / size[:, None])
+        excited = U[:, : len(s)][:, s > INDEPENDENT * s.max(initial=0.0)] / size[:, None]
+        seen, _ = np.linalg.qr(root[:-1, :-1] @ excited)
+        root = np.array(root)
+        root[:-1] -= (1.0 - kept) * seen @ (seen.T @ root[:-1])
+        self._prior = qr_panel(np.ascontiguousarray(np.concatenate([root.T, news.T], axis=1)))
+        self._whole = self._prior
+
+    def _fresh(self, start: Float) -> Float:
+        b = len(self.columns)
+        root = np.zeros((b + 1, b + 1))
+        root[:b, :b] = np.diag(1.0 / np.sqrt(self._spread))
+        root[:b, b] = start / np.sqrt(self._spread)
+        return root
+
+    def _places(self, columns: Int) -> Int:
+        place = np.searchsorted(self.columns, columns)
+        inside = place < len(self.columns)
+        if not inside.all() or not np.array_equal(self.columns[place], columns):
+            raise UsageError(
+                "recursive-columns",
+                found="equations with other columns",
+                expected="those of the base parameters",
+            )
+        return np.append(place, len(self.columns))
+
+    def _weight(self, group: int) -> float:
+        return 1.0 if self._weights is None else float(self._weights[group])
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterTrajectory:
+    """How an estimate came about.
+
+    t: (K,) s.    value: (K, b).    std: (K, b), from P and the residuals so far.    eigenvalues: of P, (K, b).
+    """
+
+    names: tuple[str, ...]
+    t: Float
+    value: Float
+    std: Float
+    eigenvalues: Float
+
+    def __post_init__(self) -> None:
+        K, b = len(self.t), len(self.names)
+        object.__setattr__(self, "t", locked(self.t, (K,), "t"))
+        for name in ("value", "std", "eigenvalues"):
+            object.__setattr__(self, name, locked(getattr(self, name), (K, b), name))
+
+
+class TrajectoryRecorder:
+    """Collects the estimate at chosen times."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """names: of the base parameters."""
+        self.names = tuple(names)
+        self._rows: list[tuple[float, Float, Float, Float]] = []
+
+    def note(self, t: float, estimate: RecursiveLeastSquares) -> None:
+        """Writes down the estimate at a time."""
+        root = estimate.root
+        freedom = max(estimate.count - len(self.names), 1)
+        noise = float(root[-1, -1]) ** 2 / freedom
+        inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
+        std = np.sqrt(noise * (inverse**2).sum(axis=1))
+        self._rows.append((t, estimate.value, std, estimate.eigenvalues))
+
+    @property
+    def trajectory(self) -> ParameterTrajectory:
+        """Everything so far; raises UsageError before the first note."""
+        if not self._rows:
+            raise UsageError("no-trajectory", found="no estimate yet", expected="at least one")
+        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._rows, strict=True))
+        return ParameterTrajectory(self.names, t, value, std, eigenvalues)
