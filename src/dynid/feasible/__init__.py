@@ -10,18 +10,28 @@ from dynid.feasible.constraints import (
     PhysicalBodies,
     TotalMass,
 )
+from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
+from dynid.feasible.refine import Chart, refine
 
 __all__ = [
+    "Bodies",
     "BodyMass",
     "CentreCone",
     "CentreHalfSpaces",
+    "Chart",
     "ColumnBounds",
+    "Constraint",
     "Convex",
     "Distance",
     "Feasible",
     "InsideEllipsoid",
+    "Penalised",
     "PhysicalBodies",
+    "Rule",
+    "Search",
     "TotalMass",
     "feasible_parameters",
+    "penalised_parameters",
+    "refine",
 ]

@@ -1,0 +1,144 @@
+"""Nonlinear fits without constraints on bodies: any log-Cholesky coordinates are a real body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.feasible.bodies import body_columns, body_scale, plausible
+from dynid.spatial.inertia import from_pseudo_inertia, log_cholesky, pseudo_inertia
+from dynid.terms.term import Column
+
+# How far coordinates may move in one fit. Places of s12, s23, s13, t1, t2, t3 in U / exp(alpha); see log_cholesky.
+FAR = 5.0
+_OFF = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Coordinates x (p,) of parameters: log-Cholesky of each body in its typical size, others over their spread.
+
+    bodies: (n, 10) indices.    scale: (n, 4) congruences D, P = D^-1 U U' D^-1.    spread: (p,).
+    lower, upper: (p,) bounds of x; bodies have none.
+    Source: Rucker and Wensing 2022.
+    """
+
+    bodies: Int
+    scale: Float
+    spread: Float
+    lower: Float
+    upper: Float
+
+    @staticmethod
+    def of(columns: tuple[Column, ...], spread: Float) -> Chart:
+        """Coordinates for the columns of a model."""
+        bodies = body_columns(columns)
+        lower = np.array([c.lower for c in columns]) / spread
+        upper = np.array([c.upper for c in columns]) / spread
+        lower[bodies], upper[bodies] = -np.inf, np.inf
+        scale = np.array([body_scale(spread[ten]) for ten in bodies]).reshape(-1, 4)
+        return Chart(bodies, scale, spread, lower, upper)
+
+    def coordinates(self, theta: Float) -> Float:
+        """Coordinates of parameters; raises UsageError for a body that is not strictly physical."""
+        x = theta / self.spread
+        for ten, D in zip(self.bodies, self.scale, strict=True):
+            P = pseudo_inertia(theta[ten]) * np.outer(D, D)
+            x[ten] = log_cholesky(from_pseudo_inertia(P))
+        return np.clip(x, self.lower, self.upper)
+
+    def parameters(self, x: Float) -> Float:
+        """Parameters of coordinates: always physical."""
+        theta = x * self.spread
+        U = _factors(x[self.bodies])
+        theta[self.bodies] = _ten(U @ U.transpose(0, 2, 1) / self._squares())
+        return np.asarray(theta)
+
+    def jacobian(self, x: Float) -> Float:
+        """Derivative d theta / d x, (p, p): ten by ten for a body, diagonal elsewhere."""
+        J = np.diag(self.spread)
+        U = _factors(x[self.bodies])
+        dU = np.zeros((10, *U.shape))
+        dU[0] = U
+        for k in range(3):
+            dU[1 + k, :, k, k] = U[:, k, k]
+        for k, (i, j) in enumerate(_OFF):
+            dU[4 + k, :, i, j] = U[:, 3, 3]
+        half = dU @ U.transpose(0, 2, 1)
+        slopes = _ten((half + half.transpose(0, 1, 3, 2)) / self._squares())
+        for b, ten in enumerate(self.bodies):
+            J[np.ix_(ten, ten)] = slopes[:, b].T
+        return J
+
+    def _squares(self) -> Float:
+        return np.asarray(self.scale[:, :, None] * self.scale[:, None, :])
+
+
+def _factors(x: Float) -> Float:
+    # (n, 4, 4) upper triangular U of bodies' coordinates (n, 10).
+    V = np.zeros((len(x), 4, 4))
+    V[:, 3, 3] = 1.0
+    for k in range(3):
+        V[:, k, k] = np.exp(x[:, 1 + k])
+    for k, (i, j) in enumerate(_OFF):
+        V[:, i, j] = x[:, 4 + k]
+    return np.asarray(np.exp(x[:, 0])[:, None, None] * V)
+
+
+def _ten(P: Float) -> Float:
+    # (..., 10) parameters of pseudo-inertias (..., 4, 4).
+    xx, yy, zz = P[..., 0, 0], P[..., 1, 1], P[..., 2, 2]
+    return np.stack(
+        [P[..., 3, 3], P[..., 0, 3], P[..., 1, 3], P[..., 2, 3],
+         yy + zz, -P[..., 0, 1], xx + zz, -P[..., 0, 2], -P[..., 1, 2], xx + yy],
+        axis=-1,
+    )  # fmt: skip
+
+
+def refine(
+    A: Float,
+    y: Float,
+    columns: tuple[Column, ...],
+    start: Float,
+    prior: Float,
+    spread: Float,
+    strength: float,
+) -> Float:
+    """Least squares among bodies that are physical by their coordinates x.
+
+    min ||A theta(x) - y||^2 + strength ||(theta(x) - prior) / spread||^2, from theta(x) = start.
+
+    A: (r, p).    y: (r,).    Gradients are exact.    Returns theta (p,), strictly physical and never worse than start.
+    Raises UsageError if start is not strictly physical.
+    """
+    from scipy.optimize import least_squares
+
+    chart = Chart.of(columns, spread)
+    pull = np.sqrt(strength) / spread
+    centre = plausible(columns, prior, spread)
+
+    def residual(x: Float) -> Float:
+        theta = chart.parameters(x)
+        return np.concatenate([A @ theta - y, pull * (theta - centre)])
+
+    def derivative(x: Float) -> Float:
+        J = chart.jacobian(x)
+        return np.concatenate([A @ J, pull[:, None] * J])
+
+    first = chart.coordinates(start)
+    # The solver wants to begin strictly inside the bounds; too far out, exponentials run away.
+    bounds = np.maximum(chart.lower, first - FAR), np.minimum(chart.upper, first + FAR)
+    inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
+    found = least_squares(
+        residual,
+        inside,
+        derivative,
+        bounds=bounds,
+        method="trf",
+        x_scale="jac",
+        max_nfev=100,
+    )
+    better = 2.0 * found.cost <= float(np.sum(residual(first) ** 2))
+    return chart.parameters(found.x if better else first)
