@@ -57,6 +57,7 @@ EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
     "`[model]`: terms": recipe.ModelSection,
     "`[statics]`: static poses": recipe.StaticsSection,
     "`[estimate]`: method": recipe.EstimateSection,
+    "`[[estimate.limits]]`": recipe.LimitEntry,
 }
 ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "Top level": toml_schema.Description,

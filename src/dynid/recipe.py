@@ -85,6 +85,18 @@ class ModelSection(Strict):
     terms: list[str | dict[str, Any]] | None = None
 
 
+class LimitEntry(Strict):
+    """[[estimate.limits]]: what is known of one body."""
+
+    body: Annotated[int, Field(ge=1)]
+    mass: tuple[NotNegative, NotNegative] | None = None
+    centre_lower: tuple[float, float, float] | None = None
+    centre_upper: tuple[float, float, float] | None = None
+    hull: list[tuple[float, float, float]] | None = None
+    ellipsoid_semi_axes: tuple[Positive, Positive, Positive] | None = None
+    ellipsoid_centre: tuple[float, float, float] | None = None
+
+
 class EstimateSection(Strict):
     """[estimate]: the method and its options."""
 
@@ -96,6 +108,7 @@ class EstimateSection(Strict):
     prior: Literal["euclidean", "entropic"] | None = None
     weights: Literal["joint", "equal"] | None = None
     total_mass: tuple[NotNegative, NotNegative] | None = None
+    limits: list[LimitEntry] | None = None
     folds: Annotated[int, Field(ge=2)] = 5
     seed: Annotated[int, Field(ge=0)] = 0
     block_seconds: Positive | None = None
@@ -204,7 +217,7 @@ class Experiment:
             for key in ("strength", "rounds", "tolerance", "margin", "prior", "weights", "total_mass")
             if getattr(section, key) is not None
         }
-        for key in options:
+        for key in (*options, *(["limits"] if section.limits else [])):
             if key not in known:
                 raise InputError(
                     "unknown-option",
@@ -212,6 +225,8 @@ class Experiment:
                     expected="one of " + (", ".join(sorted(known)) or "no option"),
                     place=Place(file=self.file or None, line=line_of(("estimate", key), self.lines)),
                 )
+        if section.limits is not None and "limits" in known:
+            options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
         return kind(**options)
 
 

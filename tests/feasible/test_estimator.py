@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.diagnostics import Diagnostics
-from dynid.errors import SolverError, UsageError
+from dynid.errors import InputError, SolverError, UsageError
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import Identification
@@ -99,3 +99,38 @@ def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
 def test_wrong_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         FeasibleFit(**options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_limits_of_bodies_come_from_the_experiment_file_and_hold(data_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        '[estimate]\nmethod = "feasible"\n[[estimate.limits]]\nbody = 7\nmass = [0.5, 1.0]\n'
+        "centre_lower = [-0.05, -10.0, 0.0]\nellipsoid_semi_axes = [0.2, 0.2, 0.2]\n"
+        "[[estimate.limits]]\nbody = 3\nhull = [[0.1, 0, 0], [-0.1, 0, 0], [0, 0.1, 0], [0, -0.1, 0], [0, 0, -0.2]]\n"
+    )
+    settings = Experiment.read(path).settings()
+    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    found = half(settings.estimator, data_dir / "panda_gaz" / "data.parquet", True).estimate.parameters
+    third, seventh = found[20:30], found[60:70]
+    assert 0.5 - 1e-6 <= seventh[0] <= 1.0 + 1e-6
+    assert (seventh[[1, 3]] / seventh[0] >= np.array([-0.05, 0.0]) - 1e-6).all()
+    x, y, z = third[1:4] / third[0]
+    assert z <= 1e-6
+    assert abs(x) + abs(y) <= 0.1 * (1 + z / 0.2) + 1e-5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('method = "wls"\n[[estimate.limits]]\nbody = 1', "limits"),
+        ('method = "feasible"\n[[estimate.limits]]\nbody = 0', "body"),
+        ('method = "feasible"\n[[estimate.limits]]\nmass = [0, 1]', "body"),
+        ('method = "wls"\ntotal_mass = [0, 1]', "total_mass"),
+        ('method = "feasible"\n[[estimate.limits]]\nbody = 1\nellipsoid_semi_axes = [1, 1, 0]', "semi_axes"),
+    ],
+)
+def test_wrong_limits_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text("[estimate]\n" + text + "\n")
+    with pytest.raises(InputError, match=message):
+        Experiment.read(path).settings()

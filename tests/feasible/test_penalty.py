@@ -110,8 +110,8 @@ def test_starts_are_repeatable_and_the_best_is_kept() -> None:
     told: list[float] = []
     runs = [
         penalised_parameters(
-            A, A @ truth, columns, [rule], truth, truth, spread, 1e-9, Search(starts=3, rounds=4, annealing=50, threads=t),
-            told.append,
+            A, A @ truth, columns, [rule], truth, truth, spread, 1e-9,
+            Search(starts=3, rounds=4, annealing=50, threads=t), told.append,
         )
         for t in (1, 2)
     ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dynid.estimate.estimator import Estimate, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
 from dynid.factor.factor import stack
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
+from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 
 
@@ -26,6 +28,7 @@ class FeasibleFit:
     parameters: intervals cover both.
     strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation.
     prior: "euclidean" or "entropic" distance from it.    weights: "joint" as above, "equal" = 1 for every equation.
+    limits: what is known of single bodies, see dynid.feasible.limits.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018.
     """
 
@@ -34,6 +37,7 @@ class FeasibleFit:
     prior: str = "euclidean"
     weights: str = "joint"
     total_mass: tuple[float, float] | None = None
+    limits: Sequence[Mapping[str, Any]] = ()
     name: str = "feasible"
 
     def __post_init__(self) -> None:
@@ -45,11 +49,14 @@ class FeasibleFit:
             raise UsageError("prior", found=f"prior = '{self.prior}'", expected="'euclidean' or 'entropic'")
         if self.weights not in {"joint", "equal"}:
             raise UsageError("weights", found=f"weights = '{self.weights}'", expected="'joint' or 'equal'")
+        for entry in self.limits:
+            limits_of_body(entry)
 
     def constraints(self) -> Sequence[Convex]:
         """What the parameters must fulfil."""
-        window = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
-        return [PhysicalBodies(self.margin), ColumnBounds(), *window]
+        window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
+        known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
+        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known]
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""
