@@ -19,6 +19,7 @@ from dynid.cli import (
     export,
     identify,
     inspect,
+    payload,
     report,
     reveal,
     simulate,
@@ -45,6 +46,7 @@ app.command("validate")(validate.command)
 app.command("report")(report.command)
 app.command("compare")(compare.command)
 app.command("export")(export.command)
+app.command("payload")(payload.command)
 app.command("statics")(statics.command)
 app.command("simulate")(simulate.command)
 app.command("excite")(excite.command)

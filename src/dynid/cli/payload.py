@@ -1,0 +1,68 @@
+"""dynid payload: what a robot carries, from a run and a log with the load mounted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from dynid.cli.common import ConfigOption, ThreadsOption, print_diagnostics, say
+
+
+def command(
+    run: Annotated[
+        Path, typer.Argument(help="Run folder of dynid identify, without the load.", metavar="RUN")
+    ],
+    log: Annotated[Path, typer.Argument(help="Log with the load mounted.", metavar="LOG")],
+    method: Annotated[str, typer.Option("--method", help="difference or joint.")] = "difference",
+    free_friction: Annotated[
+        bool, typer.Option("--free-friction", help="Let friction differ from the run's.")
+    ] = False,
+    trajectory: Annotated[
+        str, typer.Option("--trajectory", help="Trajectory of the log, by name or pattern.")
+    ] = "*",
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", help="Log with a load of known mass: calibrates the drive gains."),
+    ] = None,
+    reference_trajectory: Annotated[
+        str, typer.Option("--reference-trajectory", help="Trajectory of that log.")
+    ] = "*",
+    reference_mass: Annotated[
+        float | None, typer.Option("--reference-mass", help="Mass of that load, kg.")
+    ] = None,
+    config: ConfigOption = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Find mass, centre and inertia of a payload, with intervals."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import UsageError
+    from dynid.payload import find_payload, payload_lines
+    from dynid.recipe import Experiment, open_log
+    from dynid.store import load
+
+    if method not in ("difference", "joint"):
+        raise UsageError("payload-method", found=f"method '{method}'", expected="difference or joint")
+    if (reference is None) != (reference_mass is None):
+        raise UsageError(
+            "reference-mass",
+            found="one of --reference and --reference-mass",
+            expected="both: a log and the mass of the load in it",
+        )
+    stored = load(run)
+    diagnostics = Diagnostics()
+    experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    way = cast(Literal["difference", "joint"], method)
+    friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
+    loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)
+    found = find_payload(stored, loaded, way, friction=friction, threads=threads, diagnostics=diagnostics)
+    if reference is not None and reference_mass is not None:
+        known = open_log(experiment, [reference], stored.robot, [reference_trajectory], diagnostics)
+        measured = find_payload(
+            stored, known, way, friction=friction, threads=threads, diagnostics=diagnostics
+        )
+        found = found.calibrated(measured, reference_mass)
+    print_diagnostics(diagnostics)
+    for line in payload_lines(found):
+        say(line)
