@@ -163,7 +163,7 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
         if bad is not None:
             refused.append(bad)
             continue
-        X = _within(problem, X)
+        X = within(problem, X)
         if (fit := problem.shrunk(X)) is not None:
             kept.append(fit)
     if not kept:
@@ -171,8 +171,8 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
     return sorted(kept, key=problem.exact)
 
 
-def _within(problem: Problem, X: Float) -> Float:
-    # Each joint by itself to its linear limits.
+def within(problem: Problem, X: Float) -> Float:
+    """The motion with each joint by itself scaled to its limits of position, velocity, acceleration and jerk."""
     limits = problem.task.bounds.limits
     Y = np.array(X)
     offset = [B @ Y - (Y[0] if k == 0 else 0.0) for k, B in enumerate(problem.values)]

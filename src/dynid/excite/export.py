@@ -1,0 +1,121 @@
+"""Planned motions as files: tables at any rate, ROS 2, URScript, rows for libfranka."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import ResourceError, UsageError
+from dynid.excite.trajectory import Trajectory
+from dynid.log.write import canonical_columns, write_log
+
+
+class Format(StrEnum):
+    """Files that a motion can be written as.
+
+    CSV, PARQUET: t, q_<joint>, dq_<joint>, ddq_<joint>, at any rate.
+    ROS2: trajectory_msgs/JointTrajectory as YAML.    URSCRIPT: movej to the start, then servoj (six joints).
+    LIBFRANKA: rows t, q, dq, ddq without a header, 1 kHz.
+    """
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    ROS2 = "ros2"
+    URSCRIPT = "urscript"
+    LIBFRANKA = "libfranka"
+
+
+FILES = {
+    Format.CSV: "motion.csv",
+    Format.PARQUET: "motion.parquet",
+    Format.ROS2: "joint_trajectory.yaml",
+    Format.URSCRIPT: "motion.script",
+    Format.LIBFRANKA: "libfranka.csv",
+}
+LIBFRANKA_RATE = 1000.0
+LARGEST = 10_000_000
+
+
+def times(duration: float, rate: float) -> Float:
+    """Times 0, 1/rate, ... to the end of the motion, which is the last one, (T,).
+
+    Raises UsageError for a rate that is not positive, or for more than LARGEST rows.
+    """
+    if not (np.isfinite(rate) and rate > 0 and duration * rate <= LARGEST):
+        raise UsageError("rate", found=f"{rate} Hz for {duration:g} s", expected=f"up to {LARGEST} rows")
+    return np.arange(math.ceil(duration * rate - 1e-9) + 1) / rate
+
+
+def write_motion(
+    folder: Path, joint_names: Sequence[str], trajectory: Trajectory, form: Format, rate: float = 100.0
+) -> Path:
+    """Writes one file of a motion into a folder; returns its path.
+
+    Raises UsageError for a rate out of range or an arm that the format cannot hold, ResourceError if it cannot be
+    written.
+    """
+    t = times(trajectory.duration, LIBFRANKA_RATE if form is Format.LIBFRANKA else rate)
+    q, dq, ddq = trajectory.motion(t)
+    path = folder / FILES[form]
+    if form in (Format.CSV, Format.PARQUET):
+        columns = canonical_columns(joint_names, q, dq)
+        columns |= {f"ddq_{name}": ddq[:, j] for j, name in enumerate(joint_names)}
+        return write_log(path, t, columns)
+    writer: Callable[[], str] = {
+        Format.ROS2: lambda: ros2_yaml(joint_names, t, q, dq, ddq),
+        Format.URSCRIPT: lambda: urscript(t, q),
+        Format.LIBFRANKA: lambda: _rows(np.concatenate([t[:, None], q, dq, ddq], axis=1)),
+    }[form]
+    text = writer()
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{path}' failed: {error.strerror}",
+            expected="space and permission",
+        ) from error
+    return path
+
+
+def ros2_yaml(joint_names: Sequence[str], t: Float, q: Float, dq: Float, ddq: Float) -> str:
+    """A trajectory_msgs/JointTrajectory message as YAML; names are quoted as JSON strings, which YAML reads."""
+    lines = ["joint_names: " + json.dumps(list(joint_names)), "points:"]
+    for i, time in enumerate(t):
+        sec, nanosec = divmod(round(float(time) * 1e9), 1_000_000_000)
+        lines += [
+            f"- positions: {_list(q[i])}",
+            f"  velocities: {_list(dq[i])}",
+            f"  accelerations: {_list(ddq[i])}",
+            f"  time_from_start: {{sec: {sec}, nanosec: {nanosec}}}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def urscript(t: Float, q: Float) -> str:
+    """A URScript program: movej to the start, servoj along the motion, stopj.
+
+    Raises UsageError for another number of joints than six or fewer than two points.
+    """
+    if q.shape[1] != 6 or len(t) < 2:
+        raise UsageError(
+            "urscript", found=f"{q.shape[1]} joints, {len(t)} points", expected="six joints, a motion"
+        )
+    step = float(t[1] - t[0])
+    lines = ["def excitation():", f"  movej({_list(q[0])}, a=0.5, v=0.5)", "  sleep(1.0)"]
+    lines += [f"  servoj({_list(row)}, t={step:.9g}, lookahead_time=0.1, gain=300)" for row in q[1:]]
+    return "\n".join([*lines, "  stopj(2.0)", "end", ""])
+
+
+def _list(values: Float) -> str:
+    return "[" + ", ".join(f"{x:.9f}" for x in values) + "]"
+
+
+def _rows(table: Float) -> str:
+    return "".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in table)

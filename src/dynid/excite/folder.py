@@ -1,0 +1,91 @@
+"""A planned motion as a folder: plan.json, picture.html, motion files; it appears as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import ResourceError
+from dynid.excite.basis import FourierBasis, SplineBasis
+from dynid.excite.export import Format, write_motion
+from dynid.excite.picture import plan_html
+from dynid.excite.plan import Plan
+from dynid.excite.trajectory import FourierTrajectory
+
+FORMAT = 1
+
+
+def write_plan(
+    plan: Plan, folder: Path, forms: Sequence[Format], rate: float, settings: Mapping[str, Any]
+) -> tuple[Path, ...]:
+    """Writes everything; returns the paths.    settings: plain data to be kept in plan.json.
+
+    Raises ResourceError if the folder cannot be written, UsageError for a format that does not fit the arm.
+    """
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    robot = plan.task.information.robot
+    try:
+        scratch.mkdir(parents=True)
+        _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
+        _text(scratch / "picture.html", plan_html(plan))
+        if isinstance(plan.task.basis, FourierBasis):
+            _text(scratch / "trajectory.json", fourier(plan).to_json())
+        for form in forms:
+            write_motion(scratch, robot.joint_names, plan.trajectory, form, rate)
+        scratch.rename(folder)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{folder}' failed: {error.strerror or error}",
+            expected="space and permission",
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return tuple(sorted(folder.iterdir()))
+
+
+def fourier(plan: Plan) -> FourierTrajectory:
+    """The motion of a Fourier basis as FourierTrajectory, which the simulator reads."""
+    basis, X = plan.task.basis, plan.trajectory.X
+    if not isinstance(basis, FourierBasis):
+        raise TypeError("not a Fourier basis")
+    N = basis.harmonics
+    return FourierTrajectory(X[0], X[1 : N + 1].T, X[N + 1 :].T, basis.frequency, basis.duration, basis.ramp)
+
+
+def plan_dict(plan: Plan) -> dict[str, Any]:
+    """Plain data: family, coefficients, figures and margins."""
+    basis, information = plan.task.basis, plan.task.information
+    family = (
+        "fourier"
+        if isinstance(basis, FourierBasis)
+        else "spline"
+        if isinstance(basis, SplineBasis)
+        else "other"
+    )
+    numbers = asdict(basis) if isinstance(basis, FourierBasis | SplineBasis) else {}
+    return {
+        "kind": "plan",
+        "format": FORMAT,
+        "robot": information.robot.name,
+        "joints": list(information.robot.joint_names),
+        "basis": {"family": family} | numbers,
+        "coefficients": plan.trajectory.X.tolist(),
+        "criterion": str(information.criterion),
+        "condition": plan.figures.condition,
+        "logdet": plan.figures.logdet,
+        "base_parameters": information.base.rank,
+        "stopped": plan.stopped,
+        "starts": plan.starts,
+        "iterations": plan.iterations,
+        "margins": [asdict(margin) for margin in plan.margins],
+    }
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

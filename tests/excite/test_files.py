@@ -1,0 +1,145 @@
+"""Motions as files: the same numbers in every format, a page, a folder; the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.errors import UsageError
+from dynid.excite.after import information_after
+from dynid.excite.basis import BasisTrajectory, FourierBasis
+from dynid.excite.criteria import Criterion
+from dynid.excite.export import FILES, Format, times, urscript, write_motion
+from dynid.excite.plan import design_terms, information_of
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.factor.assemble import Assembly
+from dynid.robot import load_example
+from dynid.rows.torque import TorqueRows
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples
+from dynid.terms.friction import Coulomb, Viscous
+from dynid.terms.rigid_body import RigidBody
+from tests.command_line import Run
+
+NAMES = ("a", 'b "quoted": {c}', "d", "e", "f", "g")
+MOTION = BasisTrajectory(FourierBasis(4.0, 2, 0.5, 1.0), np.random.default_rng(0).normal(0, 0.2, (5, 6)))
+
+
+def test_tables_hold_the_exact_motion(tmp_path: Path) -> None:
+    path = write_motion(tmp_path, NAMES, MOTION, Format.PARQUET, 50.0)
+    table = pq.read_table(path)
+    t = table["t"].to_numpy()
+    np.testing.assert_allclose(t, np.arange(201) / 50.0)
+    for prefix, values in zip(("q", "dq", "ddq"), MOTION.motion(t), strict=True):
+        for j, name in enumerate(NAMES):
+            np.testing.assert_array_equal(table[f"{prefix}_{name}"].to_numpy(), values[:, j])
+    with write_motion(tmp_path, NAMES, MOTION, Format.CSV, 50.0).open(newline="") as file:
+        assert len(list(csv.reader(file))) == 202
+
+
+def test_ros2_points(tmp_path: Path) -> None:
+    lines = write_motion(tmp_path, NAMES, MOTION, Format.ROS2, 20.0).read_text().splitlines()
+    assert json.loads(lines[0].removeprefix("joint_names: ")) == list(NAMES)
+    points = [line for line in lines if line.startswith("- positions: ")]
+    found = np.array([json.loads(line.removeprefix("- positions: ")) for line in points])
+    np.testing.assert_allclose(found, MOTION.motion(times(4.0, 20.0))[0], atol=1e-9)
+    stamps = [line for line in lines if "time_from_start" in line]
+    assert stamps[0].endswith("{sec: 0, nanosec: 0}")
+    assert stamps[-1].endswith("{sec: 4, nanosec: 0}")
+    assert stamps[21].endswith("{sec: 1, nanosec: 50000000}")
+
+
+def test_libfranka_rows_come_at_one_kilohertz(tmp_path: Path) -> None:
+    rows = np.loadtxt(write_motion(tmp_path, NAMES, MOTION, Format.LIBFRANKA, 7.0), delimiter=",")
+    assert rows.shape == (4001, 19)
+    np.testing.assert_allclose(rows[:, 1:7], MOTION.motion(rows[:, 0])[0], atol=1e-9)
+
+
+def test_urscript_is_for_six_joints() -> None:
+    text = urscript(times(4.0, 100.0), MOTION.motion(times(4.0, 100.0))[0])
+    assert text.startswith("def excitation():\n  movej([")
+    assert text.count("servoj(") == 400
+    assert text.endswith("stopj(2.0)\nend\n")
+    with pytest.raises(UsageError, match="six joints"):
+        urscript(np.zeros(3), np.zeros((3, 7)))
+
+
+def test_bad_rates_are_refused(tmp_path: Path) -> None:
+    for rate in (0.0, -1.0, np.nan, 1e12):
+        with pytest.raises(UsageError, match="rate"):
+            write_motion(tmp_path, NAMES, MOTION, Format.CSV, rate)
+
+
+def test_factors_of_a_run_count_as_recorded_rows() -> None:
+    robot = load_example("arm7")
+    terms = RigidBody() + Viscous() + Coulomb()
+    information = information_of(robot, terms, np.ones(7))
+    t = np.arange(0, 8, 0.05)
+    motion = FourierTrajectory.random(robot, 8.0, 4, 3).motion(t)
+    smooth = design_terms(terms, robot)
+    whole = ParallelFilter(20.0, None)
+    assembly = Assembly(robot, smooth, TorqueRows(), information.base.mask, whole, 1.0)
+    factors = assembly.factors([Samples.from_motion(*motion, rate=20.0)])
+    after = information_after(robot, terms, factors, np.ones(7))
+    assert after.recorded is not None
+    W = information._rows(*motion, 1.0)[1] * np.sqrt(len(t))
+    np.testing.assert_allclose(after.recorded.T @ after.recorded, W.T @ W, rtol=1e-8, atol=1e-8)
+    assert after.rate == pytest.approx(20.0, rel=0.06)
+    assert after.criterion is Criterion.LOGDET
+
+
+ARM = files("dynid") / "data" / "arm7.toml"
+
+
+def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "traj"
+    command = (
+        "excite",
+        ARM,
+        "--time",
+        8,
+        "--frequency",
+        0.25,
+        "--harmonics",
+        3,
+        "--starts",
+        1,
+        "--iterations",
+        3,
+    )
+    done = run(*command, "--floor", -0.5, "--workers", 1, "--out", out)
+    assert done.code == 0, done.err
+    assert {path.name for path in out.iterdir()} == {
+        "plan.json", "picture.html", "trajectory.json", FILES[Format.CSV],
+    }  # fmt: skip
+    plan = json.loads((out / "plan.json").read_text())
+    assert min(m["margin"] for m in plan["margins"]) >= 0
+    assert FourierTrajectory.from_json((out / "trajectory.json").read_text()).duration == 8.0
+    assert "not checked: self-collision" in done.out
+    page = (out / "picture.html").read_text()
+    assert all(word in page for word in ("Margins", "velocity", "torque"))
+    assert run(*command, "--out", out).code == 7
+
+
+def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: Path) -> None:
+    out = tmp_path / "none"
+    for more, code, words in (
+        (["--criterion", "best"], 2, "one of condition, logdet"),
+        (["--format", "urscript"], 2, "six joints"),
+        (["--tool", "1,2"], 2, "3 numbers"),
+        (["--velocity", "1,2"], 2, "2 limits"),
+        (["--velocity", "0"], 4, "velocity limit of 0"),
+        (["--focus", "m1"], 4, "no influence"),
+        (["--floor", "9"], 4, "floor"),
+    ):
+        done = run("excite", ARM, "--out", out, "--workers", 1, *more)
+        assert (done.code, words in done.err) == (code, True), done.err
+        assert not out.exists()
+    done = run("excite", robot_file, "--out", out)
+    assert (done.code, "no limits for 'shoulder' (position, velocity)" in done.err) == (2, True), done.err
