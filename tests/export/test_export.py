@@ -17,6 +17,7 @@ from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.simulate.rigid import inverse
+from dynid.spatial.inertia import is_physical
 from dynid.store import load, save
 from tests.command_line import Run
 from tests.export.models import AGREE, states
@@ -172,6 +173,21 @@ def test_an_ensemble_is_so_many_files(identified: Identification, tmp_path: Path
     assert [path.name for path in exported.files] == ["m_001.json", "m_002.json", "m_003.json"]
     thetas = [read_model_json(path)[2] for path in exported.files]
     assert not np.array_equal(thetas[0], thetas[1])
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_drawn_models_are_projected_on_real_bodies(
+    identified: Identification, tmp_path: Path, suffix: str
+) -> None:
+    # The estimate itself belongs to no real bodies here.
+    assert ExportModel.of_run(identified).unphysical()
+    exported = export(identified, tmp_path / f"m.{suffix}", ensemble=3, seed=2)
+    assert exported.ensemble is not None
+    assert (exported.ensemble.spread < 0.05).all()
+    for path in exported.files:
+        robot = load_robot(path)
+        assert all(is_physical(pi) for pi in robot.inertia_prior)
+        assert (robot.friction_prior >= 0).all()
 
 
 def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:

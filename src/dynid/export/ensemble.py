@@ -15,6 +15,10 @@ from dynid.identification import Identification
 from dynid.pipeline import influence
 
 MOST = 10_000
+# A direction that the log determines this much better than the worst counts no more than this.
+_SHARPEST = 1e-6
+# Between bodies as close to the draw as data weigh them, the prior decides.
+_PRIOR_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,24 +37,42 @@ class Ensemble:
         object.__setattr__(self, "spread", locked(self.spread, (len(self.group_names),), "spread"))
 
 
-def sample_parameters(run: Identification, count: int, seed: int = 0) -> Ensemble:
+def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: bool = False) -> Ensemble:
     """Draws base parameters from N(estimate, covariance) and lifts each by the prior: B theta_k = beta_k.
 
     theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
-    Deterministic for a seed.
-    Raises UsageError for a count below 1 or above 10,000.
+    feasible: project every draw on the physically consistent parameters, in the metric of the covariance and, where
+    that says nothing, of the prior.    Deterministic for a seed.
+    Raises UsageError for a count below 1 or above 10,000, SolverError if no parameters are feasible.
     """
     if not 1 <= count <= MOST:
         raise UsageError("ensemble-count", found=f"{count} models", expected=f"1 to {MOST}")
     estimate = run.estimate
     values, vectors = np.linalg.eigh(estimate.covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ root.T
+    values = np.maximum(values, 0.0)
+    steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ (vectors * np.sqrt(values)).T
     spread = parameter_spread(run.robot, estimate.columns, influence(run.factors))
     nothing = np.zeros(len(estimate.columns))
-    lifted = np.array([estimate.base.lift(step, nothing, spread) for step in steps])
-    return Ensemble(
-        estimate.parameters + lifted, estimate.group_names, _torque_spread(estimate, run.factors, steps)
+    drawn = estimate.parameters + np.array([estimate.base.lift(step, nothing, spread) for step in steps])
+    if feasible:
+        std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
+        drawn = _projected(estimate, drawn, (vectors / std).T, spread)
+        steps = drawn @ estimate.base.B.T - estimate.value
+    return Ensemble(drawn, estimate.group_names, _torque_spread(estimate, run.factors, steps))
+
+
+def _projected(estimate: Estimate, drawn: Float, whiten: Float, spread: Float) -> Float:
+    # The solver is loaded for ensembles alone.
+    from dynid.feasible import ColumnBounds, PhysicalBodies, feasible_parameters
+
+    prior = np.array([column.prior for column in estimate.columns])
+    A = whiten @ estimate.base.B
+    held = (PhysicalBodies(), ColumnBounds())
+    return np.array(
+        [
+            feasible_parameters(A, A @ theta, estimate.columns, held, prior, spread, _PRIOR_WEIGHT).parameters
+            for theta in drawn
+        ]
     )
 
 

@@ -70,7 +70,8 @@ def export(
     description, if that is a URDF, else a new one is written.    root: link that stands still in it.
     allow_unphysical: write URDF and MJCF even where a body is no real one.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
-    estimate alone.    seed: of the draws.    force: replace files.
+    estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
+    force: replace files.
 
     Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
     target cannot be written, SolverError if a written file, read again, gives another torque.
@@ -85,7 +86,7 @@ def export(
         path for path in (source, Path(run.robot.source) if run.robot.source else None) if path is not None
     ]
     check_targets(outputs, inputs, force)
-    drawn = sample_parameters(run, ensemble, seed) if ensemble else None
+    drawn = sample_parameters(run, ensemble, seed, feasible=not allow_unphysical) if ensemble else None
     thetas = run.estimate.parameters[None] if drawn is None else drawn.parameters
     files: dict[Path, bytes] = {}
     for target, theta in zip(targets, thetas, strict=True):
