@@ -30,6 +30,8 @@ from dynid.parallel import default_threads, ordered_map
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
 from dynid.rows.catalogue import rows_to_spec
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, Scores, Sums, cross_validate
@@ -41,6 +43,7 @@ from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_to_spec
+from dynid.terms.compensation import RotorCompensation
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
@@ -133,7 +136,9 @@ def identify(
     stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
     training = _score(assembly, estimate, batches, Origin.TRAINING, workers, _stage(progress, "residuals"))
     if training.residuals is not None:
-        refuse_negative_friction(estimate, training.residuals)
+        # What a known friction lacks may have either sign.
+        if not any(isinstance(term, RotorCompensation) for term in settled.terms):
+            refuse_negative_friction(estimate, training.residuals)
         check_lag(training.residuals, prepared.source_rate, diagnostics)
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(
@@ -372,9 +377,28 @@ def _held_out_blocks(
             f"{blocks} blocks of data are too few to hold any out; validate on another log",
         )
         return ()
+    if settled.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
+        diagnostics.warn(
+            "shapes-not-held-out",
+            f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
+        )
+        return ()
     if settled.sought:
         return (Validation(held_out_scores(fitted, settled, search, estimator)),)
-    return (Validation(cross_validate(fitted.regression, estimator, search.folds, search.robot.joint_names)),)
+    judged = _torque_factors(fitted, search)
+    return (
+        Validation(
+            cross_validate(fitted.regression, estimator, search.folds, search.robot.joint_names, judged)
+        ),
+    )
+
+
+def _torque_factors(fitted: Fitted, search: Search) -> Factors | None:
+    # A score is an error of torque, whatever was fitted: work or filtered torque has another size and another noise.
+    if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
+        return None
+    assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
+    return assembly.factors(search.batches, search.threads)
 
 
 def _origin(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:

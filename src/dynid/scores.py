@@ -127,25 +127,37 @@ class Sums:
 
 
 def cross_validate(
-    regression: Regression, estimator: Estimator, folds: int = 5, joints: Sequence[str] = ()
+    regression: Regression,
+    estimator: Estimator,
+    folds: int = 5,
+    joints: Sequence[str] = (),
+    judged: Factors | None = None,
 ) -> Scores:
     """Scores on blocks that the fit has not seen: contiguous runs of blocks are left out in turn.
 
+    judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
     The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
     """
     factors = regression.factors
     M = len(factors.blocks)
-    own = [g for g, name in enumerate(factors.group_names) if name in joints]
-    scored = own or list(range(len(factors.group_names)))
+    measured = factors if judged is None else judged
+    if len(measured.blocks) != M:
+        raise UnfitDataError(
+            "no-blocks",
+            found=f"{len(measured.blocks)} blocks of torque for {M} of the fit",
+            expected="the same blocks",
+        )
+    own = [g for g, name in enumerate(measured.group_names) if name in joints]
+    scored = own or list(range(len(measured.group_names)))
     total: Sums | None = None
     for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
         training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
         part = Regression(regression.columns, regression.base, training, regression.spread)
-        sums = Sums.of_factors(factors.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
+        sums = Sums.of_factors(measured.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
         total = sums if total is None else total + sums
     if total is None:
         raise UnfitDataError("no-blocks", found="no block of data to hold out", expected="at least two")
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
-    scored_names = [factors.group_names[g] for g in scored]
+    scored_names = [measured.group_names[g] for g in scored]
     return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names))

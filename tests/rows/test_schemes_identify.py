@@ -1,0 +1,55 @@
+"""Every scheme through the whole job: the same parameters, judged on torque."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.pipeline import Settings, identify, settings_to_recipe
+from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows
+from dynid.simulate.open_loop import open_loop
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.testing import random_robot, smooth_samples
+
+TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()
+
+
+@pytest.mark.parametrize("rows", [MomentumRows(), EnergyRows(), PowerRows(), FilteredPowerRows(2.0)])
+def test_schemes_agree_and_are_judged_on_torque(rows: Rows, robot_file: Path, train_log: Path) -> None:
+    robot = dynid.load_robot(robot_file)
+    log = dynid.read_log(train_log, robot)
+    plain = identify(robot, log, Settings(terms=TERMS))
+    found = identify(robot, log, Settings(terms=TERMS, rows=rows))
+    assert found.estimate.base.rank == plain.estimate.base.rank
+    assert found.validations[0].scores.joint_names == robot.joint_names
+    np.testing.assert_allclose(
+        found.validations[0].scores.torque_rms, plain.validations[0].scores.torque_rms, rtol=1e-9
+    )
+    assert found.validations[0].scores.total_relative < 3.0 * plain.validations[0].scores.total_relative
+    assert (
+        settings_to_recipe(Settings(terms=TERMS, rows=rows))["experiment"]["model"]["rows"]["rows"]
+        == rows.name
+    )
+
+
+def test_open_loop_follows_the_true_model_and_reports_divergence() -> None:
+    robot = random_robot(1, 2, 0.0)
+    terms = RigidBody() + Viscous()
+    theta = np.concatenate([robot.inertia_prior.ravel(), [0.3, 0.2]])
+    motion = smooth_samples(robot, 400, seed=3, rate=400.0)
+    motion = replace(motion, tau=terms.torque(robot, motion, theta))
+    run = open_loop(robot, terms, theta, motion)
+    assert run.diverged_at is None
+    assert run.norm.max() < 1e-2
+    assert "q_error" in run.lines()[0]
+    wrong = np.array(theta)
+    wrong[-2:] = -50.0
+    run = open_loop(robot, terms, wrong, motion)
+    assert run.diverged_at is not None
+    assert np.isinf(run.norm).all()
+    assert "diverges" in run.lines()[0]
+    assert open_loop(robot, terms, -theta, motion).diverged_at is not None
