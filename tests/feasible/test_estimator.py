@@ -134,3 +134,23 @@ def test_wrong_limits_are_refused(tmp_path: Path, text: str, message: str) -> No
     path.write_text("[estimate]\n" + text + "\n")
     with pytest.raises(InputError, match=message):
         Experiment.read(path).settings()
+
+
+def test_ur10e_feasible_on_other_trajectories(data_dir: Path) -> None:
+    log = data_dir / "ur10e_innopolis" / "data.parquet"
+    robot = load_robot(ROBOTS / "ur10e_innopolis.toml")
+    experiment = Experiment.read(ROBOTS / "ur10e_innopolis.experiment.toml")
+    training, unseen = (
+        open_log(experiment, [log], robot, part, Diagnostics())
+        for part in (experiment.data.train, experiment.data.validate_on)
+    )
+    settings = experiment.settings()
+    free, held = (
+        identify(robot, training, replace(settings, estimator=one), validation=unseen)
+        for one in (WLS(), FeasibleFit(prior="entropic"))
+    )
+    missed = [one.validations[0].scores.total_relative for one in (free, held)]
+    assert missed[1] <= missed[0] * 1.005
+    parameters = held.estimate.parameters
+    assert least_eigenvalues(held.estimate.columns, parameters).min() > 1e-5
+    assert least_eigenvalues(free.estimate.columns, free.estimate.parameters).min() < 0
