@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 
 import dynid
 from dynid.pipeline import Settings, identify, settings_to_recipe
-from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows
+from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows
+from dynid.schemes import compare_schemes, scheme_lines
 from dynid.simulate.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
+from tests.command_line import Run
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()
 
@@ -53,3 +56,28 @@ def test_open_loop_follows_the_true_model_and_reports_divergence() -> None:
     assert np.isinf(run.norm).all()
     assert "diverges" in run.lines()[0]
     assert open_loop(robot, terms, -theta, motion).diverged_at is not None
+
+
+def test_rows_on_the_command_line(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+    found = run("identify", robot_file, train_log, "--rows", "all", "--out", tmp_path / "all")
+    assert found.code == 0, found.err
+    table = found.out[found.out.index("rows  ") :]
+    for name in ("torque", "momentum", "energy", "power", "filtered_power"):
+        assert f"\n{name} " in table
+    assert "base parameter" in table
+    found = run("identify", robot_file, train_log, "--rows", "momentum", "--out", tmp_path / "momentum")
+    assert found.code == 0, found.err
+    stored = json.loads((tmp_path / "momentum" / "run.json").read_text())
+    assert stored["recipe"]["experiment"]["model"]["rows"] == "momentum"
+    assert run("identify", robot_file, train_log, "--rows", "moment", "--out", tmp_path / "x").code == 3
+    assert run("validate", tmp_path / "momentum", train_log).code == 0
+
+
+def test_a_scheme_that_fails_is_reported(robot_file: Path, train_log: Path) -> None:
+    robot = dynid.load_robot(robot_file)
+    log = dynid.read_log(train_log, robot)
+    results = compare_schemes(robot, log, Settings(terms=TERMS), schemes=(StaticRows(), MomentumRows()))
+    assert results[0].identification is None
+    assert "a pose in motion" in results[0].failure
+    assert results[1].identification is not None
+    assert any("a pose in motion" in line for line in scheme_lines(results))

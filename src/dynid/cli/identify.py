@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,22 +30,33 @@ def command(
         list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")
     ] = None,
     root: RootOption = None,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", help="Equations in place of the experiment's; all = also a table of schemes."),
+    ] = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
-    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
-    from dynid.pipeline import identify  # noqa: PLC0415
-    from dynid.recipe import Experiment, open_log  # noqa: PLC0415
-    from dynid.robot import load_robot  # noqa: PLC0415
-    from dynid.store import check_output, save  # noqa: PLC0415
-    from dynid.summary import identification_lines  # noqa: PLC0415
+    from dynid.diagnostics import Diagnostics
+    from dynid.pipeline import identify
+    from dynid.recipe import Experiment, open_log
+    from dynid.robot import load_robot
+    from dynid.rows.catalogue import rows_from_spec
+    from dynid.schemes import compare_schemes, scheme_lines
+    from dynid.store import check_output, save
+    from dynid.summary import identification_lines
 
     held_out = tuple(validation or ())
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config)
+    settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
+    if rows is not None and rows != "all":
+        settings = replace(settings, rows=rows_from_spec(rows))
+        section = recipe["experiment"].get("model", {}) | {"rows": rows}
+        recipe["experiment"] = recipe["experiment"] | {"model": section}
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
@@ -56,14 +68,20 @@ def command(
         result = identify(
             model,
             training,
-            experiment.settings(),
+            settings,
             validation=unseen,
             threads=threads,
             progress=progress,
-            recipe=experiment.recipe(robot, logs, held_out),
+            recipe=recipe,
             diagnostics=diagnostics,
         )
     report = save(result, out, force)
     print_diagnostics(result.diagnostics)
     for line in (*identification_lines(result), f"report: {report}"):
         say(line)
+    if rows == "all":
+        say("")
+        for line in scheme_lines(
+            compare_schemes(model, training, settings, validation=unseen, threads=threads)
+        ):
+            say(line)
