@@ -91,7 +91,7 @@ def test_feasible_coefficients_come_back_exactly(panda: Panda) -> None:
     difference = inverse_dynamics(robot.tree, found.parameters, q, dq, ddq) - inverse_dynamics(
         robot.tree, truth, q, dq, ddq
     )
-    assert np.abs(difference).max() < 1e-8
+    assert np.abs(difference).max() < 1e-10
 
 
 def test_masses_beyond_the_window_name_the_parties() -> None:
