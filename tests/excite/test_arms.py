@@ -1,0 +1,82 @@
+"""Motions for a UR5e and a Panda: proportions better than published ones, intervals half those of plain sinusoids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.excite.basis import BasisTrajectory, FourierBasis
+from dynid.excite.capsules import link_capsules
+from dynid.excite.criteria import Criterion, Information
+from dynid.excite.design import Problem, Task, draws, within
+from dynid.excite.limits import Bounds, MotionLimits, Workspace
+from dynid.excite.plan import design_motion, information_of, prior_theta
+from dynid.robot import load_robot
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+
+ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
+BASIS = FourierBasis(31.0, 5, 0.1)
+EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
+MADSEN, GAZ = 66.0, 49.0
+
+
+def ur5e(criterion: Criterion) -> Task:
+    robot = load_robot(ROBOTS / "ur5e.toml")
+    limits = MotionLimits.of(robot, velocity=[np.pi], lower=[-2 * np.pi], upper=[2 * np.pi], torque=EFFORT)
+    information = replace(information_of(robot, TERMS, 0.01 * EFFORT), criterion=criterion)
+    theta = prior_theta(robot, information.terms)
+    space, capsules = Workspace.of(robot, floor=0.0), link_capsules(robot, 0.05)
+    return Task(BASIS, information, Bounds(limits, theta, 0.1, space, capsules, 0.02))
+
+
+def deviations(information: Information, motion: BasisTrajectory) -> Float:
+    _, R = information._rows(*motion.motion(np.arange(0.0, 31.0, 0.02)), 1.0)
+    return np.asarray(np.linalg.norm(np.linalg.inv(R), axis=1))
+
+
+def plain_sinusoids(task: Task) -> BasisTrajectory:
+    problem = Problem(task)
+    fits = []
+    for pose in draws(problem, 30, 1)[:10]:
+        X = np.zeros(problem.scale.shape)
+        X[0] = pose[0]
+        for j in range(X.shape[1]):
+            X[1 + j % 5, j] = problem.scale[1 + j % 5, j]
+        fit = problem.shrunk(within(problem, X))
+        if fit is not None:
+            fits.append(fit)
+    return BasisTrajectory(task.basis, max(fits, key=lambda X: np.abs(X[1:] / problem.scale[1:]).sum()))
+
+
+def test_the_condition_of_a_ur5e_is_well_below_the_published_one() -> None:
+    task = ur5e(Criterion.CONDITION)
+    assert task.information.base.rank == 36 + 18
+    plan = design_motion(task, starts=1, iterations=10, candidates=30)
+    assert plan.tightest.margin >= 0
+    assert plan.figures.condition < MADSEN / 5
+
+
+def test_the_condition_of_a_panda_is_below_the_published_one() -> None:
+    robot = load_robot(ROBOTS / "panda_gaz.toml")
+    information = replace(information_of(robot, TERMS), criterion=Criterion.CONDITION)
+    assert information.base.rank == 43 + 21
+    bounds = Bounds(
+        MotionLimits.of(robot), workspace=Workspace.of(robot, floor=0.0), capsules=link_capsules(robot, 0.06)
+    )
+    plan = design_motion(Task(BASIS, information, bounds), starts=1, iterations=6, candidates=30)
+    assert plan.tightest.margin >= 0
+    assert plan.figures.condition < GAZ / 3
+
+
+def test_intervals_are_less_than_half_of_those_of_plain_sinusoids() -> None:
+    task = ur5e(Criterion.LOGDET)
+    plan = design_motion(task, starts=1, iterations=25, candidates=30)
+    assert plan.tightest.margin >= 0
+    simple = plain_sinusoids(task)
+    mine, theirs = deviations(task.information, plan.trajectory), deviations(task.information, simple)
+    assert np.median(mine / theirs) < 0.5
