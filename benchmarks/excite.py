@@ -33,7 +33,7 @@ from dynid.terms.rigid_body import RigidBody
 def deviations(information: Information, trajectory: BasisTrajectory, rate: float = 100.0) -> np.ndarray:
     """Standard deviations (b,) of the base parameters for independent rows at a rate."""
     t = np.arange(0.0, trajectory.duration, 1.0 / rate)
-    R = information._rows(*trajectory.motion(t), 1.0)[1] * np.sqrt(len(t))
+    R = information.triangle(*trajectory.motion(t)) * np.sqrt(len(t))
     return np.linalg.norm(np.linalg.inv(R), axis=1)
 
 

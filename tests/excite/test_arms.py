@@ -35,7 +35,7 @@ def ur5e(criterion: Criterion) -> Task:
 
 
 def deviations(information: Information, motion: BasisTrajectory) -> Float:
-    _, R = information._rows(*motion.motion(np.arange(0.0, 31.0, 0.02)), 1.0)
+    R = information.triangle(*motion.motion(np.arange(0.0, 31.0, 0.02)))
     return np.asarray(np.linalg.norm(np.linalg.inv(R), axis=1))
 
 

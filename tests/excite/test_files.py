@@ -88,7 +88,7 @@ def test_factors_of_a_run_count_as_recorded_rows() -> None:
     factors = assembly.factors([Samples.from_motion(*motion, rate=20.0)])
     after = information_after(robot, terms, factors, np.ones(7))
     assert after.recorded is not None
-    W = information._rows(*motion, 1.0)[1] * np.sqrt(len(t))
+    W = information.triangle(*motion) * np.sqrt(len(t))
     np.testing.assert_allclose(after.recorded.T @ after.recorded, W.T @ W, rtol=1e-8, atol=1e-8)
     assert after.rate == pytest.approx(20.0, rel=0.06)
     assert after.criterion is Criterion.LOGDET

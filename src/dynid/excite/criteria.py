@@ -99,6 +99,10 @@ class Information:
                 condition, float(np.log(l).sum()), float(np.log((1 / l).sum())), float(np.log(l[-1]))
             )
 
+    def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
+        """R (b, b) with R'R = W'W / T, what was recorded included."""
+        return self._rows(q, dq, ddq, seconds)[1]
+
     def value(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> float:
         """The smooth criterion."""
         _, R = self._rows(q, dq, ddq, seconds)
