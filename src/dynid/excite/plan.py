@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.errors import UnfitDataError, UsageError
 from dynid.excite.basis import BasisTrajectory
 from dynid.excite.constraints import Margin
 from dynid.excite.criteria import Figures, Information
-from dynid.excite.design import Problem, Solution, Task, check_rank, check_start, draws, solve
+from dynid.excite.design import DENSER, Problem, Solution, Task, check_rank, check_start, draws, solve
 from dynid.excite.limits import Bounds
 from dynid.factor.base import structural_base
 from dynid.kernel import backend, using
@@ -122,19 +122,35 @@ def design_motion(
             task, chosen, iterations, min(workers, len(chosen)), progress, stop
         )
     if not solutions:
-        solutions = [Solution(chosen[0], first, first, 0)]
-    # Ties go to the earlier start, whatever process was quicker.
-    best = min(solutions, key=lambda solution: solution.value)
+        fit = problem.shrunk(chosen[0], DENSER)
+        solutions = [Solution(chosen[0] if fit is None else fit, first, first, 0)]
+    best, found = _safest(task, solutions)
     return Plan(
         task=task,
         trajectory=BasisTrajectory(task.basis, best.X),
         figures=problem.figures(best.X),
         value=best.value,
         first=first,
-        margins=task.margins(best.X),
+        margins=found,
         starts=len(solutions),
         iterations=sum(solution.iterations for solution in solutions),
         stopped=stopped,
+    )
+
+
+def _safest(task: Task, solutions: list[Solution]) -> tuple[Solution, tuple[Margin, ...]]:
+    # Ties go to the earlier start, whatever process was quicker; a motion that breaks a bound is never given out.
+    worst: Margin | None = None
+    for solution in sorted(solutions, key=lambda one: one.value):
+        found = task.margins(solution.X)
+        worst = min(found, key=lambda m: m.margin)
+        if worst.margin >= 0:
+            return solution, found
+    raise UnfitDataError(
+        "infeasible-limits",
+        found=f"no motion that keeps all bounds on the dense grid; broken: {worst}",
+        expected="bounds that leave room for motion",
+        do="loosen that bound, or draw other starts with another seed",
     )
 
 
