@@ -49,6 +49,7 @@ EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
     "`[log.time]`": mapping.TimeEntry,
     "`[log.position]`": mapping.PositionEntry,
     "`[log.velocity]`": mapping.JointEntry,
+    "`[log.motor_position]`": mapping.MotorEntry,
     "`[log.effort]`": mapping.EffortEntry,
     "`[log.extra]`": mapping.ExtraEntry,
     "`[data]`: what is fitted and what is held out": recipe.DataSection,

@@ -97,7 +97,7 @@ def test_motor_positions_are_the_motors_or_seen_at_the_joint(motion: SimulatedMo
     seen = measured({"motor_position": {"side": "joint"}}, motion)
     own = measured({"motor_position": {}}, motion)
     np.testing.assert_array_equal(seen["theta_joint2"], motion.theta[:, 1])
-    np.testing.assert_allclose(own["theta_joint2"], motion.theta[:, 1] * ROBOT.drive.gear_ratio[1])
+    np.testing.assert_allclose(own["theta_m_joint2"], motion.theta[:, 1] * ROBOT.drive.gear_ratio[1])
 
 
 def test_rows_may_be_lost_and_late() -> None:

@@ -110,7 +110,8 @@ def canonical_map(
 ) -> ChannelMap:
     """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
 
-    theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some.
+    theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some,
+    or theta_m_<joint> and dtheta_m_<joint>, the motor's own.
 
     extra: further columns to read as channels of the same name, where the file has them.
 
@@ -135,10 +136,13 @@ def canonical_map(
         have = [j for j in robot.joint_names if f"{prefix}_{j}" in names]
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in have}
 
+    reflected = bool(some("theta", "rad"))
+    own = "" if reflected else "_m"
     return ChannelMap(
         time=Channel("t", "s", 1.0),
-        motor_position=some("theta", "rad"),
-        motor_velocity=some("dtheta", "rad/s"),
+        motor_position=some(f"theta{own}", "rad"),
+        motor_velocity=some(f"dtheta{own}", "rad/s"),
+        motor_side="link" if reflected else "motor",
         position=group("q", "rad"),
         velocity=group("dq", "rad/s"),
         effort=group("tau", "N m"),

@@ -40,6 +40,11 @@ _LETTERS: dict[str, tuple[str, str, str]] = {
     "fqs": ("f", "qs", "Coulomb friction with the sine of position"),
     "fl": ("f", "l", "friction with the load"),
     "fvt": ("f", "vT", "change of viscous friction with temperature"),
+    "K": ("K", "", "stiffness between motor and link"),
+    "D": ("D", "", "damping between motor and link"),
+    "fvl": ("f", "v,link", "viscous friction behind the spring"),
+    "fcl": ("f", "c,link", "Coulomb friction behind the spring"),
+    "fol": ("f", "o,link", "constant torque behind the spring"),
     "dk": ("δk", "", "deviation of the drive gain"),
 }
 _SHOWN = 4

@@ -136,7 +136,7 @@ class Rig:
     ) -> tuple[Float, dict[str, Float]]:
         """Time stamps (T,) and log columns by name, each (T,), of a motion sampled at the rig's rate.
 
-        q_, dq_, theta_, tau_ (or i_ for current), temperature_ and the joint's name. seed: any numbers.
+        q_, dq_, theta_m_ (or theta_ where it is reflected), tau_ (or i_ for current), temperature_ and the joint's name. seed: any numbers.
         """
         content = self.content
         motor = robot.drive.motor_position(motion.theta)
@@ -146,8 +146,8 @@ class Rig:
         if content.velocity is not None:
             signals["dq"] = (content.velocity, motion.dq, ())
         if content.motor_position is not None:
-            seen = motor if content.motor_position.side == "motor" else motion.theta
-            signals["theta"] = (content.motor_position, seen, ())
+            own = content.motor_position.side == "motor"
+            signals["theta_m" if own else "theta"] = (content.motor_position, motor if own else motion.theta, ())
         effort = content.effort
         true = motion.tau if effort.source == "drive" else motion.load
         turning = motor if effort.ripple_of == "motor" else motion.q
