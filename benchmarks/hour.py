@@ -41,11 +41,11 @@ print(json.dumps({"seconds": time.perf_counter() - started, "rows": rows}))
 
 def make_log(path: Path, minutes: float) -> None:
     """A Fourier motion of arm7 repeated with fresh noise, 1 kHz, canonical columns, zstd."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    from dynid.kernel import inverse_dynamics  # noqa: PLC0415
-    from dynid.robot import load_example  # noqa: PLC0415
+    from dynid.kernel import inverse_dynamics
+    from dynid.robot import load_example
 
     robot = load_example("arm7")
     rng = np.random.default_rng(0)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# Before NumPy is loaded: several test processes with several threads each would fight for the processors.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
 import pytest
 
 from tests.command_line import other_log, robot_file, run, train_log

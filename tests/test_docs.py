@@ -24,6 +24,7 @@ from dynid.demo import run_demo
 from dynid.diagnostics import Diagnostics
 from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
+from dynid.kernel import gravity_torque
 from dynid.log import mapping
 from dynid.recipe import Experiment
 from dynid.report.sections import SECTIONS
@@ -336,8 +337,18 @@ def test_options_named_anywhere_exist_and_all_are_documented() -> None:
             assert {option for row in rows for option in code(row[0])} == options, command
 
 
+def model_table(path: Path) -> None:
+    """A table of gravity torque at random poses of the demo's arm, as a vendor's model would give it."""
+    robot = load_example("arm7")
+    q = np.random.default_rng(0).uniform(-2, 2, (200, robot.n))
+    g = gravity_torque(robot.tree, robot.inertia_prior, q)
+    header = [f"{kind}_{joint}" for kind in ("q", "g") for joint in robot.joint_names]
+    np.savetxt(path, np.hstack([q, g]), delimiter=",", header=",".join(header), comments="")
+
+
 def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
     failed = []
+    model_table(tmp_path / "model.csv")
     for page, words in console_lines():
         if page == "cli.md":
             done = python(tmp_path, "-c", "from dynid.cli.main import main; main()", *words[1:])

@@ -151,6 +151,6 @@ def test_the_recipe_names_the_files(tmp_path: Path) -> None:
 
 
 def _ones():  # type: ignore[no-untyped-def]
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     return np.ones(len(DEFAULT_TERMS.columns(ROBOT)))

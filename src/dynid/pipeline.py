@@ -34,7 +34,7 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.scores import Origin, Scores, Sums, cross_validate
+from dynid.scores import Origin, Sums, cross_validate
 from dynid.shapes.folds import held_out_scores
 from dynid.shapes.settle import Fitted, Search, Settled, settle
 from dynid.shapes.uncertainty import with_shape_uncertainty
@@ -124,12 +124,7 @@ def identify(
     search = Search(robot, fit, batches, np.asarray(summary.moved), chosen.folds, chosen.seed, workers)
     settled = settle(chosen.terms, search)
     fitted = fit(settled.terms)
-    structural, assembly, factors, regression = (
-        fitted.structural,
-        fitted.assembly,
-        fitted.factors,
-        fitted.regression,
-    )
+    structural, assembly, factors = fitted.structural, fitted.assembly, fitted.factors
     estimate, shapes = with_shape_uncertainty(fitted, settled, search)
     refuse_negative_stiffness(robot, estimate)
     refuse_negative_springs(estimate)

@@ -70,7 +70,7 @@ class PrepareSection(Strict):
 class StaticsSection(Strict):
     """[statics]: what counts as a static pose."""
 
-    poses: list[str | SelectionEntry] = ["*"]
+    poses: list[str | SelectionEntry] = Field(default_factory=_everything)
     still: Positive = 2e-3
     dwell: Positive = 0.3
     settle: Annotated[float, Field(ge=0)] = 0.2

@@ -81,7 +81,7 @@ def save(identification: Identification, folder: Path, force: bool = False) -> P
 
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
-    from dynid.report import write_report  # noqa: PLC0415  (the report loads jinja2)
+    from dynid.report import write_report
 
     check_output(folder, force=force)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")

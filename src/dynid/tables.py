@@ -9,16 +9,16 @@ from typing import Any
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """Writes columns (lists or arrays of equal length) as a zstd-compressed Parquet file."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     pq.write_table(pa.table(dict(columns)), path, compression="zstd")
 
 
 def read_table(path: Path) -> dict[str, Any]:
     """Reads a Parquet file as columns: numbers as arrays, text and nested columns as lists."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-    from pyarrow import types  # noqa: PLC0415
+    import pyarrow.parquet as pq
+    from pyarrow import types
 
     table = pq.read_table(path)
     return {

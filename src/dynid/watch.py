@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -252,6 +253,11 @@ class StreamColumns:
             width=len(names),
         )
 
+    @cached_property
+    def read(self) -> frozenset[int]:
+        """Indices of the columns that are read."""
+        return frozenset((self.time, *self.position, *self.torque, *(self.velocity or ())))
+
 
 def watch_lines(
     watcher: Watcher, lines: Iterable[str], file: str = "", at_once: int = 512
@@ -272,7 +278,7 @@ def watch_lines(
 
     for number, line in enumerate(stream, start=2):
         if line.strip():
-            waiting.append(_numbers(line, columns.width, file, number))
+            waiting.append(_numbers(line, columns, file, number))
         if len(waiting) >= at_once and feed():
             yield float(watcher.trajectory.t[-1])
     changed = feed() if waiting else False
@@ -280,10 +286,14 @@ def watch_lines(
         yield float(watcher.trajectory.t[-1])
 
 
-def _numbers(line: str, width: int, file: str, number: int) -> list[float]:
+def _numbers(line: str, columns: StreamColumns, file: str, number: int) -> list[float]:
+    # A line as numbers; columns that are not read may hold anything.
     parts = line.split(",")
+    width, read = columns.width, columns.read
     try:
-        values = [float(part) if part.strip() else np.nan for part in parts]
+        values = [
+            (float(part) if part.strip() else np.nan) if i in read else np.nan for i, part in enumerate(parts)
+        ]
     except ValueError:
         values = []
     if len(values) != width:

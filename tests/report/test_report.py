@@ -178,8 +178,8 @@ def test_json_cannot_end_its_script() -> None:
 
 
 def test_importing_the_report_loads_no_template_engine() -> None:
-    import subprocess  # noqa: PLC0415
-    import sys  # noqa: PLC0415
+    import subprocess
+    import sys
 
     code = "import sys, dynid.report as report; report.write_report; sys.exit('jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

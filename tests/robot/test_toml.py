@@ -59,10 +59,10 @@ def body(seed: int) -> Float:
 
 
 def inertial(pi: Float, about: str = "com") -> str:
-    m, c, I = to_com(pi)  # noqa: E741
+    m, c, I = to_com(pi)
     if about == "frame":
         xx, xy, yy, xz, yz, zz = pi[4:]
-        I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])  # noqa: E741
+        I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     entries = ", ".join(
         f"{k} = {float(I[i, j])!r}"
         for k, i, j in (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))

@@ -16,12 +16,12 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
-    from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path
 
-    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
-    from dynid.log.checks import check_log  # noqa: PLC0415
-    from dynid.recipe import Experiment, open_log  # noqa: PLC0415
-    from dynid.robot import load_robot  # noqa: PLC0415
+    from dynid.diagnostics import Diagnostics
+    from dynid.log.checks import check_log
+    from dynid.recipe import Experiment, open_log
+    from dynid.robot import load_robot
 
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)

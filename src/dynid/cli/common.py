@@ -43,13 +43,13 @@ def print_diagnostics(diagnostics: Diagnostics) -> None:
 @contextmanager
 def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
     """A rich progress bar on a terminal, nothing elsewhere; yields a function (stage, seconds of data done)."""
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     share = TextColumn("{task.percentage:>3.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), share, TimeRemainingColumn())

@@ -18,9 +18,9 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Print scores side by side and the parameters that differ beyond their intervals."""
-    from dynid.errors import RefusedError, UsageError  # noqa: PLC0415
-    from dynid.store import load  # noqa: PLC0415
-    from dynid.summary import comparison_lines  # noqa: PLC0415
+    from dynid.errors import RefusedError, UsageError
+    from dynid.store import load
+    from dynid.summary import comparison_lines
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
@@ -32,7 +32,7 @@ def command(
     for line in comparison_lines(stored):
         say(line)
     if out is not None:
-        from dynid.report.compare import write_comparison_page  # noqa: PLC0415
+        from dynid.report.compare import write_comparison_page
 
         write_comparison_page(out, stored)
         say(f"page: {out}")

@@ -14,9 +14,9 @@ def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
 ) -> None:
     """Print the verdict and scores of a stored run, and write its report.html anew."""
-    from dynid.report import write_report  # noqa: PLC0415
-    from dynid.store import load  # noqa: PLC0415
-    from dynid.summary import identification_lines  # noqa: PLC0415
+    from dynid.report import write_report
+    from dynid.store import load
+    from dynid.summary import identification_lines
 
     stored = load(run)
     write_report(stored, run / "report.html")

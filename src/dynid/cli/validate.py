@@ -20,11 +20,11 @@ def command(
     threads: ThreadsOption = None,
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
-    from dynid.diagnostics import Diagnostics  # noqa: PLC0415
-    from dynid.pipeline import validate  # noqa: PLC0415
-    from dynid.recipe import Experiment, open_log  # noqa: PLC0415
-    from dynid.store import load  # noqa: PLC0415
-    from dynid.summary import score_lines, write_scores  # noqa: PLC0415
+    from dynid.diagnostics import Diagnostics
+    from dynid.pipeline import validate
+    from dynid.recipe import Experiment, open_log
+    from dynid.store import load
+    from dynid.summary import score_lines, write_scores
 
     stored = load(run)
     diagnostics = Diagnostics()

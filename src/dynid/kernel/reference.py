@@ -56,7 +56,7 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
         d = _into(E, d0 + _cross(al0, p) + _cross(w0, _cross(w0, p)))
         axes: dict[int, tuple[Float, Float]] = {}
         if parent >= 0:
-            for i, (a, l) in state.axes[parent].items():  # noqa: E741
+            for i, (a, l) in state.axes[parent].items():
                 axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
         rate, push = axis * dq[:, j], axis * ddq[:, j]
         zero = np.zeros((3, T))
@@ -110,7 +110,7 @@ def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Pa
     for i in range(tree.n):
         lines = []
         for j in tree.subtrees[i]:
-            a, l = state.axes[j][i]  # noqa: E741
+            a, l = state.axes[j][i]
             w, v = carried[j][i]
             da, dl = _cross(w, a), _cross(w, l) + _cross(v, a)
             for k in range(10):
@@ -189,7 +189,7 @@ def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tupl
     first = [np.repeat(pi[1:4, None], T, axis=1) for pi in inertia]
     second = [np.repeat(_matrix(pi)[:, :, None], T, axis=2) for pi in inertia]
     for j in reversed(range(n)):
-        a, l = state.axes[j][j]  # noqa: E741
+        a, l = state.axes[j][j]
         push = mass[j] * l + _cross(a, first[j])
         turn = np.einsum("ijt,jt->it", second[j], a) + _cross(first[j], l)
         for i, (above_a, above_l) in state.axes[j].items():
@@ -244,7 +244,7 @@ def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Flo
     for i in range(tree.n):
         lines = []
         for j in tree.subtrees[i]:
-            a, l = state.axes[j][i]  # noqa: E741
+            a, l = state.axes[j][i]
             linear, angular = bodies[j]
             lines += [_dot(l, linear[k]) + _dot(a, angular[k]) for k in range(10) if wanted[10 * j + k]]
         values.append(_stacked(lines, state.w[0].shape[1]))

@@ -44,8 +44,8 @@ class CsvTable:
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of the named columns; raises InputError naming row and column of a cell that is no number."""
-        import pyarrow as pa  # noqa: PLC0415
-        from pyarrow import csv as pacsv  # noqa: PLC0415
+        import pyarrow as pa
+        from pyarrow import csv as pacsv
 
         def opened(kinds: Mapping[str, Any]) -> Any:
             return pacsv.open_csv(
@@ -127,7 +127,7 @@ class CsvTable:
         return tuple(cells)
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
-        import pyarrow.types as kinds  # noqa: PLC0415
+        import pyarrow.types as kinds
 
         if kinds.is_null(array.type):
             return np.full(len(array), np.nan)

@@ -34,8 +34,8 @@ class ParquetTable:
     """An open Parquet file."""
 
     def __init__(self, path: Path) -> None:
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         self.path = path
         with path.open("rb") as file:
@@ -72,7 +72,7 @@ class ParquetTable:
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of the named columns; row groups outside start..stop are not decoded."""
-        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow as pa
 
         meta = self._file.metadata
         end = meta.num_rows if stop is None else min(stop, meta.num_rows)
@@ -110,8 +110,8 @@ class ParquetTable:
 
 
 def _column(array: Any, name: str, path: Path) -> Float | Text:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.types as kinds  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.types as kinds
 
     kind = array.type
     if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):

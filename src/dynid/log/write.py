@@ -127,7 +127,7 @@ def _table(
     trajectory: str | Sequence[str] | None,
     metadata: Mapping[str, str] | None,
 ) -> Any:
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
     data: dict[str, Any] = {"t": pa.array(np.ascontiguousarray(t, dtype=np.float64))}
     if trajectory is not None:
@@ -141,7 +141,7 @@ def _table(
 
 def _write(table: Any, scratch: Path, as_csv: bool) -> None:
     if as_csv:
-        from pyarrow import csv  # noqa: PLC0415
+        from pyarrow import csv
 
         plain = (
             table.set_column(1, "traj", table["traj"].cast("string"))
@@ -150,7 +150,7 @@ def _write(table: Any, scratch: Path, as_csv: bool) -> None:
         )
         csv.write_csv(plain, scratch, csv.WriteOptions(quoting_style="needed"))
     else:
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        import pyarrow.parquet as pq
 
         pq.write_table(
             table, scratch, compression="zstd", row_group_size=_ROW_GROUP, write_page_checksum=True

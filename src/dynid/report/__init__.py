@@ -20,6 +20,6 @@ def write_report(identification: Identification, path: Path) -> None:
     Raises ResourceError if it cannot be written or plotly is missing.
     """
     # Jinja2 and the sections are loaded only when a report is written, so that importing dynid stays quick.
-    from dynid.report.html import report_html, write_text  # noqa: PLC0415
+    from dynid.report.html import report_html, write_text
 
     write_text(path, report_html(identification))

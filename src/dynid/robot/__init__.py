@@ -14,11 +14,11 @@ __all__ = ["describe", "load_example", "load_robot"]
 def __getattr__(name: str) -> Any:
     # Types of this room are imported by every other one; the readers are loaded only when they are called.
     if name == "describe":
-        from dynid.robot.description import describe  # noqa: PLC0415
+        from dynid.robot.description import describe
 
         return describe
     if name in ("load_example", "load_robot"):
-        from dynid.robot import load  # noqa: PLC0415
+        from dynid.robot import load
 
         return getattr(load, name)
     raise AttributeError(name)

@@ -13,7 +13,7 @@ from dynid.robot.xml import Element
 def load_mujoco() -> Any:
     """The mujoco module; raises ResourceError if it is not installed."""
     try:
-        import mujoco  # noqa: PLC0415
+        import mujoco
     except ImportError as error:
         raise ResourceError(
             "missing-package",

@@ -9,20 +9,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Bool, Float, Int
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
-from dynid.log.checks import LogWatch, check_log, lattice_step, longest_step
-from dynid.log.log import Trajectory
+from dynid.log.checks import LogWatch, longest_step
 from dynid.log.read import Log
 from dynid.signals.align import Piece, pieces
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import ZeroPhase
+from dynid.signals.first_look import median_step, positions_for_evidence, velocity_source
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
@@ -32,8 +32,6 @@ WINDOW_SECONDS = 30.0
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
-HEAD_ROWS = 8192
-EVIDENCE_SAMPLES = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +347,7 @@ def prepare(
     evidence = None
     cutoff = settings.cutoff
     if cutoff == "auto":
-        evidence = choose_cutoff(_positions(log, rate), rate, log.robot.joint_names)
+        evidence = choose_cutoff(positions_for_evidence(log, rate), rate, log.robot.joint_names)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     state = settings.state_cutoff
@@ -371,7 +369,7 @@ def prepare(
         state_cutoff=float(state),
         rate=rate,
         trim=float(trim),
-        velocity=_velocity_source(log, sink) if settings.velocity == "auto" else settings.velocity,
+        velocity=velocity_source(log, sink) if settings.velocity == "auto" else settings.velocity,
     )
     if log.duration < 4 * resolved.shortest and log.duration < 20 / cutoff:
         raise UnfitDataError(
@@ -380,66 +378,6 @@ def prepare(
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
     return Prepared(log, resolved, rate, D, final, evidence)
-
-
-def _velocity_source(log: Log, sink: Diagnostics) -> Literal["differentiate", "measured"]:
-    if set(log.mapping.velocity) != set(log.robot.joint_names):
-        return "differentiate"
-    if (lattice_step(_head(log, log.trajectories[0])[1]) > 0).any():
-        sink.note("velocity", "the logged velocity is quantised: positions are differentiated instead")
-        return "differentiate"
-    return "measured"
-
-
-def _head(log: Log, trajectory: Trajectory) -> tuple[Float, Float]:
-    # Times and velocities of the first rows: of several chunks where a window leaves little of the first one.
-    times, velocities, total = [np.zeros(0)], [np.zeros((0, log.robot.n))], 0
-    for chunk in log.chunks(trajectory, HEAD_ROWS):
-        times.append(chunk.t)
-        velocities.append(chunk.dq if chunk.dq is not None else np.zeros((0, log.robot.n)))
-        total += len(chunk.t)
-        if total >= HEAD_ROWS:
-            break
-    return np.concatenate(times)[:HEAD_ROWS], np.concatenate(velocities)[:HEAD_ROWS]
-
-
-def median_step(log: Log, index: int) -> float:
-    """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
-    trajectory = log.trajectories[index]
-    t, _ = _head(log, trajectory)
-    steps = np.diff(t)
-    steps = steps[steps > 0]
-    if len(steps) == 0:
-        raise UnfitDataError(
-            "time-stands",
-            found=f"trajectory '{trajectory.name}' without time steps",
-            expected="increasing time stamps",
-        )
-    return float(np.median(steps))
-
-
-def _positions(log: Log, rate: float) -> list[Float]:
-    found, total = [], 0
-    for trajectory in log.trajectories:
-        segments: dict[int, list[Piece]] = {}
-        for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
-            segments.setdefault(piece.segment, []).append(piece)
-            total += len(piece.t)
-            if total > EVIDENCE_SAMPLES:
-                break
-        for parts in segments.values():
-            t = np.concatenate([piece.t for piece in parts])
-            q = np.concatenate([piece.lines[: log.robot.n] for piece in parts], axis=1)
-            if len(t) > 8:
-                found.append(q if is_uniform(t, rate) else at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
-        if total > EVIDENCE_SAMPLES:
-            break
-    if not found:
-        check_log(log, Diagnostics())  # says what is wrong with the rows
-        raise UnfitDataError(
-            "no-rows", found="no run of complete rows", expected="rows without missing values"
-        )
-    return found
 
 
 def _rows(lines: Float) -> Float:

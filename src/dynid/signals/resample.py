@@ -27,7 +27,9 @@ def at_times(t: Float, lines: Float, grid: Float) -> Float:
 
     Monotone cubic interpolation (Fritsch and Carlson 1980) around each grid point: local, without overshoot.
     """
-    return np.ascontiguousarray(PchipInterpolator(t, lines, axis=1, extrapolate=True)(grid))
+    # Slopes of denormal size overflow when inverted; their tangent is zero, as it should be.
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(PchipInterpolator(t, lines, axis=1, extrapolate=True)(grid))
 
 
 def bracketed(t: Float, grid: Float, longest: float) -> Bool:

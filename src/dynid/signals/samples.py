@@ -22,7 +22,8 @@ class Samples:
     keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
         they are there so that a further filter along time has something to run over.
     rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
-    past: by joint, the positions at which the motion before the first sample turned round, oldest first; None = unknown.
+    past: by joint, the positions at which the motion before the first sample turned round, oldest first; None =
+        unknown.
     first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
     """
 

@@ -136,7 +136,8 @@ class Rig:
     ) -> tuple[Float, dict[str, Float]]:
         """Time stamps (T,) and log columns by name, each (T,), of a motion sampled at the rig's rate.
 
-        q_, dq_, theta_m_ (or theta_ where it is reflected), tau_ (or i_ for current), temperature_ and the joint's name. seed: any numbers.
+        Columns: q_, dq_, theta_m_ (or theta_ where it is reflected), tau_ (or i_ for current), temperature_ and the
+        joint's name.    seed: any numbers.
         """
         content = self.content
         motor = robot.drive.motor_position(motion.theta)
@@ -147,7 +148,11 @@ class Rig:
             signals["dq"] = (content.velocity, motion.dq, ())
         if content.motor_position is not None:
             own = content.motor_position.side == "motor"
-            signals["theta_m" if own else "theta"] = (content.motor_position, motor if own else motion.theta, ())
+            signals["theta_m" if own else "theta"] = (
+                content.motor_position,
+                motor if own else motion.theta,
+                (),
+            )
         effort = content.effort
         true = motion.tau if effort.source == "drive" else motion.load
         turning = motor if effort.ripple_of == "motor" else motion.q
@@ -229,7 +234,7 @@ def _sensors(channel: Channel, rate: float) -> tuple[Sensor, ...]:
     return tuple(sensors)
 
 
-_STREAMS = ("q", "dq", "theta", "tau", "i", "temperature", "rows")
+_STREAMS = ("q", "dq", "theta", "tau", "i", "temperature", "rows", "theta_m")
 
 
 def _stream(seed: tuple[int, ...], key: str) -> np.random.Generator:

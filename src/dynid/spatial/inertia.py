@@ -130,7 +130,7 @@ def from_khalil(values: Float) -> Float:
 
 def to_mjcf(pi: Float) -> tuple[float, Float, Float]:
     """Mass, centre of mass and MJCF's fullinertia (xx, yy, zz, xy, xz, yz) about the centre of mass."""
-    m, c, I = to_com(pi)  # noqa: E741
+    m, c, I = to_com(pi)
     return m, c, np.array([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 

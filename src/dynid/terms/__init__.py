@@ -2,8 +2,8 @@
 
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.compensation import RotorCompensation
-from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape
+from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
 from dynid.terms.friction_curves import (

@@ -177,9 +177,10 @@ class Terms:
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
-        return np.any([term.balances(robot) for term in self.terms], axis=0) & np.ones(
-            robot.n, dtype=np.bool_
-        )
+        carried = np.zeros(robot.n, dtype=np.bool_)
+        for term in self.terms:
+            carried |= term.balances(robot)
+        return carried
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
