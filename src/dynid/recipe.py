@@ -15,7 +15,8 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UsageError
 from dynid.estimate import CATALOGUE
 from dynid.log.mapping import LogSection, channel_map
-from dynid.log.read import Log, Selection, read_log
+from dynid.log.read import Log, read_log
+from dynid.log.selection import Selection
 from dynid.pipeline import DEFAULT_TERMS, Settings
 from dynid.robot.model import RobotModel
 from dynid.rows.catalogue import rows_from_spec
