@@ -107,7 +107,9 @@ def identify(
     hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
     balanced = chosen.terms.balances(robot)
-    batches, summary = _read(prepared, diagnostics, balanced, workers, _stage(progress, "reading"))
+    batches, summary = _read(
+        prepared, diagnostics, balanced, chosen.terms.remembers, workers, _stage(progress, "reading")
+    )
     _warn_of_rest(robot, summary.moved, diagnostics)
     length = chosen.block_seconds or block_seconds(prepared)
 
@@ -292,6 +294,7 @@ def _read(
     prepared: Prepared,
     diagnostics: Diagnostics,
     balanced: Bool,
+    remembers: bool,
     threads: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[Iterable[Samples], LogSummary]:
@@ -303,12 +306,14 @@ def _read(
     watch = LogWatch(prepared.log, diagnostics, balanced)
     expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
     kept: list[Samples] = []
-    for samples in WithPast(ordered_map(prepared.process, prepared.windows(watch), threads)):
+    processed = ordered_map(prepared.process, prepared.windows(watch), threads)
+    for samples in WithPast(processed) if remembers else processed:
         if progress is not None:
             progress(len(samples) / samples.rate)
         if expected < CACHE_BYTES:
             kept.append(samples)
-    return (kept if expected < CACHE_BYTES else WithPast(prepared)), watch.finish()
+    anew = WithPast(prepared) if remembers else prepared
+    return (kept if expected < CACHE_BYTES else anew), watch.finish()
 
 
 def _score(
@@ -428,7 +433,9 @@ def _score_log(
     assembly = Assembly(
         robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
     )
-    batches, _ = _read(prepared, diagnostics, terms.balances(robot), threads, _stage(progress, "validation"))
+    batches, _ = _read(
+        prepared, diagnostics, terms.balances(robot), terms.remembers, threads, _stage(progress, "validation")
+    )
     return _score(assembly, estimate, batches, origin, threads, None)
 
 

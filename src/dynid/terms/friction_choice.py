@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class FrictionChoice(Term):
     choose: str | tuple[str, ...] = "auto"
     joints: tuple[str, ...] = ()
     name: str = "friction"
+    remembers: ClassVar[bool] = True
     side = Side.MOTOR
 
     def __post_init__(self) -> None:

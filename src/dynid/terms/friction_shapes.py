@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -169,6 +170,7 @@ class Presliding(CurveTerm):
     distance: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "presliding"
+    remembers: ClassVar[bool] = True
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("distance", "rad", "m", 1e-3),)
 

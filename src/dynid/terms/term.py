@@ -54,6 +54,7 @@ class Term(ABC):
     """
 
     name: str
+    remembers: ClassVar[bool] = False  # whether it reads Samples.past
     side: ClassVar[Side] = Side.LINK
 
     @abstractmethod
@@ -174,6 +175,11 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
         return _side_by_side(robot, parts, samples, wanted, target)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether some term reads the motion before the samples at hand."""
+        return any(term.remembers for term in self.terms)
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""

@@ -69,7 +69,7 @@ class Buffer {
   double& operator[](std::size_t i) const { return data_[i]; }
 
  private:
-  bool mapped() const { return bytes_ >= (1u << 20); }
+  bool mapped() const { return bytes_ >= (16u << 20); }
   double* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
