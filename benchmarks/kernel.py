@@ -18,16 +18,16 @@ from collections.abc import Callable
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import numpy as np  # noqa: E402
-import pinocchio as pin  # noqa: E402
+import numpy as np
+import pinocchio as pin
 
-from dynid import kernel  # noqa: E402
-from dynid.arrays import Float  # noqa: E402
-from dynid.factor.base import structural_base  # noqa: E402
-from dynid.robot import load_example  # noqa: E402
-from dynid.robot.model import RobotModel  # noqa: E402
-from dynid.rows.torque import TorqueRows  # noqa: E402
-from dynid.terms import RigidBody, Terms  # noqa: E402
+from dynid import kernel
+from dynid.arrays import Float
+from dynid.factor.base import structural_base
+from dynid.robot import load_example
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.terms import RigidBody, Terms
 
 BLOCK = 1000
 

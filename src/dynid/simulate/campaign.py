@@ -192,7 +192,7 @@ _work: _Work | None = None
 
 
 def _start(work: _Work) -> None:
-    global _work  # noqa: PLW0603
+    global _work  # noqa: PLW0603  (a worker process keeps its campaign)
     # The parent ends its processes; the terminal's Ctrl-C reaches all of them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _work = work
