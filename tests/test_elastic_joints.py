@@ -17,15 +17,17 @@ from dynid.factor.assemble import Assembly
 from dynid.identification import Identification
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import Settings, block_seconds, identify, settings_to_recipe
+from dynid.pipeline import identify
 from dynid.recipe import Experiment
 from dynid.rows import ElasticRows, TorqueRows
+from dynid.settings import Settings, settings_to_recipe
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.store import load, save
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
 from dynid.terms.friction_shapes import ZolloFriction
+from dynid.validation import block_seconds
 from tests.elastic_arms import Arm, coulomb, planar, simulate_planar
 
 TERMS = RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01) + Stiffness()

@@ -19,9 +19,10 @@ from dynid.factor.factor import stack
 from dynid.identification import Identification
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import Settings, identify
+from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
+from dynid.settings import Settings
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation

@@ -17,12 +17,14 @@ from dynid.inspection import describe_base
 from dynid.log.log import Channel
 from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import write_log
-from dynid.pipeline import DEFAULT_TERMS, Settings, identify, settings_to_recipe, validate
+from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
 from dynid.scores import Origin
+from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
+from dynid.validation import validate
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(preparation=Preparation(cutoff=8.0))

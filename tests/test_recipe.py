@@ -10,8 +10,8 @@ import pytest
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError
 from dynid.estimate import OLS, WLS, Ridge
-from dynid.pipeline import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.recipe import Experiment, PrepareSection, SelectionEntry, open_log
+from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
 from dynid.testing import random_robot, simulated_log

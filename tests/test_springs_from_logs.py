@@ -13,9 +13,10 @@ from dynid.errors import UnfitDataError, UsageError
 from dynid.friction_side import compare_sides, friction_on
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import Settings, identify
+from dynid.pipeline import identify
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
+from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.spring_search import search_geometry
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous

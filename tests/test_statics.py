@@ -15,10 +15,10 @@ from dynid.estimate.given import Given
 from dynid.estimate.least_squares import WLS
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import Settings
 from dynid.poses import Standstill, StaticPoses, find_poses, read_poses
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
+from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.statics import balanced, identify_statics, two_step
 from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody, Terms, Viscous

@@ -15,8 +15,9 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.identification import Identification, Residuals
 from dynid.log.read import read_log
-from dynid.pipeline import DEFAULT_TERMS, Settings, identify
+from dynid.pipeline import identify
 from dynid.scores import Origin, Sums
+from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.signals.settings import Preparation
 from dynid.store import check_output, load, save, scores_from_dict, scores_to_dict
 from dynid.summary import comparison_lines, identification_lines, write_scores

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynid.log.read import read_log
-    from dynid.pipeline import identify, validate
+    from dynid.pipeline import identify
     from dynid.robot import load_robot
     from dynid.signals.prepare import prepare
     from dynid.store import load, save
+    from dynid.validation import validate
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "identify", "load", "load_robot", "prepare", "read_log", "save", "validate"]
@@ -24,7 +25,7 @@ __all__ = ["__version__", "identify", "load", "load_robot", "prepare", "read_log
 # Loaded on first use, so that `dynid --help` need not wait for NumPy.
 _VERBS = {
     "identify": "dynid.pipeline",
-    "validate": "dynid.pipeline",
+    "validate": "dynid.validation",
     "load_robot": "dynid.robot.load",
     "read_log": "dynid.log.read",
     "prepare": "dynid.signals.prepare",

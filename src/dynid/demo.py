@@ -24,9 +24,10 @@ from dynid.identification import Identification
 from dynid.kernel import backend
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import DEFAULT_TERMS, identify
+from dynid.pipeline import identify
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
+from dynid.settings import DEFAULT_TERMS
 from dynid.simulate.rigid import inverse
 from dynid.simulate.sensors import Encoder, TorqueSensor
 from dynid.store import check_output, save

@@ -12,10 +12,12 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
+from dynid.factor.data_base import influence
 from dynid.identification import Identification
 from dynid.log.read import Log
-from dynid.pipeline import Settings, identify, influence
+from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
+from dynid.settings import Settings
 from dynid.terms.term import Term, Terms
 from dynid.terms.transmission import OnMotor
 

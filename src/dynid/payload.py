@@ -20,12 +20,12 @@ from dynid.kernel import qr_panel
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.parallel import default_threads, ordered_map
-from dynid.pipeline import block_seconds
 from dynid.rows.torque import TorqueRows
 from dynid.signals.past import WithPast
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.spatial.inertia import is_physical, six, symmetric
+from dynid.validation import block_seconds
 
 Method = Literal["difference", "joint"]
 

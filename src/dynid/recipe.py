@@ -17,10 +17,10 @@ from dynid.estimate import CATALOGUE
 from dynid.log.mapping import LogSection, channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
-from dynid.pipeline import DEFAULT_TERMS, Settings
 from dynid.robot.model import RobotModel
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
+from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_from_spec
 from dynid.terms.term import Terms

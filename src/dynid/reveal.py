@@ -13,9 +13,9 @@ from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.least_squares import OLS
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.log.read import open_table
-from dynid.pipeline import data_base, influence
 from dynid.robot.model import RobotModel
 from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
 from dynid.signals.samples import Samples

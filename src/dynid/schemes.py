@@ -11,13 +11,14 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError
 from dynid.identification import Identification
 from dynid.log.read import Log
-from dynid.pipeline import Settings, identify
+from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
 from dynid.rows.energy import EnergyRows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
+from dynid.settings import Settings
 
 SCHEMES: tuple[Rows, ...] = (TorqueRows(), MomentumRows(), EnergyRows(), PowerRows(), FilteredPowerRows())
 

@@ -15,13 +15,14 @@ from dynid.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.log.read import Log
-from dynid.pipeline import Settings, block_seconds
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.settings import Settings
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.terms.spring_lever import Lever, Points, Triangle
 from dynid.terms.term import Term, Terms
+from dynid.validation import block_seconds
 
 ROWS_A_JOINT = 2000
 AT_BOUND = 1e-3

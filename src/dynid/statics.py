@@ -20,14 +20,16 @@ from dynid.estimate.given import Given, Joined
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import STRUCTURAL_TOLERANCE, BaseMap, base_of_matrix, random_states
+from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Identification
 from dynid.log.read import Log
-from dynid.pipeline import Settings, data_base, identify, influence, settings_to_recipe
+from dynid.pipeline import identify
 from dynid.poses import StaticPoses
 from dynid.robot.model import RobotModel
 from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
+from dynid.settings import Settings, settings_to_recipe
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Offset
 from dynid.terms.term import Terms

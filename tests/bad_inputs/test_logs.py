@@ -18,14 +18,16 @@ from dynid.log import csv as csv_log
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.read import Log, read_log
 from dynid.log.summary import LogSummary
-from dynid.pipeline import Settings, identify, validate
+from dynid.pipeline import identify
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.scores import Origin
+from dynid.settings import Settings
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.simulate.rigid import rigid_torque
+from dynid.validation import validate
 
 ROBOT = """\
 name = "arm"

@@ -13,9 +13,10 @@ from dynid.errors import InputError, SolverError, UsageError
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import Identification
-from dynid.pipeline import identify, settings_to_recipe
+from dynid.pipeline import identify
 from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
+from dynid.settings import settings_to_recipe
 from dynid.testing import EstimatorContract
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"

@@ -11,11 +11,12 @@ import pytest
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 from dynid.identification import Identification
-from dynid.pipeline import Settings, identify
+from dynid.pipeline import identify
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.scores import Origin
+from dynid.settings import Settings
 from dynid.store import load, save
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"

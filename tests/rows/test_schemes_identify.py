@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.pipeline import Settings, identify, settings_to_recipe
+from dynid.pipeline import identify
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows
 from dynid.schemes import compare_schemes, scheme_lines
+from dynid.settings import Settings, settings_to_recipe
 from dynid.simulate.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples

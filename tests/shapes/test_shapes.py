@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dynid import pipeline
+from dynid import validation
 from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.identification import Identification
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import Settings, identify, validate
+from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
+from dynid.settings import Settings
 from dynid.shapes import bench
 from dynid.shapes.choice import Form, decide, standard_error
 from dynid.shapes.search import Scale
@@ -38,6 +39,7 @@ from dynid.terms import (
 )
 from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
+from dynid.validation import validate
 
 ROBOT = random_robot(21, 2, 0.0)
 SETTINGS = Settings(
@@ -118,7 +120,7 @@ def test_a_log_that_is_streamed_gives_the_same(
     result: Identification, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = BODIES + Coulomb(WIDTH) + Stribeck() + Offset()
-    monkeypatch.setattr(pipeline, "CACHE_BYTES", 0.0)
+    monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
     streamed = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in streamed.shapes] == pytest.approx([s.value for s in result.shapes], rel=1e-6)
     # Where even the lines do not fit in memory, shapes are sought on evenly spaced windows.

@@ -21,10 +21,10 @@ def command(
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
     from dynid.diagnostics import Diagnostics
-    from dynid.pipeline import validate
     from dynid.recipe import Experiment, open_log
     from dynid.store import load
     from dynid.summary import score_lines, write_scores
+    from dynid.validation import validate
 
     stored = load(run)
     diagnostics = Diagnostics()

@@ -10,9 +10,9 @@ from dynid.arrays import Float, locked
 from dynid.errors import UsageError
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.prior import parameter_spread
+from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
 from dynid.identification import Identification
-from dynid.pipeline import influence
 
 MOST = 10_000
 # A direction that the log determines this much better than the worst counts no more than this.

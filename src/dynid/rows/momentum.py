@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool
+from dynid.arrays import Bool, Float, Int
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, require_finite
 from dynid.rows.rows import Equations
@@ -40,20 +41,32 @@ class MomentumRows:
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel a joint: filtered columns and filtered torque, less what is known of it."""
         require_finite(samples, self.name)
-        start, T = begin(samples), len(samples)
         f = CausalFilter(self.cutoff, self.degree, samples.rate)
         P, R = terms.momentum_form(robot, samples, wanted)
-        known_P, known_R = terms.known_momentum(robot, samples)
-        columns, panels = [], []
-        for j in range(robot.n):
-            union = np.union1d(P.columns[j], R.columns[j])
-            momentum, force = (np.zeros((len(union) + 1, T - start)) for _ in range(2))
-            momentum[np.searchsorted(union, P.columns[j])] = P.values[j][:, start:]
-            force[np.searchsorted(union, R.columns[j])] = R.values[j][:, start:]
-            momentum[-1], force[-1] = -known_P[start:, j], -known_R[start:, j]
-            panel = np.zeros((len(union) + 1, T))
-            panel[:, start:] = f.run(f.steps(momentum, force))
-            panel[-1:, start:] += f.of_torque(samples.tau[None, start:, j], self.hold)
-            columns.append(union)
-            panels.append(panel)
-        return Equations(tuple(columns), tuple(panels))
+        known = terms.known_momentum(robot, samples)
+        columns, panels = zip(
+            *(filtered(f, (P, R), known, samples, j, self.hold) for j in range(robot.n)), strict=True
+        )
+        return Equations(columns, panels)
+
+
+def filtered(
+    f: CausalFilter,
+    forms: tuple[Panels, Panels],
+    known: tuple[Float, Float],
+    samples: Samples,
+    joint: int,
+    hold: Hold,
+) -> tuple[Int, Float]:
+    """Columns and panel of one filtered equation: (P, R) of the model, what is known of them (T, n), measured torque."""
+    start, T = begin(samples), len(samples)
+    P, R = forms
+    union = np.union1d(P.columns[joint], R.columns[joint])
+    momentum, force = (np.zeros((len(union) + 1, T - start)) for _ in range(2))
+    momentum[np.searchsorted(union, P.columns[joint])] = P.values[joint][:, start:]
+    force[np.searchsorted(union, R.columns[joint])] = R.values[joint][:, start:]
+    momentum[-1], force[-1] = -known[0][start:, joint], -known[1][start:, joint]
+    panel = np.zeros((len(union) + 1, T))
+    panel[:, start:] = f.run(f.steps(momentum, force))
+    panel[-1:, start:] += f.of_torque(samples.tau[None, start:, joint], hold)
+    return union, panel

@@ -220,6 +220,38 @@ class SpinningRotor(JointTerm):
                 lines[:, joint] += robot.projection[ancestor][:, None] * share
         return _panels(lines, self._present(robot), wanted)
 
+    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """P = dT/d(dq, dtheta) of T = Ia (dtheta^2 / 2 + dtheta z . w / N), both sides; R = -dT/dq."""
+        motor, state = samples.motor, _links(robot, samples)
+        P, R = (np.zeros((robot.n, robot.n, len(samples))) for _ in range(2))
+        P[np.arange(robot.n), np.arange(robot.n)] = self._spin(robot, samples, state).T
+        for joint, carrier, axis in self._mounts(robot):
+            if carrier < 0:
+                continue
+            rate = motor.dq[:, joint] / robot.drive.gear_ratio[joint]
+            turned = np.zeros((3, len(samples)))
+            for ancestor in sorted(state.axes[carrier]):
+                own = state.axes[carrier][ancestor][0]
+                turned = turned + own * _speed(robot, samples, ancestor)
+                turn = np.cross(turned.T, own.T) @ axis
+                P[:, joint] += robot.projection[ancestor][:, None] * (rate * (axis @ own))
+                R[:, joint] -= robot.projection[ancestor][:, None] * (rate * turn)
+        present = self._present(robot)
+        return _panels(P, present, wanted), _panels(R, present, wanted)
+
+    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """P = dtheta + z . w / N on the motors, and no R: no position occurs in it."""
+        spin = self._spin(robot, samples, _links(robot, samples))
+        return self.panels(robot, spin, wanted), empty_panels(robot, samples)
+
+    def _spin(self, robot: RobotModel, samples: Samples, state: reference.Motion) -> Float:
+        # Angular velocity of each rotor about its axis, over N, (T, n).
+        spin = np.array(samples.motor.dq)
+        for joint, carrier, axis in self._mounts(robot):
+            if carrier >= 0:
+                spin[:, joint] += (axis @ state.w[carrier]) / robot.drive.gear_ratio[joint]
+        return spin
+
     def _mounts(self, robot: RobotModel) -> list[tuple[int, int, Float]]:
         # (joint, carrying body, axis of the motor in that body's joint frame)
         if robot.drive.coupled:
@@ -253,6 +285,11 @@ def on_joints(term: Term, names: tuple[str, ...]) -> Term | None:
         return term
     kept = tuple(name for name in names if not term.joints or name in term.joints)
     return replace(term, joints=kept) if kept else None
+
+
+def _speed(robot: RobotModel, samples: Samples, body: int) -> Float:
+    # Velocity (T,) of the tree joint before a body.
+    return np.asarray(samples.dq @ robot.projection[body])
 
 
 def _links(robot: RobotModel, samples: Samples) -> reference.Motion:

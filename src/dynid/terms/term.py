@@ -35,6 +35,9 @@ class Column:
     upper: float = np.inf
 
 
+MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
+
+
 class Side(StrEnum):
     """On which side of the transmission a term acts: the link's, the motor's, or both."""
 
@@ -80,6 +83,12 @@ class Term(ABC):
         A term that reads no acceleration is all R, which is what a new term inherits.
         """
         return empty_panels(robot, samples), self.torque_regressor(robot, samples, wanted)
+
+    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """Returns the part of `momentum_form` that acts on the motors."""
+        if self.side is Side.MOTOR:
+            return self.momentum_form(robot, samples, wanted)
+        return empty_panels(robot, samples), self.motor_regressor(robot, samples, wanted)
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Returns (h, W) with dq' Y theta = d(h theta)/dt + dq' W theta: stored energy, and torque that does work.
@@ -190,10 +199,19 @@ class Terms:
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
+        return self._momentum([term.momentum_form for term in self.terms], robot, samples, wanted)
+
+    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+        """The part of `momentum_form` that acts on the motors."""
+        return self._momentum([term.motor_momentum_form for term in self.terms], robot, samples, wanted)
+
+    def _momentum(
+        self, forms: list[MomentumForm], robot: RobotModel, samples: Samples, wanted: Bool
+    ) -> tuple[Panels, Panels]:
         counts = [len(term.columns(robot)) for term in self.terms]
         parts = [
-            term.momentum_form(robot, term.seen(samples), own)
-            for term, own in zip(self.terms, _split(wanted, counts), strict=True)
+            form(robot, term.seen(samples), own)
+            for form, term, own in zip(forms, self.terms, _split(wanted, counts), strict=True)
         ]
         P, R = (_joined(robot, [part[i] for part in parts], counts, samples) for i in range(2))
         return P, R

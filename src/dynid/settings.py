@@ -1,0 +1,64 @@
+"""What shapes an identification: model, equations, method and signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dynid.estimate.estimator import Estimator
+from dynid.estimate.least_squares import WLS
+from dynid.rows.catalogue import rows_to_spec
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.signals.settings import Preparation
+from dynid.terms.catalogue import terms_to_spec
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Terms
+
+DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to identify: everything that shapes the numbers, and nothing else.
+
+    terms: the model.    rows: the equations.    estimator: the method.    preparation: the signals.
+    folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
+    block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
+    """
+
+    terms: Terms = DEFAULT_TERMS
+    rows: Rows = field(default_factory=TorqueRows)
+    estimator: Estimator = field(default_factory=WLS)
+    preparation: Preparation = field(default_factory=Preparation)
+    folds: int = 5
+    seed: int = 0
+    block_seconds: float | None = None
+
+
+def settings_to_recipe(settings: Settings) -> dict[str, Any]:
+    """The settings as plain data, in the form of an experiment file."""
+    prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
+    estimate: dict[str, Any] = {
+        "method": settings.estimator.name,
+        "folds": settings.folds,
+        "seed": settings.seed,
+    }
+    if settings.block_seconds is not None:
+        estimate["block_seconds"] = settings.block_seconds
+    return {
+        "experiment": {
+            "model": {"terms": terms_to_spec(settings.terms)} | rows_to_spec(settings.rows),
+            "estimate": estimate | _options(settings.estimator),
+            "prepare": prepare_options,
+        }
+    }
+
+
+def _options(estimator: Estimator) -> dict[str, Any]:
+    return {key: value for key, value in vars(estimator).items() if key != "name"}
