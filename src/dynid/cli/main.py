@@ -24,6 +24,7 @@ from dynid.cli import (
     reveal,
     simulate,
     statics,
+    study,
     validate,
     watch,
 )
@@ -52,6 +53,7 @@ app.command("simulate")(simulate.command)
 app.command("excite")(excite.command)
 app.command("watch")(watch.command)
 app.command("reveal")(reveal.command)
+app.command("study")(study.command)
 
 
 @app.callback(invoke_without_command=True)

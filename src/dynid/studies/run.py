@@ -1,0 +1,134 @@
+"""Runs a study by its name, and writes it as a folder: page, Markdown, figures and numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from dynid.errors import RefusedError, ResourceError, UsageError
+from dynid.report.svg import figure_svg
+from dynid.studies import STUDIES
+from dynid.studies.page import study_html, study_markdown
+from dynid.studies.study import Dose, Drawing, Paper, Result, Study, StudyPage
+
+FORMAT = 1
+KIND = "study"
+
+
+class StudyModule(Protocol):
+    """What a file of a study has."""
+
+    PAPER: Paper
+
+    @staticmethod
+    def study(dose: Dose, page: StudyPage) -> None:
+        """Runs the experiment and tells it to the page."""
+        ...
+
+
+def study_module(name: str) -> StudyModule:
+    """The module of a study; raises UsageError for a name that is not listed."""
+    if name not in STUDIES:
+        raise UsageError("unknown-study", found=f"study '{name}'", expected="one of " + ", ".join(STUDIES))
+    return cast(StudyModule, import_module(STUDIES[name]))
+
+
+def run_study(name: str, dose: Dose | None = None, progress: Callable[[str], None] | None = None) -> Study:
+    """Runs a study; the same dose gives the same numbers."""
+    module, chosen = study_module(name), dose or Dose()
+    page = StudyPage(module.PAPER, chosen.full, progress)
+    module.study(chosen, page)
+    return page.finish()
+
+
+def write_study(study: Study, folder: Path, *, page: bool = True, force: bool = False) -> tuple[Path, ...]:
+    """Writes index.html, README.md, results.json and an SVG a figure; returns the paths.
+
+    page: whether index.html is written.    force: replaces a study's folder, and nothing else.
+    Raises RefusedError if the folder is in the way, ResourceError if it cannot be written.
+    """
+    check_free(folder, force)
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        scratch.mkdir(parents=True)
+        for section in study.sections:
+            for block in section.blocks:
+                if isinstance(block, Drawing):
+                    _text(scratch / f"{block.name}.svg", figure_svg(block.figure))
+        _text(scratch / "results.json", json.dumps(results_dict(study), indent=1, ensure_ascii=False) + "\n")
+        _text(scratch / "README.md", study_markdown(study))
+        if page:
+            _text(scratch / "index.html", study_html(study))
+        if folder.exists():
+            shutil.rmtree(folder)
+        scratch.rename(folder)
+    except OSError as error:
+        raise ResourceError(
+            "cannot-write",
+            found=f"writing '{folder}' failed: {error.strerror or error}",
+            expected="space and permission",
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return tuple(sorted(folder.iterdir()))
+
+
+def results_dict(study: Study) -> dict[str, Any]:
+    """Plain data of results.json; a bound that is not there is null."""
+    return {
+        "kind": KIND,
+        "format": FORMAT,
+        "study": study.paper.name,
+        "source": study.paper.source,
+        "full": study.full,
+        "results": {result.name: _plain(result) for result in study.results},
+    }
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    return {
+        "what": result.what,
+        "printed": result.printed,
+        "ours": _finite(result.ours),
+        "least": _finite(result.least),
+        "most": _finite(result.most),
+        "unit": result.unit,
+        "ok": result.ok,
+        "explanation": result.explanation,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def check_free(folder: Path, force: bool) -> None:
+    """Raises RefusedError if a study must not be written there."""
+    if not folder.exists():
+        return
+    mine = folder.is_dir() and (folder / "results.json").is_file()
+    if not (force and mine and _kind(folder / "results.json") == KIND):
+        raise RefusedError(
+            "output-exists",
+            found=f"'{folder}' exists already" + ("" if mine else " and is no study"),
+            expected="a new folder",
+            do="choose another --out" + (", or pass --force" if mine else ""),
+        )
+
+
+def _kind(path: Path) -> object:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return data.get("kind") if isinstance(data, dict) else None
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

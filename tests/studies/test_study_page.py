@@ -1,0 +1,196 @@
+"""The scaffold of studies: results with bounds, pages, Markdown, SVG and the command."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from dynid.errors import RefusedError, UsageError
+from dynid.report.figures import (
+    BLUE,
+    VERMILION,
+    Axis,
+    Figure,
+    Panel,
+    bars,
+    column_of,
+    dots,
+    level_band,
+    level_line,
+    line,
+    row_of,
+    with_errors,
+)
+from dynid.report.svg import figure_svg, legend_of
+from dynid.studies import STUDIES
+from dynid.studies.page import study_html, study_markdown
+from dynid.studies.run import results_dict, run_study, study_module, write_study
+from dynid.studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
+from tests.command_line import Run
+
+SVG = "{http://www.w3.org/2000/svg}"
+PAPER = Paper("pendulum", "A pendulum & its <period>", "Nobody 2000", "How long a swing takes.")
+
+
+def pendulum(dose: Dose, page: StudyPage) -> None:
+    page.section("Small swings")
+    page.text("The period is `2 pi sqrt(l/g)`.\n\nA <script> is text.")
+    length = np.linspace(0.1, 2.0, dose.pick(20, 200))
+    page.table("Lengths", ("length", "period"), [("a | b", 1.5), ("none", None)], note="In `seconds`.")
+    panel = Panel((line(length, 2 * np.pi * np.sqrt(length / 9.81), "theory", BLUE),), Axis("m"), Axis("s"))
+    page.figure("period", "Period by length", row_of([panel], 240))
+    page.section("Numbers")
+    page.results(
+        "Beside print",
+        near("one", "period of 1 m", 2.006, 2.0, 0.01, "s"),
+        near("two", "a misprint", 3.0, 4.0, 0.1, right=3.0, explanation="digits exchanged"),
+        at_most("three", "error", 0.5, 0.1),
+        told("four", "count", 7.0),
+    )
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    module = ModuleType("pendulum_study")
+    module.PAPER, module.study = PAPER, pendulum  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pendulum_study", module)
+    monkeypatch.setitem(STUDIES, "pendulum", "pendulum_study")
+    return run_study("pendulum")
+
+
+def test_results_keep_their_bounds() -> None:
+    assert near("a", "", 1.01, 1.0, 0.02).ok
+    assert not near("a", "", 1.03, 1.0, 0.02).ok
+    assert near("a", "", 3.0, 4.0, 0.1, right=3.0).deviation == pytest.approx(-0.25)
+    assert at_most("a", "", 1.0, 1.0).ok
+    assert not Result("a", "", float("nan")).ok
+    assert told("a", "", 1.0).deviation is None
+    assert near("a", "", 1.0, 0.0, 2.0).deviation is None
+
+
+def test_numbers_land_in_json(study: Study, tmp_path: Path) -> None:
+    data = json.loads(json.dumps(results_dict(study), allow_nan=False))
+    assert list(data["results"]) == ["one", "two", "three", "four"]
+    assert data["results"]["two"]["ok"]
+    assert data["results"]["two"]["explanation"] == "digits exchanged"
+    assert (data["results"]["three"]["ok"], data["results"]["three"]["least"]) == (False, None)
+    assert [result.name for result in study.missed] == ["three"]
+
+
+def test_the_page_shows_everything_and_runs_nothing_of_it(study: Study) -> None:
+    page = study_html(study)
+    assert page == study_html(study)
+    for text in (
+        "A pendulum &amp; its &lt;period&gt;",
+        "A &lt;script&gt; is text.",
+        "digits exchanged",
+        "2.006",
+    ):
+        assert text in page
+    assert "3 of 4 results" in page
+    assert 'id="figure-1"' in page
+    assert "http://" not in page.split("<script")[0]
+
+
+def test_markdown_names_its_figures(study: Study) -> None:
+    text = study_markdown(study)
+    assert "![Period by length](period.svg)" in text
+    assert "| a \\| b | 1.50 |" in text
+    assert "- a misprint: digits exchanged" in text
+
+
+def test_a_folder_appears_whole_and_is_replaced_only_by_force(study: Study, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "pendulum"
+    files = write_study(study, folder)
+    assert [file.name for file in files] == ["README.md", "index.html", "period.svg", "results.json"]
+    with pytest.raises(RefusedError, match="exists already"):
+        write_study(study, folder)
+    assert [file.name for file in write_study(study, folder, page=False, force=True)] == [
+        "README.md", "period.svg", "results.json",
+    ]  # fmt: skip
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(RefusedError, match="is no study"):
+        write_study(study, other, force=True)
+
+
+def test_misuse_is_refused() -> None:
+    page = StudyPage(PAPER, full=False)
+    with pytest.raises(UsageError, match="before any section"):
+        page.text("lost")
+    page.section("one")
+    with pytest.raises(UsageError, match="a row of 1 cells"):
+        page.table("t", ("a", "b"), [(1.0,)])
+    page.results("r", told("x", "", 1.0))
+    with pytest.raises(UsageError, match="twice"):
+        page.results("r", told("x", "", 1.0))
+    with pytest.raises(UsageError, match="unknown-study"):
+        study_module("nobody1900")
+
+
+def test_the_command_lists_runs_and_reports(study: Study, run: Run, tmp_path: Path) -> None:
+    assert "pendulum: A pendulum" in run("study").out
+    done = run("study", "pendulum", "--out", tmp_path)
+    assert done.code == 5
+    assert "3 of 4 results within their bounds" in done.out
+    assert (tmp_path / "pendulum" / "index.html").is_file()
+    assert run("study", "pendulum", "--out", tmp_path).code == 7
+    assert run("study", "nobody1900", "--out", tmp_path).code == 2
+
+
+def test_every_listed_study_has_a_paper_of_its_name() -> None:
+    for name in STUDIES:
+        assert study_module(name).PAPER.name == name
+
+
+def drawn() -> Figure:
+    x = np.linspace(0, 10, 5000)
+    wave = np.sin(x)
+    gap = np.where((x > 3) & (x < 4), np.nan, wave)
+    upper = Panel(
+        (line(x, wave, "wave", BLUE), line(x, gap, "gap", VERMILION, dash="dash")),
+        Axis(""), Axis("y & z"), (level_line(0.5), level_band(-0.1, 0.1)),
+    )  # fmt: skip
+    return column_of([upper, Panel((line(x, x, "ramp", BLUE),), Axis("time, s"), Axis("x"))], 300)
+
+
+def test_svg_is_well_formed_and_draws_every_trace() -> None:
+    text = figure_svg(drawn())
+    root = ET.fromstring(text)  # noqa: S314  (our own text)
+    assert text == figure_svg(drawn())
+    paths = root.findall(f".//{SVG}path")
+    assert [p.get("stroke") for p in paths] == [BLUE, VERMILION, BLUE]
+    assert paths[1].get("d", "").count("M") == 2  # nan breaks a line
+    assert len(paths[0].get("d", "").split("L")) < 2000  # a dense line is thinned
+    words = {element.text for element in root.iter(f"{SVG}text")}
+    assert {"wave", "gap", "ramp", "time, s", "y & z"} <= words
+
+
+def test_svg_puts_values_where_they_belong() -> None:
+    points = dots(np.array([0.0, 10.0]), np.array([1.0, 100.0]), "p", BLUE, size=6)
+    axis = Axis("x", span=(0.0, 10.0)), Axis("y", log=True, span=(1.0, 10000.0))
+    figure = row_of([Panel((points,), *axis)], 300)
+    root = ET.fromstring(figure_svg(figure, 600))  # noqa: S314
+    a, b = ((float(c.get("cx")), float(c.get("cy"))) for c in root.findall(f".//{SVG}g/{SVG}circle"))
+    margin = figure.layout["margin"]
+    top, bottom = margin["t"] + 20, 300 + 20 - margin["b"]
+    assert a == pytest.approx((margin["l"], bottom), abs=0.01)
+    assert b == pytest.approx((600 - margin["r"], 0.5 * (top + bottom)), abs=0.01)
+
+
+def test_svg_draws_bars_and_errors() -> None:
+    bar = bars(np.array([1.0, 2.0]), np.array([3.0, -1.0]), None, "b", BLUE)
+    point = with_errors(dots(np.array([1.0]), np.array([2.0]), "e", VERMILION), np.array([0.5]), VERMILION)
+    labels = Axis("", labels=("first", "second"))
+    figure = row_of([Panel((bar,), labels, Axis("y")), Panel((point,), Axis(), Axis())], 300)
+    root = ET.fromstring(figure_svg(figure))  # noqa: S314
+    heights = [float(r.get("height")) for r in root.findall(f".//{SVG}g/{SVG}rect")]
+    assert heights[0] == pytest.approx(3 * heights[1], rel=1e-3)
+    assert {"first", "second"} <= {element.text for element in root.iter(f"{SVG}text")}
+    assert [entry[0] for entry in legend_of(figure)] == ["b", "e"]
