@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -153,7 +153,7 @@ def cross_validate(
     total: Sums | None = None
     for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
         training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
-        part = Regression(regression.columns, regression.base, training, regression.spread)
+        part = replace(regression, factors=training)
         sums = Sums.of_factors(measured.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
         total = sums if total is None else total + sums
     if total is None:
