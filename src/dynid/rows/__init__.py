@@ -1,6 +1,7 @@
 """Rows: the equations written down from samples."""
 
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.elastic_momentum import ElasticMomentumRows
 from dynid.rows.energy import EnergyRows
 from dynid.rows.inertia import InertiaRows
 from dynid.rows.momentum import MomentumRows
@@ -11,6 +12,7 @@ from dynid.rows.static import StaticRows
 from dynid.rows.torque import TorqueRows
 
 __all__ = [
+    "ElasticMomentumRows",
     "ElasticRows",
     "EnergyRows",
     "Equations",

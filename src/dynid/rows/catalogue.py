@@ -9,6 +9,7 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.elastic_momentum import ElasticMomentumRows
 from dynid.rows.energy import EnergyRows
 from dynid.rows.inertia import InertiaRows
 from dynid.rows.momentum import MomentumRows
@@ -28,6 +29,7 @@ CATALOGUE: dict[str, type[Any]] = {
     "inertia": InertiaRows,
     "motor": MotorRows,
     "elastic": ElasticRows,
+    "elastic_momentum": ElasticMomentumRows,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,9 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms, joint_indices
+
+Form = Literal["total", "link"]
+Equation = tuple[Int, Float]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class ElasticRows:
     """
 
     joints: tuple[str, ...] = ()
-    form: Literal["total", "link"] = "total"
+    form: Form = "total"
     name: str = "elastic"
 
     def __post_init__(self) -> None:
@@ -62,24 +66,26 @@ class ElasticRows:
         known, known_motor = terms.known_torque(robot, samples), terms.known_motor_torque(robot, samples)
         total = terms.torque_regressor(robot, samples, wanted, samples.tau - known)
         motor = terms.motor_regressor(robot, samples, wanted, samples.tau - known_motor)
-        if self.form == "total":
-            first, second = _equations(total), [_equation(motor, j) for j in elastic]
-        else:
-            first = [_equation(motor if j in elastic else total, j) for j in range(robot.n)]
-            second = [_difference(_equation(total, j), _equation(motor, j)) for j in elastic]
-        columns, panels = zip(*first, *second, strict=True)
-        return Equations(columns, panels)
+        return between(_equations(total, range(robot.n)), _equations(motor, elastic), elastic, self.form)
 
 
-def _equations(panels: Panels) -> list[tuple[Int, Float]]:
-    return [_equation(panels, j) for j in range(len(panels.columns))]
+def between(total: list[Equation], motor: list[Equation], elastic: Sequence[int], form: Form) -> Equations:
+    """The equations of a form, from the sums of both sides and the motors' own for joints with two encoders."""
+    if form == "total":
+        first, second = total, motor
+    else:
+        own = dict(zip(elastic, motor, strict=True))
+        first = [own.get(j, one) for j, one in enumerate(total)]
+        second = [_difference(total[j], own[j]) for j in elastic]
+    columns, panels = zip(*first, *second, strict=True)
+    return Equations(columns, panels)
 
 
-def _equation(panels: Panels, joint: int) -> tuple[Int, Float]:
-    return panels.columns[joint], panels.values[joint]
+def _equations(panels: Panels, joints: Sequence[int]) -> list[Equation]:
+    return [(panels.columns[j], panels.values[j]) for j in joints]
 
 
-def _difference(total: tuple[Int, Float], motor: tuple[Int, Float]) -> tuple[Int, Float]:
+def _difference(total: Equation, motor: Equation) -> Equation:
     columns = np.union1d(total[0], motor[0])
     panel = np.zeros((len(columns) + 1, total[1].shape[1]))
     for sign, (own, lines) in ((1.0, total), (-1.0, motor)):

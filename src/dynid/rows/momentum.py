@@ -58,7 +58,7 @@ def filtered(
     joint: int,
     hold: Hold,
 ) -> tuple[Int, Float]:
-    """Columns and panel of one filtered equation: (P, R) of the model, what is known of them (T, n), measured torque."""
+    """Columns and panel of one filtered equation: (P, R) of the model, known torque (T, n), measured torque."""
     start, T = begin(samples), len(samples)
     P, R = forms
     union = np.union1d(P.columns[joint], R.columns[joint])

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Bool, Float
-from dynid.errors import UsageError
+from dynid.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Term, channel
+from dynid.terms.term import Column, Term
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,16 @@ class ChannelTorque(Term):
                 expected="one of " + ", ".join(robot.joint_names),
             )
         return robot.joint_names.index(self.joint)
+
+
+def channel(samples: Samples, name: str) -> Float:
+    """Returns an extra channel of the samples; raises UnfitDataError if the log does not hold it."""
+    if name not in samples.extra:
+        have = ", ".join(sorted(samples.extra)) or "none"
+        raise UnfitDataError(
+            "missing-channel",
+            found=f"no extra channel '{name}' (extra channels: {have})",
+            expected="the channel that a term of the model reads",
+            do=f"map it under [log.extra] as {name} = {{ column = ..., unit = ... }}",
+        )
+    return samples.extra[name]

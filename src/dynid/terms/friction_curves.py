@@ -12,9 +12,9 @@ from dynid.errors import UnfitDataError, UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.channel import channel
 from dynid.terms.curve import Coefficient, CurveTerm
 from dynid.terms.friction import smooth_sign
-from dynid.terms.term import channel
 
 
 @dataclass(frozen=True)

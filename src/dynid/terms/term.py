@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynid.arrays import Bool, Float, Int
-from dynid.errors import UnfitDataError, UsageError
+from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -389,16 +389,3 @@ def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
                 "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
             )
     return tuple(j for j, name in enumerate(robot.joint_names) if not names or name in names)
-
-
-def channel(samples: Samples, name: str) -> Float:
-    """Returns an extra channel of the samples; raises UnfitDataError if the log does not hold it."""
-    if name not in samples.extra:
-        have = ", ".join(sorted(samples.extra)) or "none"
-        raise UnfitDataError(
-            "missing-channel",
-            found=f"no extra channel '{name}' (extra channels: {have})",
-            expected="the channel that a term of the model reads",
-            do=f"map it under [log.extra] as {name} = {{ column = ..., unit = ... }}",
-        )
-    return samples.extra[name]
