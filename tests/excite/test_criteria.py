@@ -14,14 +14,17 @@ from dynid.excite.basis import FourierBasis
 from dynid.excite.capsules import link_capsules, segment_distance
 from dynid.excite.constraints import SmoothBounds
 from dynid.excite.criteria import Criterion, Information, focus_on
+from dynid.excite.gradient import MotionGradient
 from dynid.excite.kinematics import points
 from dynid.excite.limits import Bounds, MotionLimits, Workspace
 from dynid.excite.plan import information_of, prior_theta
-from dynid.excite.stencil import MotionGradient
 from dynid.robot import load_example
+from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.spring import TorsionSpring
+from dynid.testing.builders import random_robot
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
@@ -97,7 +100,6 @@ def test_bounds_agree_with_central_differences() -> None:
 def test_figures_are_those_of_the_dense_regressor() -> None:
     X = coefficients(8)
     q, dq, ddq = motion(X)
-    from dynid.signals.samples import Samples
 
     panels = INFORMATION.terms.torque_regressor(ROBOT, Samples.from_motion(q, dq, ddq))
     base = INFORMATION.base
@@ -175,3 +177,39 @@ def test_point_derivatives() -> None:
 def test_noise_must_be_positive() -> None:
     with pytest.raises(UsageError, match="noise"):
         Information(ROBOT, INFORMATION.terms, INFORMATION.base, np.zeros(7))
+
+
+def test_gradients_hold_with_joints_that_follow_others_and_terms_of_several_joints() -> None:
+    robot = random_robot(3, 5, 0.3, mimic=True)
+    spring = TorsionSpring(robot.joint_names[:2])
+    terms = RigidBody() + Viscous() + spring
+    rng = np.random.default_rng(0)
+    q, dq, ddq, e = rng.normal(size=(4, 20, robot.n))
+    count = len(terms.columns(robot))
+    G = tuple(rng.normal(size=(20, count)) for _ in range(robot.n))
+    chain = MotionGradient(robot, terms)
+    found = chain.of_contraction(q, dq, ddq, np.arange(count), G)
+
+    def summed(x: Float, v: Float, a: Float) -> float:
+        panels = terms.torque_regressor(robot, Samples.from_motion(x, v, a))
+        return sum(
+            float((G[j][:, c].T * p).sum())
+            for j, (c, p) in enumerate(zip(panels.columns, panels.values, strict=True))
+        )
+
+    theta = rng.normal(size=count)
+    J = chain.of_torque(q, dq, ddq, theta)[1]
+    for kind in range(3):
+        step = [e * (k == kind) for k in range(3)]
+
+        def at(s: Float, step: list[Float] = step) -> tuple[Float, Float, Float]:
+            return q + float(s) * step[0], dq + float(s) * step[1], ddq + float(s) * step[2]
+
+        slope = directional(lambda s: summed(*at(s)), np.zeros(()), np.ones(()), 1e-3)
+        assert float((found[kind] * e).sum()) == pytest.approx(float(slope), rel=1e-6)
+        slope = directional(
+            lambda s: terms.torque(robot, Samples.from_motion(*at(s)), theta), np.zeros(()), np.ones(()), 1e-3
+        )
+        np.testing.assert_allclose(
+            np.einsum("tj,tji->ti", e, J[kind]), slope, atol=1e-6 * np.abs(slope).max()
+        )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.excite.gradient import MotionGradient
 from dynid.excite.kinematics import points
 from dynid.excite.limits import Bounds
-from dynid.excite.stencil import MotionGradient
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms

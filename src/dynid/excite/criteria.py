@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Float, locked
 from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.stencil import MotionGradient
+from dynid.excite.gradient import MotionGradient
 from dynid.factor.base import BaseMap
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -1,0 +1,111 @@
+"""The chain rule from motion to regressors and torques: exact for rigid bodies, differences for the other terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Term, Terms
+
+STEP = 1e-5
+# Terms in which a joint's torque depends on that joint's motion alone, so that all joints are shifted at once.
+ALONE = (Viscous, Coulomb, Offset, RotorInertia)
+
+
+@dataclass(frozen=True, eq=False)
+class MotionGradient:
+    """What each value of a motion does to a weighted regressor, or to the torque of a model."""
+
+    robot: RobotModel
+    terms: Terms
+
+    def of_contraction(self, q: Float, dq: Float, ddq: Float, wanted: Int, G: tuple[Float, ...]) -> Float:
+        """Gradient (3, T, n) with respect to q, dq, ddq of the sum over samples and joints of <G_j, Y_j>.
+
+        wanted: (b,) the columns of Y that occur, ascending.    G: per joint (T, b).
+        """
+        total = np.zeros((3, *q.shape))
+        first = 0
+        for term in self.terms:
+            width = len(term.columns(self.robot))
+            inside = (wanted >= first) & (wanted < first + width)
+            if inside.any():
+                lines = np.zeros((self.robot.n, width, len(q)))
+                lines[:, wanted[inside] - first] = np.stack(G).transpose(0, 2, 1)[:, inside]
+                if isinstance(term, RigidBody):
+                    total += self._rigid(q, dq, ddq, lines)
+                else:
+                    total += self._other(term, q, dq, ddq, lines)
+            first += width
+        return total
+
+    def of_torque(self, q: Float, dq: Float, ddq: Float, theta: Float) -> tuple[Float, Float]:
+        """Torque (T, n) of the model and its derivatives (3, T, n, n): quantity, sample, motion joint, torque joint."""
+        robot = self.robot
+        tau = self.terms.torque(robot, Samples.from_motion(q, dq, ddq), theta)
+        total = np.zeros((3, *q.shape, robot.n))
+        first = 0
+        for term in self.terms:
+            part = theta[first : first + len(term.columns(robot))]
+            first += len(part)
+            if isinstance(term, RigidBody):
+                J = torque_jacobian(robot.tree, part.reshape(-1, 10), *robot.tree_motion(q, dq, ddq))
+                P = robot.projection
+                total += np.einsum("xj,ktxy,yi->ktji", P, J, P, optimize=True) if robot.has_mimic else J
+            elif part.any():
+                for k, joints, ahead, behind in _shifted(term, q, dq, ddq):
+                    change = term.torque(robot, ahead, part) - term.torque(robot, behind, part)
+                    if len(joints) > 1:
+                        total[k][:, joints, joints] += change / (2.0 * STEP)
+                    else:
+                        total[k][:, joints[0]] += change / (2.0 * STEP)
+        return tau, total
+
+    def _rigid(self, q: Float, dq: Float, ddq: Float, lines: Float) -> Float:
+        robot = self.robot
+        if robot.has_mimic:
+            lines = np.tensordot(robot.projection, lines, axes=1)
+        body, joint = pairs(robot.tree)
+        weights = lines.reshape(len(lines), robot.n_bodies, 10, len(q))[joint, body]
+        found = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), weights)
+        return found @ robot.projection if robot.has_mimic else found
+
+    def _other(self, term: Term, q: Float, dq: Float, ddq: Float, lines: Float) -> Float:
+        wanted = np.asarray(lines.any(axis=(0, 2)))
+        total = np.zeros((3, *q.shape))
+        for k, joints, ahead, behind in _shifted(term, q, dq, ddq):
+            change = np.zeros((len(q), self.robot.n))
+            for sign, samples in ((1.0, ahead), (-1.0, behind)):
+                panels = term.torque_regressor(self.robot, samples, wanted)
+                for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+                    change[:, j] += sign * (lines[j, columns] * values).sum(axis=0)
+            slope = change / (2.0 * STEP)
+            total[k][:, joints] += slope if len(joints) > 1 else slope.sum(axis=1, keepdims=True)
+        return total
+
+
+def _shifted(
+    term: Term, q: Float, dq: Float, ddq: Float
+) -> Iterator[tuple[int, list[int], Samples, Samples]]:
+    # The quantity and the joints that are shifted, and the motion a step ahead and a step behind.
+    n = q.shape[1]
+    groups = [list(range(n))] if isinstance(term, ALONE) and n > 1 else [[j] for j in range(n)]
+    for k in range(3):
+        for joints in groups:
+            step = np.zeros(n)
+            step[joints] = STEP
+            sides = []
+            for sign in (1.0, -1.0):
+                motion = [q, dq, ddq]
+                motion[k] = motion[k] + sign * step
+                sides.append(Samples.from_motion(motion[0], motion[1], motion[2]))
+            yield k, joints, sides[0], sides[1]
