@@ -18,6 +18,7 @@ from dynid.log.mapping import LogSection, channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
 from dynid.robot.model import RobotModel
+from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
 from dynid.settings import DEFAULT_TERMS, Settings
@@ -82,7 +83,7 @@ class StaticsSection(Strict):
 class ModelSection(Strict):
     """[model]: the equations and the terms, by name or as tables with options."""
 
-    rows: str | dict[str, Any] = "torque"
+    rows: str | dict[str, Any] = "auto"
     terms: list[str | dict[str, Any]] | None = None
 
 
@@ -102,12 +103,13 @@ class EstimateSection(Strict):
     """[estimate]: the method and its options."""
 
     method: str = "wls"
-    strength: Positive | None = None
+    strength: Positive | Literal["held-out", "l-curve"] | None = None
     rounds: Annotated[int, Field(ge=1)] | None = None
     tolerance: Positive | None = None
     margin: Positive | None = None
-    prior: Literal["euclidean", "entropic"] | None = None
+    prior: Literal["euclidean", "entropic", "geodesic"] | None = None
     weights: Literal["joint", "equal"] | None = None
+    intervals: Literal["jackknife", "sandwich", "hac", "bootstrap"] | None = None
     total_mass: tuple[NotNegative, NotNegative] | None = None
     limits: list[LimitEntry] | None = None
     folds: Annotated[int, Field(ge=2)] = 5
@@ -187,7 +189,7 @@ class Experiment:
         except DynidError as error:
             raise self._placed(error, ("model", "terms")) from error
 
-    def rows(self) -> Rows:
+    def rows(self) -> Rows | AutomaticRows:
         """The equations; raises InputError with the line of a wrong name or option."""
         try:
             return rows_from_spec(self.content.model.rows)
@@ -215,7 +217,16 @@ class Experiment:
         known = {f.name for f in fields(kind)} - {"name"}
         options = {
             key: getattr(section, key)
-            for key in ("strength", "rounds", "tolerance", "margin", "prior", "weights", "total_mass")
+            for key in (
+                "strength",
+                "rounds",
+                "tolerance",
+                "margin",
+                "prior",
+                "weights",
+                "intervals",
+                "total_mass",
+            )
             if getattr(section, key) is not None
         }
         for key in (*options, *(["limits"] if section.limits else [])):

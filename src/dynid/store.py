@@ -257,6 +257,7 @@ def _model(one: Identification) -> dict[str, Any]:
             "groups": list(estimate.group_names),
             "parameters": _clean(estimate.parameters),
             "block_leverage": _clean(estimate.block_leverage),
+            "prior_share": _clean(estimate.prior_share),
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
@@ -314,6 +315,7 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
         weights=_array(data["weights"]),
         parameters=_array(data["parameters"]),
         block_leverage=_array(data["block_leverage"]),
+        prior_share=_array(data["prior_share"]),
         count=int(data["count"]),
         status=Status(**data["status"]),
     )

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from scipy.special import stdtrit
 
-from dynid.arrays import Float, locked
+from dynid.arrays import Bool, Float, Int, locked
 from dynid.errors import UnfitDataError
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive equations of one segment, as they go into factors.
+
+    times: by group, (T_g,) s.    columns: by group, (w_g,) indices of the parameters.
+    panels: by group, (w_g + 1, T_g): a line a column, the target last.
+    """
+
+    segment: int
+    times: tuple[Float, ...]
+    columns: tuple[Int, ...]
+    panels: tuple[Float, ...]
+
+
+class Source(Protocol):
+    """The seam for methods that look at the equations one by one; dynid.estimate.source.LogSource also simulates."""
+
+    def pieces(self, wanted: Bool) -> Iterator[Piece]:
+        """All equations of the log in their order, with the wanted columns (mask over all parameters)."""
+        ...
+
+    def column_noise(self, wanted: Bool) -> tuple[Float, ...] | None:
+        """By group, the covariance (w_g, w_g) of the errors that noise of the motion makes in one equation's columns.
+
+        None = not known.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +53,14 @@ class Regression:
     columns: all p parameters.    base: map to the b base parameters that the data can tell apart.
     factors: of the log; their columns are a subset of `base.independent`.
     spread: (p,) > 0, by how much a parameter may plausibly differ from its prior.
+    source: what the factors were made of, for methods that need more than factors; None = nothing more is known.
     """
 
     columns: tuple[Column, ...]
     base: BaseMap
     factors: Factors
     spread: Float
+    source: Source | None = None
 
     @property
     def prior(self) -> Float:
@@ -49,13 +81,14 @@ class Status:
 class Estimate:
     """Base parameters with their uncertainty, and the full parameters closest to the prior.
 
-    value: (b,).    covariance: (b, b), valid under autocorrelated residuals (block jackknife).
+    value: (b,).    covariance: (b, b), valid under autocorrelated residuals (see uncertainty.Intervals).
     textbook_covariance: (b, b), as if residuals were independent: too small on filtered data, for comparison
         only.
     degrees_of_freedom: of the intervals (number of blocks - 1).
     sigma: (g,) residual standard deviation by group.    weights: (g,) used.
     parameters: (p,) one choice of full parameters with these base parameters.
     block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
+    prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
     """
 
     method: str
@@ -72,9 +105,12 @@ class Estimate:
     block_leverage: Float
     count: int
     status: Status
+    prior_share: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         b, p, g = self.base.rank, len(self.columns), len(self.group_names)
+        if not len(self.prior_share):
+            object.__setattr__(self, "prior_share", np.zeros(b))
         for name, shape in (
             ("value", (b,)),
             ("covariance", (b, b)),
@@ -83,6 +119,7 @@ class Estimate:
             ("weights", (g,)),
             ("parameters", (p,)),
             ("block_leverage", (None,)),
+            ("prior_share", (b,)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 

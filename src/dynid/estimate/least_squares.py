@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
+from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
-from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.factor import group_scale, stack
+from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
+from dynid.factor.factor import Factors, group_scale, stack
 from dynid.kernel import qr_panel
 
 
 @dataclass(frozen=True)
 class OLS:
-    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike."""
+    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike.
 
+    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
+    """
+
+    intervals: str = Intervals.JACKKNIFE.value
     name: str = "ols"
+
+    def __post_init__(self) -> None:
+        check_intervals(self.intervals)
 
     def fit(self, regression: Regression) -> Estimate:
         """Solves once with unit weights."""
         require_enough(regression)
         weights = np.ones(len(regression.factors.group_names))
-        value, R = _solve(regression, weights, None)
+        value, R = solve(regression, weights, None)
         sigma = residual_sigma(regression, value)
-        residual_square = sum(f.residual_square(_full(regression, value)) for f in regression.factors.total)
+        residual_square = sum(
+            f.residual_square(full_vector(regression, value)) for f in regression.factors.total
+        )
         noise = residual_square / max(regression.factors.count - regression.base.rank, 1)
-        return _estimate(
-            self.name, regression, value, R, weights, sigma, noise, None, Status(True, "solved exactly")
+        return completed(
+            self, regression, value, R, weights, sigma, noise, None, Status(True, "solved exactly")
         )
 
 
@@ -40,18 +51,23 @@ class WLS:
 
     rounds: greatest number of re-weightings.
     tolerance: greatest relative change of a sigma at the fixed point.
+    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
     Source: Gautier 1997; Madsen et al. 2020 eq. 20, with the weights' power corrected to 1/sigma^2.
     """
 
     rounds: int = 30
     tolerance: float = 1e-4
+    intervals: str = Intervals.JACKKNIFE.value
     name: str = "wls"
+
+    def __post_init__(self) -> None:
+        check_intervals(self.intervals)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between solving and re-weighting."""
         require_enough(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, None)
-        return _estimate(self.name, regression, value, R, weights, sigma, 1.0, None, status)
+        return completed(self, regression, value, R, weights, sigma, 1.0, None, status)
 
 
 @dataclass(frozen=True)
@@ -61,14 +77,17 @@ class Ridge:
     strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation.
     The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
     alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
+    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
     """
 
     strength: float = 1.0
     rounds: int = 30
     tolerance: float = 1e-4
+    intervals: str = Intervals.JACKKNIFE.value
     name: str = "ridge"
 
     def __post_init__(self) -> None:
+        check_intervals(self.intervals)
         if not self.strength > 0:
             raise UsageError("ridge-strength", found=f"strength = {self.strength}", expected="a number > 0")
 
@@ -77,7 +96,7 @@ class Ridge:
         require_enough(regression)
         penalty = self._penalty(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, penalty)
-        return _estimate(self.name, regression, value, R, weights, sigma, 1.0, penalty, status)
+        return completed(self, regression, value, R, weights, sigma, 1.0, penalty, status)
 
     def _penalty(self, regression: Regression) -> Float:
         BS = regression.base.B * regression.spread
@@ -89,7 +108,7 @@ class Ridge:
 
 def residual_sigma(regression: Regression, value: Float) -> Float:
     """Residual standard deviation of every group, (g,), with count - columns degrees of freedom."""
-    theta = _full(regression, value)
+    theta = full_vector(regression, value)
     total = regression.factors.total
     floor = np.finfo(np.float64).eps
     sigma = []
@@ -103,12 +122,12 @@ def _reweighted(
     regression: Regression, rounds: int, tolerance: float, penalty: Float | None
 ) -> tuple[Float, Float, Float, Float, Status]:
     weights = group_scale(regression.factors.total)
-    value, R = _solve(regression, weights, penalty)
+    value, R = solve(regression, weights, penalty)
     sigma = residual_sigma(regression, value)
     change = np.inf
     for _ in range(rounds):
         weights = 1.0 / sigma**2
-        value, R = _solve(regression, weights, penalty)
+        value, R = solve(regression, weights, penalty)
         new = residual_sigma(regression, value)
         change = float(np.max(np.abs(new / sigma - 1.0)))
         sigma = new
@@ -121,7 +140,11 @@ def _reweighted(
     )  # fmt: skip
 
 
-def _solve(regression: Regression, weights: Float, penalty: Float | None) -> tuple[Float, Float]:
+def solve(regression: Regression, weights: Float, penalty: Float | None = None) -> tuple[Float, Float]:
+    """Base values (b,) of least squares with weights (g,) of the groups, and the triangle R (b, b) they come from.
+
+    penalty: (rows, b + 1) further equations, target last.
+    """
     R = stack(regression.factors.total, regression.base.independent, weights)
     if penalty is not None:
         R = qr_panel(np.ascontiguousarray(np.concatenate([R, penalty]).T))
@@ -130,14 +153,29 @@ def _solve(regression: Regression, weights: Float, penalty: Float | None) -> tup
     return value, R[:b, :b]
 
 
-def _full(regression: Regression, value: Float) -> Float:
+def full_vector(regression: Regression, value: Float) -> Float:
+    """(p,) base values (b,) on the independent columns, zero elsewhere."""
     theta = np.zeros(len(regression.columns))
     theta[regression.base.independent] = value
     return theta
 
 
-def _estimate(
-    method: str,
+class Method(Protocol):
+    """An estimator that says how its intervals are found."""
+
+    @property
+    def name(self) -> str:
+        """Name of the method."""
+        ...
+
+    @property
+    def intervals(self) -> str:
+        """See dynid.estimate.uncertainty.Intervals."""
+        ...
+
+
+def completed(
+    method: Method,
     regression: Regression,
     value: Float,
     R: Float,
@@ -146,21 +184,32 @@ def _estimate(
     noise: float,
     penalty: Float | None,
     status: Status,
+    factors: Factors | None = None,
 ) -> Estimate:
+    """The estimate with its covariance, by the block jackknife of the equations that were solved.
+
+    value: (b,).    R: (b, b) triangle of the weighted equations.    weights, sigma: (g,).
+    noise: variance of an equation of weight 1.    penalty: (rows, b + 1) that `solve` was given.
+    factors: the equations that were solved where they are not those of the regression (linearised, re-weighted);
+        their groups may be others, then weights have been applied to them and count as 1.
+    """
     base = regression.base
+    solved = regression.factors if factors is None else factors
+    own = weights if len(weights) == len(solved.group_names) else np.ones(len(solved.group_names))
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
-    covariance, leverage = block_jackknife(
-        regression.factors, base.independent, _full(regression, value), inverse, weights
-    )
+    blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
+    covariance = covariance_of(method.intervals, blocks)
+    prior_share = np.zeros(base.rank)
     if penalty is not None:
         pull = inverse @ (penalty[:, :-1] @ inverse).T
         covariance = covariance + pull @ pull.T
+        prior_share = np.clip(np.sum(pull * penalty[:, :-1].T, axis=1), 0.0, 1.0)
         status = Status(
             status.ok, status.text + "; drawn towards the prior, so intervals include the prior's spread"
         )
     return Estimate(
-        method=method,
+        method=method.name,
         columns=regression.columns,
         base=base,
         group_names=regression.factors.group_names,
@@ -171,7 +220,8 @@ def _estimate(
         sigma=sigma,
         weights=weights,
         parameters=base.lift(value, regression.prior, regression.spread),
-        block_leverage=leverage,
+        block_leverage=blocks.leverage(),
         count=regression.factors.count,
         status=status,
+        prior_share=prior_share,
     )

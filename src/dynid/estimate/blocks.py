@@ -1,0 +1,94 @@
+"""What each block of time brings to a least-squares fit: information and score, from factors alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve
+
+from dynid.arrays import Float, Int, locked, locked_int
+from dynid.factor.factor import Factors
+
+LARGEST_LEVERAGE = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScores:
+    """M blocks in coordinates where the whole information is the identity, so that its condition does not enter.
+
+    With A = sum X_m' W X_m (and a penalty, if there is one), A^-1 = inverse inverse':
+    inverse: (b, f); f < b where only some directions are free.
+    information: (M, f, f), H_m = inverse' X_m' W X_m inverse.
+    score: (M, f), inverse' X_m' W e_m; they sum to zero without a penalty.
+    segment: (M,) number of the stretch of unbroken time that a block lies in.
+    """
+
+    inverse: Float
+    information: Float
+    score: Float
+    segment: Int
+
+    def __post_init__(self) -> None:
+        M, f = self.score.shape
+        object.__setattr__(self, "inverse", locked(self.inverse, (None, f), "inverse"))
+        object.__setattr__(self, "information", locked(self.information, (M, f, f), "information"))
+        object.__setattr__(self, "score", locked(self.score, (M, f), "score"))
+        object.__setattr__(self, "segment", locked_int(self.segment, (M,), "segment"))
+
+    @staticmethod
+    def of(factors: Factors, columns: Int, theta: Float, inverse: Float, weights: Float) -> BlockScores:
+        """From factors.
+
+        columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, f).    weights: (g,) of the groups.
+        """
+        f = inverse.shape[1]
+        position = {int(c): i for i, c in enumerate(columns)}
+        information, score = np.zeros((len(factors.blocks), f, f)), np.zeros((len(factors.blocks), f))
+        for m, block in enumerate(factors.blocks):
+            for factor, weight in zip(block.groups, weights, strict=True):
+                place = np.array([position[int(c)] for c in factor.columns], dtype=np.int64)
+                X = factor.R[:, :-1] @ inverse[place]
+                information[m] += weight * (X.T @ X)
+                score[m] += weight * (inverse[place].T @ factor.gradient(theta))
+        segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
+        return BlockScores(inverse, information, score, segment)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks M."""
+        return len(self.score)
+
+    def leverage(self) -> Float:
+        """(M,) share of all information in each block."""
+        return np.asarray(np.trace(self.information, axis1=1, axis2=2) / self.score.shape[1])
+
+    def without(self) -> Float:
+        """(M, f) (1 - H_m)^-1 score_m: by how much the estimate would change, with minus sign, without block m."""
+        return np.array([_solved(H, s) for H, s in zip(self.information, self.score, strict=True)])
+
+    def standardised(self) -> Float:
+        """(M, f) (1 - H_m)^-1/2 score_m: scores as large as they were if the block had not pulled the fit to itself."""
+        found = []
+        for H, s in zip(self.information, self.score, strict=True):
+            share, directions = np.linalg.eigh(H)
+            remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
+            found.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
+        return np.array(found)
+
+    def covariance(self, white: Float) -> Float:
+        """Takes a covariance in these coordinates (f, f) to parameters, (b, b)."""
+        return np.asarray(self.inverse @ white @ self.inverse.T)
+
+
+def _solved(H: Float, score: Float) -> Float:
+    # Where a block holds all there is to know of a direction, its leverage is kept below one.
+    try:
+        L = np.linalg.cholesky(np.eye(len(H)) - H)
+    except LinAlgError:
+        L = np.zeros_like(H)
+    if (np.diag(L) ** 2 > 1.0 - LARGEST_LEVERAGE).all():
+        return np.asarray(cho_solve((L, True), score, check_finite=False))
+    share, directions = np.linalg.eigh(H)
+    remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
+    return np.asarray(directions @ ((directions.T @ score) / remaining))

@@ -1,0 +1,145 @@
+"""Covariances from blocks: what they are worth under correlation, their symmetries and special cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from benchmarks import coverage
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.estimate import OLS, WLS, Ridge
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.bootstrap import bootstrap
+from dynid.estimate.hac import automatic_bandwidth, hac
+from dynid.estimate.sandwich import sandwich
+from dynid.estimate.uncertainty import Intervals, covariance_of, jackknife
+from dynid.factor.factor import stack
+from dynid.testing import Synthetic, synthetic_regression
+
+KINDS = [kind.value for kind in Intervals]
+
+
+def blocks_of(case: Synthetic, weights: Float | None = None) -> BlockScores:
+    """Blocks of a weighted fit at fixed weights."""
+    regression = case.regression
+    w = np.ones(len(case.X)) if weights is None else weights
+    b = regression.base.rank
+    R = stack(regression.factors.total, regression.base.independent, w)
+    theta = np.zeros(len(regression.columns))
+    theta[regression.base.independent] = np.linalg.solve(R[:b, :b], R[:b, b])
+    return BlockScores.of(regression.factors, regression.base.independent, theta, np.linalg.inv(R[:b, :b]), w)
+
+
+def test_blocks_share_out_the_information_and_their_scores_cancel() -> None:
+    blocks = blocks_of(synthetic_regression(1))
+    np.testing.assert_allclose(blocks.information.sum(axis=0), np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(blocks.score.sum(axis=0), 0.0, atol=1e-8 * np.abs(blocks.score).max())
+    np.testing.assert_allclose(blocks.leverage().sum(), 1.0)
+
+
+def test_sandwich_is_the_textbook_formula_on_blocks() -> None:
+    case = synthetic_regression(2, count=240, blocks=8, noise=(1.0, 0.1))
+    weights = np.array([0.3, 7.0])
+    X = np.concatenate([np.sqrt(w) * one for w, one in zip(weights, case.X, strict=True)])
+    y = np.concatenate([np.sqrt(w) * one for w, one in zip(weights, case.y, strict=True)])
+    member = np.tile(np.repeat(np.arange(8), 30), 2)
+    bread = np.linalg.inv(X.T @ X)
+    e = y - X @ (bread @ X.T @ y)
+    meat = np.zeros((5, 5))
+    for m in range(8):
+        own = X[member == m]
+        values, vectors = np.linalg.eigh(np.eye(len(own)) - own @ bread @ own.T)
+        root = (vectors / np.sqrt(values)) @ vectors.T
+        g = own.T @ root @ e[member == m]
+        meat += np.outer(g, g)
+    np.testing.assert_allclose(sandwich(blocks_of(case, weights)), bread @ meat @ bread, rtol=1e-7)
+
+
+def test_hac_without_lags_is_the_sandwich_and_segments_do_not_mix() -> None:
+    blocks = blocks_of(synthetic_regression(3, correlation=0.8))
+    np.testing.assert_allclose(hac(blocks, 1.0), sandwich(blocks), rtol=1e-12)
+    assert np.abs(hac(blocks, 4.0) / sandwich(blocks) - 1.0).max() > 0.01
+    apart = replace(blocks, segment=np.arange(blocks.count))
+    np.testing.assert_allclose(hac(apart, 4.0), sandwich(blocks), rtol=1e-12)
+    assert np.linalg.eigvalsh(hac(blocks, 9.0)).min() > 0
+
+
+def test_bandwidth_grows_with_the_correlation_of_blocks() -> None:
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=(400, 6))
+    slow = np.copy(white)
+    for m in range(1, 400):
+        slow[m] += 0.8 * slow[m - 1]
+    segment = np.zeros(400, dtype=np.int64)
+    assert automatic_bandwidth(white, segment) < 4.0
+    assert 10.0 < automatic_bandwidth(slow, segment) < 40.0
+    assert automatic_bandwidth(slow, np.arange(400)) == 1.0
+
+
+def test_hac_is_honest_where_correlation_reaches_over_many_blocks() -> None:
+    """Blocks far shorter than the residual's memory: the sandwich takes them as independent and is too narrow."""
+    hits = dict.fromkeys(("hac", "sandwich"), 0)
+    for seed in range(16):
+        case = synthetic_regression(seed, count=2000, blocks=200, correlation=0.97, noise=(0.3, 0.3))
+        for kind in hits:
+            found = WLS(intervals=kind).fit(case.regression)
+            hits[kind] += int((np.abs(found.value - case.beta) <= found.half_width()).sum())
+    assert hits["sandwich"] < 0.75 * 80
+    assert hits["hac"] > hits["sandwich"] + 8
+
+
+def test_bootstrap_is_seeded_and_agrees_with_the_sandwich_on_white_residuals() -> None:
+    blocks = blocks_of(synthetic_regression(4, count=6000, blocks=60))
+    np.testing.assert_array_equal(bootstrap(blocks, 50, seed=3), bootstrap(blocks, 50, seed=3))
+    assert (bootstrap(blocks, 50, seed=3) != bootstrap(blocks, 50, seed=4)).any()
+    std = bootstrap(blocks, 2000, run=1).std(axis=0)
+    np.testing.assert_allclose(std, np.sqrt(np.diag(sandwich(blocks))), rtol=0.1)
+    with pytest.raises(UsageError, match="bootstrap"):
+        bootstrap(blocks, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_covariance_scales_with_units_and_is_definite(kind: str) -> None:
+    case = synthetic_regression(5, correlation=0.5)
+    covariance = covariance_of(kind, blocks_of(case))
+    np.testing.assert_allclose(covariance, covariance.T, rtol=1e-9)
+    assert np.linalg.eigvalsh(covariance).min() > 0
+    louder = covariance_of(kind, replace(blocks_of(case), score=10.0 * blocks_of(case).score))
+    np.testing.assert_allclose(louder, 100.0 * covariance, rtol=1e-9)
+
+
+def test_intervals_are_chosen_by_name() -> None:
+    case = synthetic_regression(6)
+    with pytest.raises(UsageError, match="intervals"):
+        OLS(intervals="wishful")
+    spreads = {kind: OLS(intervals=kind).fit(case.regression).std for kind in KINDS}
+    np.testing.assert_allclose(spreads["jackknife"] ** 2, np.diag(jackknife(blocks_of(case))), rtol=1e-9)
+    assert len({tuple(s.tolist()) for s in spreads.values()}) == len(KINDS)
+
+
+def test_the_prior_decides_what_the_data_do_not() -> None:
+    case = synthetic_regression(7, count=60, blocks=6)
+    assert not WLS().fit(case.regression).prior_share.any()
+    weak, strong = (Ridge(strength=s).fit(case.regression).prior_share for s in (1e-6, 1e9))
+    assert weak.max() < 1e-3
+    assert strong.min() > 0.99
+    assert (strong <= 1.0).all()
+
+
+def test_coverage_of_simulated_experiments() -> None:
+    """A dose of benchmarks/coverage.py: 24 experiments on 3 robots with correlated residuals; the full table has 1000.
+
+    Base parameters of one experiment are correlated, so that its hits count as a few independent ones.
+    """
+    results = [coverage.experiment(number) for number in range(24)]
+    total = sum(r["parameters"] for r in results)
+    independent = total // 6
+    low, high = binom.interval(0.999, independent, 0.95)
+    for kind in KINDS:
+        share = sum(r[kind] for r in results) / total
+        assert low / independent <= share <= min(high / independent, 0.99), kind
+    assert sum(r["textbook"] for r in results) / total < 0.7
