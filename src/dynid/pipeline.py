@@ -15,6 +15,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.estimate.prior import parameter_spread
+from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.data_base import data_base, influence
@@ -26,6 +27,7 @@ from dynid.log.read import Log
 from dynid.parallel import default_threads
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
+from dynid.rows.automatic import choose_rows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
@@ -65,12 +67,13 @@ def identify(
     workers = threads or default_threads()
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     started = time.perf_counter()
-    terms, rows = for_encoders(robot, chosen.terms, chosen.rows, log.mapping, diagnostics)
-    chosen = replace(chosen, terms=terms, rows=rows)
-    _require_scale(chosen.terms, diagnostics)
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
     prepared = prepare(log, chosen.preparation, diagnostics)
+    choice = choose_rows(chosen.rows, robot, chosen.terms, prepared, diagnostics)
+    terms, rows = for_encoders(robot, chosen.terms, choice.rows, log.mapping, diagnostics)
+    chosen = replace(chosen, terms=terms)
+    _require_scale(chosen.terms, diagnostics)
     balanced = chosen.terms.balances(robot)
     batches, summary = read_samples(
         prepared, diagnostics, balanced, chosen.terms.remembers, workers, stage(progress, "reading")
@@ -79,13 +82,14 @@ def identify(
     length = chosen.block_seconds or block_seconds(prepared)
 
     def fit(terms: Terms) -> Fitted:
-        structural = structural_base(robot, terms, chosen.rows, chosen.seed)
+        structural = structural_base(robot, terms, rows, chosen.seed)
         alive = np.concatenate([term.alive(robot, summary.moved) for term in terms])
-        assembly = Assembly(
-            robot, terms, chosen.rows, structural.mask & alive, prepared.parallel_filter(), length
-        )
+        assembly = Assembly(robot, terms, rows, structural.mask & alive, prepared.parallel_filter(), length)
         factors = assembly.factors(batches, workers, stage(progress, "equations"))
-        regression = _regression(robot, terms, structural, factors)
+        regression = replace(
+            _regression(robot, terms, structural, factors),
+            source=LogSource(assembly, batches, workers, prepared),
+        )
         return Fitted(structural, assembly, factors, regression, chosen.estimator.fit(regression))
 
     search = Search(robot, fit, batches, np.asarray(summary.moved), chosen.folds, chosen.seed, workers)
@@ -134,7 +138,7 @@ def identify(
         validations=validations,
         verdict=judge(estimate, structural, training, validations, diagnostics, settled.choices),
         diagnostics=diagnostics,
-        preparation=prepared.describe(),
+        preparation=prepared.describe() | {"rows": replace(choice, rows=rows).describe()},
         log_summary=summary.describe() | stiffness,
         provenance=provenance(log, validation, chosen.seed, time.perf_counter() - started),
         truth=truth,

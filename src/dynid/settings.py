@@ -8,9 +8,9 @@ from typing import Any
 
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.least_squares import WLS
+from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
-from dynid.rows.torque import TorqueRows
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_to_spec
 from dynid.terms.friction import Coulomb, Offset, Viscous
@@ -27,13 +27,14 @@ Progress = Callable[[str, float], None]
 class Settings:
     """How to identify: everything that shapes the numbers, and nothing else.
 
-    terms: the model.    rows: the equations.    estimator: the method.    preparation: the signals.
+    terms: the model.    rows: the equations; automatic ones are chosen from the log.    estimator: the method.
+    preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
     block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
     """
 
     terms: Terms = DEFAULT_TERMS
-    rows: Rows = field(default_factory=TorqueRows)
+    rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
     estimator: Estimator = field(default_factory=WLS)
     preparation: Preparation = field(default_factory=Preparation)
     folds: int = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,9 @@ def identification_lines(result: Identification) -> list[str]:
     for finding in result.verdict.findings:
         advice = f" {finding.advice}" if finding.advice else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+    chosen = result.preparation.get("rows")
+    if isinstance(chosen, Mapping):
+        lines += ["", f"{chosen['name']} rows: {chosen['reason']}"]
     for validation in (result.training, *result.validations):
         lines += ["", *score_lines(validation.scores)]
     return lines

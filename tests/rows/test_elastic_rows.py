@@ -13,6 +13,7 @@ from dynid.factor.base import structural_base
 from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, Rows, TorqueRows
+from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec, rows_to_spec
 from dynid.rows.rows import group_joints, two_encoders
 from dynid.signals.samples import Samples
@@ -108,7 +109,7 @@ def test_recipes_name_rows() -> None:
     assert rows_from_spec("torque") == TorqueRows()
     for rows in (ElasticRows(), ElasticRows(joints=("j1",), form="link")):
         assert rows_from_spec(rows_to_spec(rows)["rows"]) == rows
-    assert rows_to_spec(TorqueRows()) == {}
+    assert rows_to_spec(AutomaticRows()) == {}
     with pytest.raises(InputError, match="did you mean 'elastic'"):
         rows_from_spec("elastc")
     with pytest.raises(InputError, match="option 'joint' of rows 'elastic'"):

@@ -236,7 +236,7 @@ def test_ranks_of_gaz() -> None:
 def test_recipes_name_the_schemes() -> None:
     for name, kind in CATALOGUE.items():
         assert rows_from_spec(name) == kind()
-        assert rows_from_spec(rows_to_spec(kind()).get("rows", "torque")) == kind()
+        assert rows_from_spec(rows_to_spec(kind()).get("rows", "auto")) == kind()
     assert rows_from_spec({"rows": "momentum", "cutoff": 3.0, "hold": "zero"}) == MomentumRows(
         3.0, hold="zero"
     )

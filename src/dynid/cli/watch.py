@@ -44,6 +44,7 @@ def command(
     from dynid.estimate.recursive import Forgetting
     from dynid.recipe import Experiment
     from dynid.robot import load_robot
+    from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
     from dynid.watch import WATCH_TERMS, Watcher, WatchSettings, watch_lines
 
@@ -54,10 +55,10 @@ def command(
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
-    rows = experiment.rows() if config and experiment.content.model.rows != "torque" else MomentumRows()
+    rows = experiment.rows()
     settings = WatchSettings(
         terms=experiment.terms() if config else WATCH_TERMS,
-        rows=rows,
+        rows=MomentumRows() if isinstance(rows, AutomaticRows) else rows,
         forgetting=Forgetting(memory if memory is not None else np.inf, "excited" if excited else "all"),
     )
     watcher = Watcher(model, settings)

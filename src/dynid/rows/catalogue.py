@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dynid.errors import InputError
+from dynid.rows.automatic import AutomaticRows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows
 from dynid.rows.energy import EnergyRows
@@ -19,7 +20,9 @@ from dynid.rows.rows import Rows
 from dynid.rows.static import StaticRows
 from dynid.rows.torque import TorqueRows
 
+DEFAULT = AutomaticRows()
 CATALOGUE: dict[str, type[Any]] = {
+    "auto": AutomaticRows,
     "torque": TorqueRows,
     "momentum": MomentumRows,
     "energy": EnergyRows,
@@ -33,7 +36,7 @@ CATALOGUE: dict[str, type[Any]] = {
 }
 
 
-def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows:
+def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows | AutomaticRows:
     """Reads a row scheme from its name or a table {rows = name, option = value}.
 
     Raises InputError for an unknown scheme or option.
@@ -57,13 +60,15 @@ def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows:
                 found=f"option '{key}' of rows '{name}'",
                 expected="one of " + (", ".join(known) or "no option"),
             )
-    rows: Rows = kind(**{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()})
+    rows: Rows | AutomaticRows = kind(
+        **{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+    )
     return rows
 
 
-def rows_to_spec(rows: Rows) -> dict[str, Any]:
-    """{"rows": ...} for a recipe; {} for the plain torque rows and for schemes that are not in the catalogue."""
-    if rows.name not in CATALOGUE or isinstance(rows, TorqueRows):
+def rows_to_spec(rows: Rows | AutomaticRows) -> dict[str, Any]:
+    """{"rows": ...} for a recipe; {} for the default and for schemes that are not in the catalogue."""
+    if rows.name not in CATALOGUE or rows == DEFAULT:
         return {}
     options = {f.name: getattr(rows, f.name) for f in fields(CATALOGUE[rows.name]) if f.name != "name"}
     plain = {key: list(v) if isinstance(v, tuple) else v for key, v in options.items()}

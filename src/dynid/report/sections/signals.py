@@ -27,8 +27,9 @@ class SignalsSection:
     def render(self, identification: Identification, page: Page) -> Markup:
         """Spectra with the cut-off marked where the preparation carries them, the rest as tables."""
         spectra: list[tuple[str, Float, Float]] = []
-        rest = _without_spectra(identification.preparation, spectra)
-        chosen = cut_offs(identification.preparation)
+        preparation = {key: value for key, value in identification.preparation.items() if key != "rows"}
+        rest = _without_spectra(preparation, spectra)
+        chosen = cut_offs(preparation)
         plots = []
         for first in range(0, len(spectra), _PER_ROW):
             group = spectra[first : first + _PER_ROW]
@@ -46,6 +47,8 @@ class SignalsSection:
                     for i, name in enumerate(identification.robot.joint_names)
                 ],
                 "tables": tables(rest) if rest else "",
+                "rows": identification.preparation.get("rows"),
+                "noise": _noise(identification.preparation.get("rows")),
             },
         )
 
@@ -65,6 +68,16 @@ def cut_offs(data: Mapping[str, object]) -> dict[str, float]:
     visit(data, "", False)
     distinct = {value: name for name, value in reversed(found.items()) if value > 0}
     return {name: value for value, name in reversed(distinct.items())}
+
+
+def _noise(rows: object) -> list[tuple[str, float]]:
+    """(joint, share of noise in the power of its acceleration) where rows were chosen by it."""
+    if not isinstance(rows, Mapping):
+        return []
+    found = rows["evidence"].get("acceleration")
+    if found is None:
+        return []
+    return [(j, x) for j, x in zip(found["joints"], found["share"], strict=True) if x is not None]
 
 
 def _without_spectra(data: Mapping[str, Any], spectra: list[tuple[str, Float, Float]]) -> dict[str, Any]:

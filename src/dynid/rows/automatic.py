@@ -1,0 +1,120 @@
+"""Rows chosen from a log: by the noise of its accelerations, the kind of its torque and the number of encoders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from dynid.diagnostics import Diagnostics
+from dynid.robot.model import RobotModel
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.elastic_momentum import ElasticMomentumRows
+from dynid.rows.evidence import AccelerationNoise, acceleration_noise, held_torque
+from dynid.rows.momentum import MomentumRows
+from dynid.rows.momentum_filter import Hold
+from dynid.rows.power import FilteredPowerRows
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.signals.prepare import Prepared
+from dynid.terms.curve import CurveTerm
+from dynid.terms.elastic import SpringTerm
+from dynid.terms.friction_choice import FrictionChoice
+from dynid.terms.term import Terms
+
+WINDOWS = 2
+TRUSTED_SHARE = 0.02
+STICKING_SHARE = 0.03
+CUTOFF_OVER_REACH = 5.0
+LOWEST_CUTOFF, HIGHEST_CUTOFF = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class AutomaticRows:
+    """The rows that suit a log; `choose_rows` says which, before an equation is written.
+
+    commanded: whether torque is what a controller commanded, constant from each row to the next; None = found out.
+    """
+
+    commanded: bool | None = None
+    name: str = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class RowsChoice:
+    """Rows with the reason for them; evidence: as plain data."""
+
+    rows: Rows
+    reason: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data for the run folder and the report."""
+        options = {key: value for key, value in vars(self.rows).items() if key != "name"}
+        return {"name": self.rows.name, "options": options, "reason": self.reason, "evidence": self.evidence}
+
+    def __str__(self) -> str:
+        return f"{self.rows.name} rows: {self.reason}"
+
+
+def choose_rows(
+    wanted: Rows | AutomaticRows, robot: RobotModel, terms: Terms, prepared: Prepared, sink: Diagnostics
+) -> RowsChoice:
+    """The rows as they were asked for, or else those that suit the log, with a note that says why.
+
+    Springs between motor and link need elastic rows. Torque that is held while joints stick makes filtered power, in
+    which friction at rest does no work. Otherwise torque rows where noise has at most 2 % of the power of every
+    joint's acceleration, and momentum rows of relative degree 2, which read no acceleration, where it has more.
+    Source: the tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, worked out again.
+    """
+    if not isinstance(wanted, AutomaticRows):
+        return RowsChoice(wanted, "asked for")
+    choice = _automatic(wanted.commanded, robot, terms, prepared)
+    sink.note("rows", str(choice))
+    return choice
+
+
+def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
+    windows = tuple(islice(prepared.windows(), WINDOWS))
+    if not windows:
+        return RowsChoice(TorqueRows(), "nothing to choose by")
+    noise = acceleration_noise(prepared, windows)
+    if any(isinstance(term, SpringTerm) for term in terms):
+        return _elastic(noise)
+    torque = held_torque(robot, prepared, windows, commanded)
+    evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
+    whole = not any(isinstance(term, CurveTerm | FrictionChoice) for term in terms)
+    if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
+        reason = (
+            f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "
+            "friction at rest does no work"
+        )
+        return RowsChoice(FilteredPowerRows(cutoff=_cutoff(noise), hold="zero"), reason, evidence)
+    if noise.worst <= TRUSTED_SHARE:
+        return RowsChoice(TorqueRows(), f"accelerations can be trusted: {_noise(noise)}", evidence)
+    hold: Hold = "zero" if torque.held else "linear"
+    rows = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
+    reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none"
+    if torque.held:
+        reason += f"; {torque.reason}"
+    return RowsChoice(rows, reason, evidence)
+
+
+def _elastic(noise: AccelerationNoise) -> RowsChoice:
+    springs = "the model has springs, which only the equations of both sides of a joint see"
+    evidence = {"acceleration": noise.describe()}
+    if noise.worst <= TRUSTED_SHARE:
+        return RowsChoice(
+            ElasticRows(), f"{springs}; accelerations can be trusted: {_noise(noise)}", evidence
+        )
+    reason = f"{springs}; accelerations cannot be trusted: {_noise(noise)}"
+    return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence)
+
+
+def _noise(noise: AccelerationNoise) -> str:
+    return f"noise makes up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
+
+
+def _cutoff(noise: AccelerationNoise) -> float:
+    # A little above the motion's own frequencies: below them equations grow alike, far above them noise comes in.
+    return float(f"{min(max(CUTOFF_OVER_REACH * noise.reach, LOWEST_CUTOFF), HIGHEST_CUTOFF):.2g}")

@@ -1,0 +1,236 @@
+"""Rows chosen from the log: what is measured, what is chosen, and what the choice brings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.log.read import Log, read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.recipe import Experiment, open_log
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+from dynid.rows import ElasticMomentumRows, ElasticRows, FilteredPowerRows, MomentumRows, TorqueRows
+from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
+from dynid.rows.catalogue import rows_from_spec
+from dynid.rows.evidence import acceleration_noise
+from dynid.settings import DEFAULT_TERMS, Settings
+from dynid.signals.prepare import prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
+from tests.command_line import Run
+from tests.rotradi import TERMS as ROTRADI_TERMS
+from tests.rotradi import arm, measured, parameters
+
+ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+BODIES = RigidBody() + RotorInertia()
+RATE, SECONDS = 1000.0, 24.0
+LOOSE = Preparation(cutoff=200.0, state_cutoff=200.0)
+GOOD = Preparation(cutoff=20.0, state_cutoff=50.0)
+
+
+def chosen(
+    robot: RobotModel,
+    log: Log,
+    preparation: Preparation,
+    terms: Terms = DEFAULT_TERMS,
+    commanded: bool | None = None,
+) -> RowsChoice:
+    prepared = prepare(log, preparation, Diagnostics())
+    return choose_rows(AutomaticRows(commanded), robot, terms, prepared, Diagnostics())
+
+
+class Ur5e:
+    """Madsen's arm with rigid joints: noise of encoders and torque as in their table, times a factor."""
+
+    def __init__(self) -> None:
+        self.robot = load_robot(ROBOTS / "ur5e.toml")
+        rng = np.random.default_rng(0)
+        sine, cosine = rng.normal(0, 0.35, (2, 6, 5))
+        centre = np.array([0, -1.2, 1.0, -0.8, 0.7, 0])
+        self.t = np.arange(0, SECONDS, 1 / RATE)
+        motion = FourierTrajectory(centre, sine, cosine, 0.1, SECONDS, 1.5)
+        q, dq, ddq = motion.motion(self.t)
+        self.motion = Samples.from_motion(q, dq, ddq, rate=RATE)
+        self.terms = BODIES + Viscous() + Coulomb(0.02)
+        rotors = self.robot.drive.reflected_rotor_inertia
+        friction = [12, 12, 10, 3, 3, 3.0, 8, 8, 6, 2, 2, 2.0]
+        self.theta = np.concatenate([self.robot.inertia_prior.ravel(), rotors, friction])
+        self.tau = self.terms.torque(self.robot, self.motion, self.theta)
+
+    def log(self, folder: Path, noise: float) -> Log:
+        rng = np.random.default_rng(1)
+        q = self.motion.q + 5e-6 * noise * rng.normal(size=self.tau.shape)
+        tau = self.tau + noise * np.array([0.75, 0.75, 0.5, 0.15, 0.15, 0.15]) * rng.normal(
+            size=self.tau.shape
+        )
+        path = folder / f"noise{noise:g}.parquet"
+        return read_log(
+            write_log(path, self.t, canonical_columns(self.robot.joint_names, q, tau=tau)), self.robot
+        )
+
+    def missed(self, log: Log, settings: Settings) -> float:
+        """Error of the torque of bodies and rotors on the true motion, root mean square over the joints, %."""
+        run = identify(
+            self.robot, log, replace(settings, terms=self.terms), diagnostics=Diagnostics(), threads=1
+        )
+        rigid = np.arange(len(self.theta)) < 66
+        true, found = (
+            self.terms.torque(self.robot, self.motion, np.where(rigid, theta, 0.0))
+            for theta in (self.theta, run.estimate.full_vector)
+        )
+        share = ((found - true) ** 2).sum(axis=0) / (true**2).sum(axis=0)
+        return float(100 * np.sqrt(share.mean()))
+
+
+@pytest.fixture(scope="module")
+def ur5e() -> Ur5e:
+    return Ur5e()
+
+
+def test_noise_of_accelerations_is_measured(ur5e: Ur5e, tmp_path: Path) -> None:
+    for noise in (1.0, 10.0):
+        log = ur5e.log(tmp_path, noise)
+        prepared = prepare(log, LOOSE, Diagnostics())
+        found = acceleration_noise(prepared, tuple(prepared.windows()))
+        errors, signals = zip(*(errors_of(samples, ur5e) for samples in prepared), strict=True)
+        wrong, power = np.sum(errors, axis=0), np.sum(signals, axis=0)
+        # The parallel filter, which the samples have not passed, takes a part of the noise.
+        white = wrong / (wrong + power)
+        assert (found.share < 1.1 * white).all()
+        assert (found.share > 0.4 * white).all()
+        np.testing.assert_allclose(found.signal, np.sqrt(power / len(ur5e.t)), rtol=0.05)
+
+
+def errors_of(samples: Samples, ur5e: Ur5e) -> tuple[Float, Float]:
+    truth = np.stack([np.interp(samples.t, ur5e.t, x) for x in ur5e.motion.ddq.T], axis=1)
+    return ((samples.ddq - truth) ** 2).sum(axis=0), (truth**2).sum(axis=0)
+
+
+def test_tenfold_noise_behind_a_loose_filter(ur5e: Ur5e, tmp_path: Path) -> None:
+    log = ur5e.log(tmp_path, 10.0)
+    choice = chosen(ur5e.robot, log, LOOSE)
+    assert isinstance(choice.rows, MomentumRows)
+    assert (choice.rows.degree, choice.rows.hold) == (2, "linear")
+    assert 2.0 <= choice.rows.cutoff <= 5.0  # Madsen's 20 rad/s are 3.2 Hz
+    assert "cannot be trusted" in choice.reason
+    assert ur5e.missed(log, Settings(preparation=LOOSE)) < 3.0
+    assert ur5e.missed(log, Settings(rows=TorqueRows(), preparation=LOOSE)) > 30.0
+
+
+@pytest.mark.parametrize(("noise", "preparation"), [(1.0, GOOD), (10.0, GOOD), (10.0, Preparation())])
+def test_good_filters_leave_accelerations_to_trust(
+    noise: float, preparation: Preparation, ur5e: Ur5e, tmp_path: Path
+) -> None:
+    choice = chosen(ur5e.robot, ur5e.log(tmp_path, noise), preparation)
+    assert isinstance(choice.rows, TorqueRows)
+    assert "can be trusted" in choice.reason
+
+
+def test_plain_noise_behind_a_loose_filter_is_too_much(ur5e: Ur5e, tmp_path: Path) -> None:
+    log = ur5e.log(tmp_path, 1.0)
+    assert isinstance(chosen(ur5e.robot, log, LOOSE).rows, MomentumRows)
+    automatic, torque = (
+        ur5e.missed(log, Settings(rows=rows, preparation=LOOSE)) for rows in (AutomaticRows(), TorqueRows())
+    )
+    assert automatic < 0.3 * torque
+
+
+@lru_cache(maxsize=1)
+def one_run() -> Samples:
+    return measured(0)
+
+
+def rotradi(folder: Path, held: bool) -> Log:
+    run, robot = one_run(), arm()
+    before = np.vstack([run.tau[:1], run.tau[:-1]])
+    # Seen at the middle of two steps, the same torque is linear from row to row to second order.
+    tau = run.tau if held else 0.5 * (run.tau + before)
+    return read_log(
+        write_log(folder / "r.parquet", run.t, canonical_columns(robot.joint_names, run.q, tau=tau)), robot
+    )
+
+
+def test_held_torque_and_joints_that_stick(tmp_path: Path) -> None:
+    robot, log = arm(), rotradi(tmp_path, held=True)
+    choice = chosen(robot, log, Preparation(), ROTRADI_TERMS)
+    assert isinstance(choice.rows, FilteredPowerRows)
+    assert choice.rows.hold == "zero"
+    assert "held" in choice.reason
+    assert "sticks" in choice.reason
+    automatic, torque = (
+        identify(robot, log, Settings(terms=ROTRADI_TERMS, rows=rows)).estimate
+        for rows in (AutomaticRows(), TorqueRows())
+    )
+    truth = automatic.base.reduce(parameters())
+    errors = [float(np.median(np.abs(e.value - truth) / np.abs(truth))) for e in (automatic, torque)]
+    assert errors[0] < 0.0015  # the acceptance figure of filtered power
+    assert errors[1] > 10 * errors[0]
+
+
+def test_sampled_torque_is_not_taken_for_held(tmp_path: Path) -> None:
+    robot, log = arm(), rotradi(tmp_path, held=False)
+    choice = chosen(robot, log, Preparation(), ROTRADI_TERMS)
+    assert isinstance(choice.rows, TorqueRows)
+    assert choice.evidence["torque"]["gain"] < 1
+    declared = chosen(robot, log, Preparation(), ROTRADI_TERMS, commanded=True)
+    assert isinstance(declared.rows, FilteredPowerRows)
+    assert rows_from_spec({"rows": "auto", "commanded": True}) == AutomaticRows(commanded=True)
+
+
+def test_commanded_torque_can_be_denied(tmp_path: Path) -> None:
+    choice = chosen(arm(), rotradi(tmp_path, held=True), Preparation(), ROTRADI_TERMS, commanded=False)
+    assert isinstance(choice.rows, TorqueRows)
+
+
+def test_springs_in_the_model_need_both_sides(ur5e: Ur5e, tmp_path: Path) -> None:
+    springs = DEFAULT_TERMS + Stiffness()
+    log = ur5e.log(tmp_path, 10.0)
+    assert type(chosen(ur5e.robot, log, GOOD, springs).rows) is ElasticRows
+    assert type(chosen(ur5e.robot, log, LOOSE, springs).rows) is ElasticMomentumRows
+
+
+def test_asked_for_rows_are_left_alone(ur5e: Ur5e, tmp_path: Path) -> None:
+    prepared = prepare(ur5e.log(tmp_path, 10.0), LOOSE, Diagnostics())
+    sink = Diagnostics()
+    choice = choose_rows(TorqueRows(), ur5e.robot, DEFAULT_TERMS, prepared, sink)
+    assert (choice.rows, choice.reason, len(sink)) == (TorqueRows(), "asked for", 0)
+
+
+@pytest.mark.parametrize("name", ["panda_gaz", "ur10e_innopolis", "kr300_rptu"])
+def test_real_logs_keep_torque_rows(name: str, data_dir: Path) -> None:
+    """On these logs momentum rows miss as much or slightly more on held-out data."""
+    robot = load_robot(ROBOTS / f"{name}.toml")
+    experiment = Experiment.read(ROBOTS / f"{name}.experiment.toml")
+    log = open_log(
+        experiment, [data_dir / name / "data.parquet"], robot, experiment.data.train, Diagnostics()
+    )
+    for preparation in (experiment.settings().preparation, Preparation()):
+        assert isinstance(chosen(robot, log, preparation, experiment.terms()).rows, TorqueRows)
+
+
+def test_the_reason_is_told(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+    found = run("identify", robot_file, train_log, "--out", tmp_path / "run")
+    assert found.code == 0, found.err
+    assert "torque rows: accelerations can be trusted" in found.out
+    stored = dynid.load(tmp_path / "run")
+    rows = stored.preparation["rows"]
+    assert isinstance(rows, dict)
+    assert rows["name"] == "torque"
+    assert "can be trusted" in rows["reason"]
+    assert any(d.identifier == "rows" and "can be trusted" in d.text for d in stored.diagnostics)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "accelerations can be trusted" in page
+    assert "Noise in the power of the accelerations" in page
+    asked = run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "asked")
+    assert "torque rows: asked for" in asked.out
