@@ -1,23 +1,33 @@
-"""dynid check: what is in a log, and is it fit."""
+"""dynid check: what is in a log, is it fit, and did the robot follow the plan."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.cli.common import ConfigOption, LogsArgument, RootOption, print_diagnostics, say
 
+if TYPE_CHECKING:
+    from dynid.diagnostics import Diagnostics
+    from dynid.excite.tracking import Tracking
+    from dynid.log.read import Log
+
+LOOSE, LATE, LOST = 0.05, 0.02, 0.01
+
 
 def command(
     logs: LogsArgument,
     robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
+    ] = None,
     config: ConfigOption = None,
     root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
-    from pathlib import Path
-
     from dynid.diagnostics import Diagnostics
     from dynid.log.checks import check_log
     from dynid.recipe import Experiment, open_log
@@ -27,13 +37,65 @@ def command(
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
     try:
-        summary = check_log(
-            open_log(experiment, logs, model, experiment.data.train, diagnostics),
-            diagnostics,
-            experiment.terms().balances(model),
-        )
+        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        if plan is not None:
+            _compare(log, plan, diagnostics)
+        summary = check_log(log, diagnostics, experiment.terms().balances(model))
         for line in summary.lines():
             say(line)
         say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
     finally:
         print_diagnostics(diagnostics)
+
+
+def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
+    from dynid.errors import Place, UsageError
+    from dynid.excite.codec import joints_of, read_motion
+    from dynid.excite.tracking import recorded_positions, track, union_missing
+
+    planned = read_motion(plan)
+    names = log.robot.joint_names
+    if joints_of(planned.trajectory) != len(names) or (planned.joints and planned.joints != names):
+        found = f"a plan for {', '.join(planned.joints) or joints_of(planned.trajectory)}"
+        raise UsageError("plan-joints", found=found, expected="the joints " + ", ".join(names))
+    found_all: list[Tracking] = []
+    for trajectory in log.trajectories:
+        place = Place(file=str(trajectory.file))
+        one = track(planned.trajectory, names, *recorded_positions(log, trajectory.name), place)
+        found_all.append(one)
+        _show(trajectory.name, one, log.robot.prismatic)
+        _warn(one, diagnostics)
+    missing = union_missing(found_all)
+    lost = float((missing[:, 1] - missing[:, 0]).sum()) / planned.trajectory.duration
+    spans = ", ".join(f"{low:.2f} to {high:.2f} s" for low, high in missing)
+    say(f"of the plan recorded: {100 * (1 - lost):.1f} %" + (f"; missing: {spans}" if len(missing) else ""))
+    if lost > LOST:
+        diagnostics.warn("plan-incomplete", f"{100 * lost:.1f} % of the plan is not in the log: {spans}")
+
+
+def _show(name: str, one: Tracking, prismatic: tuple[bool, ...]) -> None:
+    say(f"{name}: the plan begins at {one.start:.3f} s of the log")
+    say("  joint  rms error  worst (at)  share of motion  delay against the start  offset")
+    for j, joint in enumerate(one.joint_names):
+        unit = "mm" if prismatic[j] else "mrad"
+        say(
+            f"  {joint}  {1e3 * one.rms[j]:.3g} {unit}  {1e3 * one.worst[j]:.3g} {unit} ({one.worst_at[j]:.2f} s)  "
+            f"{100 * one.share[j]:.2g} %  {1e3 * one.delay[j]:+.1f} ms  {1e3 * one.offset[j]:+.2g} {unit}"
+        )
+
+
+def _warn(one: Tracking, diagnostics: Diagnostics) -> None:
+    from dynid.errors import Place
+
+    for j, joint in enumerate(one.joint_names):
+        if one.share[j] > LOOSE:
+            diagnostics.warn(
+                "plan-tracking",
+                f"moves {100 * one.share[j]:.0f} % of its motion beside the plan, at worst by {one.worst[j]:.3g} at "
+                f"{one.worst_at[j]:.2f} s; identification uses what was measured, but limits held for the plan",
+                Place(joint=joint),
+            )
+        if abs(one.delay[j]) > LATE:
+            diagnostics.warn(
+                "plan-delay", f"is {1e3 * one.delay[j]:+.0f} ms off the common start", Place(joint=joint)
+            )

@@ -53,16 +53,22 @@ def times(duration: float, rate: float) -> Float:
 
 
 def write_motion(
-    folder: Path, joint_names: Sequence[str], trajectory: Trajectory, form: Format, rate: float = 100.0
+    folder: Path,
+    joint_names: Sequence[str],
+    trajectory: Trajectory,
+    form: Format,
+    rate: float = 100.0,
+    suffix: str = "",
 ) -> Path:
-    """Writes one file of a motion into a folder; returns its path.
+    """Writes one file of a motion into a folder; returns its path.    suffix: of the name, before its ending.
 
     Raises UsageError for a rate out of range or an arm that the format cannot hold, ResourceError if it cannot be
     written.
     """
     t = times(trajectory.duration, LIBFRANKA_RATE if form is Format.LIBFRANKA else rate)
     q, dq, ddq = trajectory.motion(t)
-    path = folder / FILES[form]
+    name = Path(FILES[form])
+    path = folder / f"{name.stem}{suffix}{name.suffix}"
     if form in (Format.CSV, Format.PARQUET):
         columns = canonical_columns(joint_names, q, dq)
         columns |= {f"ddq_{name}": ddq[:, j] for j, name in enumerate(joint_names)}

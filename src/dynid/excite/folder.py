@@ -12,10 +12,10 @@ from typing import Any
 
 from dynid.errors import ResourceError
 from dynid.excite.basis import FourierBasis, SplineBasis
+from dynid.excite.codec import parts_of, to_json
 from dynid.excite.export import Format, write_motion
 from dynid.excite.picture import plan_html
 from dynid.excite.plan import Plan
-from dynid.excite.trajectory import FourierTrajectory
 
 FORMAT = 1
 
@@ -33,10 +33,12 @@ def write_plan(
         scratch.mkdir(parents=True)
         _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
         _text(scratch / "picture.html", plan_html(plan))
-        if isinstance(plan.task.basis, FourierBasis):
-            _text(scratch / "trajectory.json", fourier(plan).to_json())
-        for form in forms:
-            write_motion(scratch, robot.joint_names, plan.trajectory, form, rate)
+        _text(scratch / "trajectory.json", to_json(plan.trajectory))
+        parts = parts_of(plan.trajectory)
+        for number, part in enumerate(parts, start=1):
+            for form in forms:
+                suffix = f"-{number}" if len(parts) > 1 else ""
+                write_motion(scratch, robot.joint_names, part, form, rate, suffix)
         scratch.rename(folder)
     except OSError as error:
         raise ResourceError(
@@ -47,15 +49,6 @@ def write_plan(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return tuple(sorted(folder.iterdir()))
-
-
-def fourier(plan: Plan) -> FourierTrajectory:
-    """The motion of a Fourier basis as FourierTrajectory, which the simulator reads."""
-    basis, X = plan.task.basis, plan.trajectory.X
-    if not isinstance(basis, FourierBasis):
-        raise TypeError("not a Fourier basis")
-    N = basis.harmonics
-    return FourierTrajectory(X[0], X[1 : N + 1].T, X[N + 1 :].T, basis.frequency, basis.duration, basis.ramp)
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from dynid.arrays import Float
-from dynid.config import Strict, read_bytes, read_toml, validate
+from dynid.config import Strict, read_toml, validate
 from dynid.errors import InputError, Place, UsageError
+from dynid.excite.codec import joints_of, read_motion, to_json
 from dynid.excite.trajectory import FourierTrajectory, Trajectory
 from dynid.robot.model import RobotModel
 from dynid.simulate.control import ComputedTorque, Controller, GravityPD, Tabulated, TorqueTable, pd_gains
@@ -29,7 +30,6 @@ NotNegative = Annotated[float, Field(ge=0)]
 Vector = tuple[float, float, float]
 CONTROLLERS = ("ideal", "pd", "computed-torque")
 SIMULATORS = ("dynid", "mujoco")
-_MAX_JSON = 50_000_000
 
 
 class ElasticSection(Strict):
@@ -100,7 +100,7 @@ class ControllerFile(Strict):
 class TrajectoryChoice:
     """A trajectory: given, drawn from a seed, or (seed None) drawn anew for every run."""
 
-    given: FourierTrajectory | None = None
+    given: Trajectory | None = None
     seed: int | None = None
     duration: float = 20.0
     harmonics: int = 6
@@ -108,7 +108,7 @@ class TrajectoryChoice:
 
     @staticmethod
     def read(text: str, robot: RobotModel, duration: float = 20.0) -> TrajectoryChoice:
-        """From "random", "random:SEED" or the path of a JSON file.
+        """From "random", "random:SEED" the path of a JSON file or of a folder of `dynid excite`.
 
         Raises InputError for a file that holds none, UsageError for another number of joints or a bad seed.
         """
@@ -119,18 +119,11 @@ class TrajectoryChoice:
                     "trajectory", found=f"'{text}'", expected="random:SEED with a whole number >= 0"
                 )
             return TrajectoryChoice(seed=int(seed) if seed else None, duration=duration)
-        data = read_bytes(Path(text), "a trajectory (JSON), random or random:SEED", _MAX_JSON)
-        try:
-            given = FourierTrajectory.from_json(data.decode("utf-8"))
-        except (InputError, UnicodeDecodeError) as error:
-            found = error.found if isinstance(error, InputError) else "bytes that are not UTF-8"
-            raise InputError(
-                "trajectory-json", found=found, expected="a Fourier trajectory", place=Place(file=text)
-            ) from error
-        if given.n != robot.n:
+        given = read_motion(Path(text)).trajectory
+        if joints_of(given) != robot.n:
             raise UsageError(
                 "trajectory",
-                found=f"a trajectory of {given.n} joints",
+                found=f"a trajectory of {joints_of(given)} joints",
                 expected=f"{robot.n}",
                 place=Place(file=text),
             )
@@ -141,7 +134,7 @@ class TrajectoryChoice:
         """Whether all runs have the same motion."""
         return self.given is not None or self.seed is not None
 
-    def draw(self, robot: RobotModel, seed: int) -> FourierTrajectory:
+    def draw(self, robot: RobotModel, seed: int) -> Trajectory:
         """The trajectory of a run; seed: of the run."""
         if self.given is not None:
             return self.given
@@ -311,13 +304,13 @@ def _or(given: float | list[float] | None, default: Float | float) -> Float:
     return np.asarray(default if given is None else given, dtype=np.float64)
 
 
-def summary(setup: Setup, trajectory: FourierTrajectory, names: Mapping[str, str]) -> dict[str, str]:
+def summary(setup: Setup, trajectory: Trajectory, names: Mapping[str, str]) -> dict[str, str]:
     """Text for the log's metadata: what was simulated."""
     return {
         "origin": "simulated",
         "robot": setup.plant.robot.name,
         "controller": setup.controller.model_dump_json(),
         "simulator": setup.simulator,
-        "trajectory": trajectory.to_json(),
+        "trajectory": to_json(trajectory),
         **names,
     }
