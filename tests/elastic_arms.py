@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from math import cos, sin, tanh
+from functools import cache
+from math import cos, exp, sin, tanh
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.integrate import solve_ivp
 from dynid.robot import load_robot
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
+from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import transformed
 from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Terms, Viscous
@@ -339,3 +341,49 @@ def coulomb(arm: Arm) -> Callable[[int, float, float], float]:
     """The arm's friction, its sign smoothed over 0.01 rad/s."""
     fv, fs = arm.fv.tolist(), arm.fs.tolist()
     return lambda j, v, x: fv[j] * v + fs[j] * tanh(v / 0.01)
+
+
+def states(arm: Arm, count: int = 8, seed: int = 0) -> Samples:
+    """Random states of links and motors."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(-3, 3, (count, arm.n))
+    rates, pushes = rng.normal(0, 2, (count, 2 * arm.n)), rng.normal(0, 4, (count, 2 * arm.n))
+    return elastic_samples(q, q + rng.normal(0, 0.1, q.shape), rates, pushes)
+
+
+def matrix(arm: Arm, samples: Samples, coupled: bool = True) -> np.ndarray:
+    """Link and motor equations, (T, 2n, p)."""
+    terms = arm.terms(coupled)
+    p, n = len(terms.columns(arm.robot)), arm.n
+    found = ElasticRows(form="link").equations(arm.robot, terms, samples, np.ones(p, dtype=np.bool_))
+    W = np.zeros((2 * n, len(samples), p))
+    for g, (columns, panel) in enumerate(zip(found.columns, found.panels, strict=True)):
+        W[g][:, columns] = panel[:-1].T
+    return np.concatenate([W[n:], W[:n]]).transpose(1, 0, 2)
+
+
+def obeying(arm: Arm, samples: Samples) -> Samples:
+    """The same states, their springs stretched so that the link equations hold."""
+    links = (matrix(arm, replace(samples, theta=samples.q)) @ arm.theta())[:, : arm.n]
+    return replace(samples, theta=samples.q + links / arm.K)
+
+
+# Friction of eq. 43, f1 to f6 by joint, in the reading that dissipates.
+STRIBECK = (
+    (0.1434, 0.3302, 0.2499, 0.0537, 0.2991, 16.624),
+    (0.1391, 0.3576, 0.2451, 0.1073, 0.3389, 10.097),
+)
+
+
+def stribeck(joint: int, v: float, x: float) -> float:
+    """Friction of a joint at a motor velocity, its sign smoothed over 0.01 rad/s."""
+    f1, f2, f3, f4, f5, f6 = STRIBECK[joint]
+    speed = abs(v) + 1e-9
+    return f1 * v + tanh(v / 0.01) * (f2 - f3 * exp(-speed / f4) - f5 * exp(-1 / (f6 * speed)))
+
+
+@cache
+def recorded(rough: bool = False) -> Motion:
+    """The planar arm's motion with its Coulomb friction, or (rough) with that of eq. 43."""
+    arm = planar()
+    return simulate_planar(arm, stribeck if rough else coulomb(arm))

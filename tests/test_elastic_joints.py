@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, tanh
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +21,11 @@ from dynid.recipe import Experiment
 from dynid.rows import ElasticRows, TorqueRows
 from dynid.settings import Settings, settings_to_recipe
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.store import load, save
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
-from dynid.terms.friction_shapes import ZolloFriction
 from dynid.validation import block_seconds
-from tests.elastic_arms import Arm, coulomb, planar, simulate_planar
+from tests.elastic_arms import Arm, planar, recorded
 
 TERMS = RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01) + Stiffness()
 ELASTIC = Settings(
@@ -44,7 +41,7 @@ def arm() -> Arm:
 
 @pytest.fixture(scope="module")
 def log(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Log:
-    motion = simulate_planar(arm, coulomb(arm))
+    motion = recorded()
     q, theta = (np.round(x / COUNT) * COUNT for x in (motion.q, motion.theta))
     columns = canonical_columns(arm.robot.joint_names, q, tau=motion.u, theta=theta)
     path = write_log(tmp_path_factory.mktemp("elastic") / "log.parquet", motion.t, columns)
@@ -160,42 +157,3 @@ def test_rotors_see_the_motor_in_rigid_rows_as_well(arm: Arm, log: Log) -> None:
     links = replace(log, mapping=replace(log.mapping, motor_position={}))
     alone = identify(arm.robot, links, settings, diagnostics=Diagnostics())
     assert both.training.scores.total_relative < 0.5 * alone.training.scores.total_relative
-
-
-# Friction of eq. 43 of Zollo et al. 2014, in the reading that dissipates.
-
-STRIBECK = (
-    (0.1434, 0.3302, 0.2499, 0.0537, 0.2991, 16.624),
-    (0.1391, 0.3576, 0.2451, 0.1073, 0.3389, 10.097),
-)
-
-
-def stribeck(joint: int, v: float, x: float) -> float:
-    f1, f2, f3, f4, f5, f6 = STRIBECK[joint]
-    speed = abs(v) + 1e-9
-    return f1 * v + tanh(v / 0.01) * (f2 - f3 * exp(-speed / f4) - f5 * exp(-1 / (f6 * speed)))
-
-
-def test_stribeck_friction_by_variable_projection(arm: Arm, tmp_path: Path) -> None:
-    motion = simulate_planar(arm, stribeck)
-    q, theta = (np.round(x / COUNT) * COUNT for x in (motion.q, motion.theta))
-    columns = canonical_columns(arm.robot.joint_names, q, tau=motion.u, theta=theta)
-    log = read_log(write_log(tmp_path / "log.parquet", motion.t, columns), arm.robot)
-    chain = Preparation(cutoff=50.0, state_cutoff=150.0, trim=0.2)
-    settings = replace(ELASTIC, terms=TERMS + ZolloFriction(width=0.01), preparation=chain)
-    found = identify(arm.robot, log, settings, diagnostics=Diagnostics())
-    base = found.estimate.base
-    truth = base.B[:, :28] @ arm.theta()[[*range(22), 24, 25, 22, 23, 26, 27]]
-    dynamic = (np.abs(truth) > 1e-9) & np.array([not name.startswith("f") for name in found.estimate.names])
-    error = np.abs(found.estimate.value - truth)[dynamic] / np.abs(truth)[dynamic]
-    assert error.mean() < 4e-5
-    assert error.max() < 3e-4
-    # f2 and f5 lie too close to be told apart, but not the friction that they make up.
-    speed = np.linspace(0.05, 3.0, 60)
-    still = Samples.from_motion(np.zeros((60, 2)), np.stack([speed, speed], axis=1), np.zeros((60, 2)))
-    names = [c.name for c in found.estimate.columns]
-    friction = np.where([name.startswith("f") for name in names], found.estimate.full_vector, 0.0)
-    wanted = np.array([[stribeck(j, v, 0.0) for j in range(2)] for v in speed])
-    missed = np.abs(found.terms.torque(arm.robot, still, friction) / wanted - 1)
-    assert missed.mean() < 0.014  # where plain Coulomb friction misses an eighth
-    assert missed[speed > 0.1].max() < 0.03

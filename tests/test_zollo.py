@@ -1,52 +1,30 @@
-"""Zollo et al. 2014: laws, misprints, ranks and numbers of elastic joints, against a Lagrangian by complex steps."""
+"""Zollo et al. 2014: laws, misprints and ranks of elastic joints, against a Lagrangian by complex steps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.signal import butter, sosfiltfilt
 
-from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.base import structural_base
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms import SpinningRotor
 from tests.elastic_arms import (
     Arm,
-    Motion,
-    coulomb,
     cross,
     elastic_samples,
+    matrix,
+    obeying,
     planar,
     puma,
     random_parameters,
-    simulate_planar,
+    states,
 )
 
 ARMS = {"planar": planar, "puma": puma}
-
-
-def states(arm: Arm, count: int = 8, seed: int = 0) -> Samples:
-    """Random states of links and motors."""
-    rng = np.random.default_rng(seed)
-    q = rng.uniform(-3, 3, (count, arm.n))
-    rates, pushes = rng.normal(0, 2, (count, 2 * arm.n)), rng.normal(0, 4, (count, 2 * arm.n))
-    return elastic_samples(q, q + rng.normal(0, 0.1, q.shape), rates, pushes)
-
-
-def matrix(arm: Arm, samples: Samples, coupled: bool = True) -> np.ndarray:
-    """Link and motor equations, (T, 2n, p)."""
-    terms = arm.terms(coupled)
-    p, n = len(terms.columns(arm.robot)), arm.n
-    found = ElasticRows(form="link").equations(arm.robot, terms, samples, np.ones(p, dtype=np.bool_))
-    W = np.zeros((2 * n, len(samples), p))
-    for g, (columns, panel) in enumerate(zip(found.columns, found.panels, strict=True)):
-        W[g][:, columns] = panel[:-1].T
-    return np.concatenate([W[n:], W[:n]]).transpose(1, 0, 2)
 
 
 def conservative(arm: Arm) -> np.ndarray:
@@ -281,200 +259,3 @@ def test_link_equations_alone_lose_one_more_rank() -> None:
     assert np.abs(links @ theta).max() < 1e-9 * np.abs(links * theta).max()
     reduced = links[:, base.independent][:, seen]
     assert np.linalg.matrix_rank(reduced / size, 1e-9) == seen.sum() - 1
-
-
-def obeying(arm: Arm, samples: Samples) -> Samples:
-    """The same states, their springs stretched so that the link equations hold."""
-    links = (matrix(arm, replace(samples, theta=samples.q)) @ arm.theta())[:, : arm.n]
-    return replace(samples, theta=samples.q + links / arm.K)
-
-
-TABLE_1 = {  # coefficients on m, c, I (xx, yy, zz, xy, xz, yz), Y, K, fs, fv of each link, in the paper's frames
-    "K1": {("K", 0): 1}, "K2": {("K", 1): 1},
-    "m1 - 4 Izz1 + 4 Izz2": {("m", 0): 1, ("Izz", 0): -4, ("Izz", 1): 4},
-    "m2 - 4 Izz2": {("m", 1): 1, ("Izz", 1): -4},
-    "cx1 + 2 Izz1": {("cx", 0): 1, ("Izz", 0): 2}, "cy1": {("cy", 0): 1},
-    "cx2 + 2 Izz2": {("cx", 1): 1, ("Izz", 1): 2}, "cy2": {("cy", 1): 1},
-    "Y1": {("Y", 0): 1}, "Y2": {("Y", 1): 1},
-    "fs1": {("fs", 0): 1}, "fs2": {("fs", 1): 1}, "fv1": {("fv", 0): 1}, "fv2": {("fv", 1): 1},
-}  # fmt: skip
-REAL = (3000, 1800, -30.8333, 6.5667, 22.6333, 0, -0.7833, 0, 21.18, 12.10, 0.3302, 0.3576, 0.1434, 0.1391)
-PRINTED = (
-    3000.79, 1799.79, -30.8352, 6.5670, 22.6345, -1.04e-5, -0.7835, 3.18e-6,
-    21.1446, 12.1036, 0.1016, 0.1249, 0.1288, 0.1389,
-)  # fmt: skip
-
-
-def paper_units(arm: Arm) -> tuple[list[tuple[str, int]], np.ndarray]:
-    """The paper's 28 parameters, and the linear map from them to dynid's."""
-    names, columns = [], []
-    zero = replace(
-        arm, m=np.zeros(2), c=np.zeros((2, 3)), I=np.zeros((2, 6)), Y=np.zeros(2), K=np.zeros(2),
-        fs=np.zeros(2), fv=np.zeros(2),
-    )  # fmt: skip
-    entries = {"m": ("m", None), "Y": ("Y", None), "K": ("K", None), "fs": ("fs", None), "fv": ("fv", None)}
-    entries |= {f"c{axis}": ("c", i) for i, axis in enumerate("xyz")}
-    entries |= {f"I{axes}": ("I", i) for i, axes in enumerate(("xx", "yy", "zz", "xy", "xz", "yz"))}
-    for name, (field, index) in entries.items():
-        for link in range(2):
-            values = np.array(getattr(zero, field))
-            values[link if index is None else (link, index)] = 1.0
-            names.append((name, link))
-            columns.append(replace(zero, **{field: values}).theta())
-    return names, np.array(columns).T
-
-
-def test_groupings_and_real_values_of_table_1() -> None:
-    arm = planar()
-    base = structural_base(arm.robot, arm.terms(), ElasticRows())
-    names, to_ours = paper_units(arm)
-    table = np.zeros((14, len(names)))
-    for row, entries in zip(table, TABLE_1.values(), strict=True):
-        for key, factor in entries.items():
-            row[names.index(key)] = factor
-    # A grouping is right if no direction that the equations cannot see changes it.
-    null = np.linalg.lstsq(to_ours, base.null_space(), rcond=None)[0]
-    np.testing.assert_allclose(to_ours @ null, base.null_space(), atol=1e-12)
-    assert np.abs(table @ null).max() < 1e-10
-    assert np.linalg.matrix_rank(table) == base.rank == 14
-    values = np.linalg.lstsq(to_ours, arm.theta(), rcond=None)[0]
-    np.testing.assert_allclose(table @ values, REAL, atol=6e-5)
-
-
-def test_null_columns_of_the_planar_arm() -> None:
-    arm = planar()
-    names, to_ours = paper_units(arm)
-    W = matrix(arm, states(arm, 40)).reshape(-1, to_ours.shape[0]) @ to_ours
-    scale = np.abs(W).max(axis=0)
-    assert (scale < 1e-12 * scale.max()).sum() == 12
-    assert len(names) == 28
-
-
-def test_metric_of_the_paper_is_signed() -> None:
-    real, printed = np.array(REAL), np.array(PRINTED)
-    kept = real != 0
-    error = np.zeros(14)
-    error[kept] = (printed[kept] - real[kept]) / real[kept]
-    dynamic = [i for i, name in enumerate(TABLE_1) if not name.startswith("fs")]
-    assert abs(error.mean()) == pytest.approx(0.1034, abs=2e-4)  # printed: 0.103
-    assert np.abs(error).mean() == pytest.approx(0.1035, abs=2e-4)
-    assert abs(error[dynamic].mean()) == pytest.approx(0.0087, abs=2e-4)  # printed: 0.00862
-    assert np.abs(error[dynamic]).mean() == pytest.approx(0.0088, abs=2e-4)
-
-
-def stribeck(v: np.ndarray, fade: np.ndarray, theta: float = 0.0, form: str = "reciprocal") -> np.ndarray:
-    """Friction of joint 1 by eq. 43, in the reading that dissipates and in others."""
-    f1, f2, f3, f4, f5, f6 = 0.1434, 0.3302, 0.2499, 0.0537, 0.2991, 16.624
-    speed = np.abs(v)
-    with np.errstate(divide="ignore"):
-        rise = {"reciprocal": np.exp(-1 / (f6 * speed)), "plain": np.exp(-speed / f6)}[form]
-    near = np.exp(-(speed if fade is None else fade) / f4)
-    return f1 * v + np.sign(v) * (f2 - f3 * near - f5 * rise)
-
-
-def test_friction_dissipates_in_one_reading_only() -> None:
-    v = np.concatenate([-np.geomspace(10, 1e-5, 4000), np.geomspace(1e-5, 10, 4000)])
-    right = stribeck(v, None)
-    assert (right * v >= 0).all()
-    positive = v > 0
-    assert right[positive][0] == pytest.approx(0.08, abs=2e-3)
-    low = positive & (v < 0.3)
-    assert right[low].max() == pytest.approx(0.151, abs=1e-3)
-    assert v[low][right[low].argmax()] == pytest.approx(0.033, abs=3e-3)
-    assert np.interp(0.5, v[positive], right[positive]) == pytest.approx(0.137, abs=1e-3)
-    assert (stribeck(v, None, form="plain") * v).min() < 0  # the other readings drive the motion
-    # Its Coulomb level, where the paper looks, is far below f2 = 0.33.
-    level = 0.3302 - 0.2991 * np.exp(-1 / (16.624 * np.array([0.5, 2.0])))
-    assert ((level > 0.03) & (level < 0.08)).all()
-
-
-# Numbers.
-
-
-def weighed(W: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Least squares on columns of unit length."""
-    size = np.linalg.norm(W, axis=0)
-    return np.linalg.lstsq(W / size, y, rcond=None)[0] / size
-
-
-def errors(base: BaseMap, arm: Arm, found: np.ndarray) -> np.ndarray:
-    """Relative errors of the base parameters that are not zero."""
-    truth = base.reduce(arm.theta())
-    kept = np.abs(truth) > 1e-9 * np.abs(truth).max()
-    return np.abs((found - truth)[kept] / truth[kept])
-
-
-@pytest.fixture(scope="module")
-def motion() -> Motion:
-    arm = planar()
-    return simulate_planar(arm, coulomb(arm))
-
-
-def equations(arm: Arm, base: BaseMap, samples: Samples, u: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Base parameters from both equations of the kept samples."""
-    W = matrix(arm, samples)[:, :, base.independent]
-    y = np.concatenate([np.zeros_like(u), u], axis=1)
-    return weighed(W[keep].reshape(-1, base.rank), y[keep].reshape(-1))
-
-
-def fast(rates: np.ndarray) -> np.ndarray:
-    return (np.abs(rates) > 0.5).all(axis=1)
-
-
-def test_simulated_motion_obeys_the_link_equations(motion: Motion) -> None:
-    arm = planar()
-    samples = elastic_samples(motion.q, motion.theta, motion.rates, motion.pushes)
-    W, theta = matrix(arm, samples), arm.theta()
-    # Near reversals friction is smooth in the simulation and a sign in the model.
-    torque = (W @ theta)[fast(motion.rates[:, 2:])]
-    largest = np.abs(W * theta).max()
-    assert np.abs(torque[:, :2]).max() < 1e-9 * largest
-    assert np.abs(torque[:, 2:] - motion.u[fast(motion.rates[:, 2:])]).max() < 1e-9 * largest
-
-
-def test_planar_parameters_from_exact_states(motion: Motion) -> None:
-    arm = planar()
-    base = structural_base(arm.robot, arm.terms(), ElasticRows())
-    samples = elastic_samples(motion.q, motion.theta, motion.rates, motion.pushes)
-    found = equations(arm, base, samples, motion.u, fast(motion.rates[:, 2:]))
-    assert errors(base, arm, found).max() < 1e-10
-
-
-def test_puma_parameters_from_exact_states() -> None:
-    arm = puma()
-    base = structural_base(arm.robot, arm.terms(), ElasticRows())
-    samples = obeying(arm, states(arm, 400))
-    u = (matrix(arm, samples) @ arm.theta())[:, arm.n :]
-    found = equations(arm, base, samples, u, np.ones(400, dtype=np.bool_))
-    assert errors(base, arm, found).max() < 1e-8
-
-
-def from_encoders(arm: Arm, base: BaseMap, motion: Motion, forward: bool = False) -> np.ndarray:
-    """The paper's pipeline: 1.25 million counts a turn, Butterworth of order 5 and 20 Hz, differences, a gate."""
-    count, h = 2 * np.pi / 1250000, 1e-3
-    smooth = partial(sosfiltfilt, butter(5, 20.0, fs=1000.0, output="sos"), axis=0)
-    both = smooth(np.round(np.hstack([motion.q, motion.theta]) / count) * count)
-
-    def slope(x: np.ndarray) -> np.ndarray:
-        return np.diff(x, axis=0, append=x[-1:]) / h if forward else np.gradient(x, h, axis=0)
-
-    rates = slope(both)
-    samples = elastic_samples(both[:, :2], both[:, 2:], rates, slope(rates))
-    keep = fast(rates[:, 2:])
-    keep[:100] = keep[-100:] = False
-    return errors(base, arm, equations(arm, base, samples, motion.u, keep))
-
-
-def test_encoder_pipeline_needs_central_differences(motion: Motion) -> None:
-    arm = planar()
-    base = structural_base(arm.robot, arm.terms(), ElasticRows())
-    central, forward = (from_encoders(arm, base, motion, way).mean() for way in (False, True))
-    assert central < 3e-4
-    assert forward > 5e-3
-
-
-def test_the_body_data_of_the_planar_arm_belong_to_no_body() -> None:
-    # A ground truth for physically feasible fits they are not.
-    arm = planar()
-    least = [np.linalg.eigvalsh(pseudo_inertia(arm.own(i))).min() for i in range(2)]
-    assert min(least) == pytest.approx(-6.28, abs=0.01)

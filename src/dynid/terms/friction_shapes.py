@@ -148,6 +148,11 @@ class ZolloFriction(CurveTerm):
         """Speeds from a thousandth of the peak velocity to all of it."""
         return np.array([[1e-3 * motion.peak, motion.peak], [1.0 / motion.peak, 1e3 / motion.peak]])
 
+    def starts(self, motion: JointMotion) -> Float:
+        """What fades and what rises changing over at one speed, fade = 1 / rise, at several speeds."""
+        speed = motion.peak * 1e-3 ** (1.0 - np.array([0.2, 0.35, 0.5, 0.65, 0.8]))
+        return np.stack([speed, 1.0 / speed], axis=1)
+
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """What fades with speed and what rises with it."""
         v = samples.dq[:, joint]

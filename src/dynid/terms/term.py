@@ -280,15 +280,15 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
 
 
 def _split(wanted: Bool, counts: list[int]) -> list[Bool]:
-    return list(np.split(wanted, np.cumsum(counts)[:-1]))
+    return list(np.split(wanted, np.cumsum(counts)[:-1])) if counts else []
 
 
 def _joined(robot: RobotModel, parts: list[Panels], counts: list[int], samples: Samples) -> Panels:
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-    nothing = np.zeros((0, len(samples)))
+    first = np.cumsum([0, *counts], dtype=np.int64)[:-1]
+    nothing, none = np.zeros((0, len(samples))), np.zeros(0, dtype=np.int64)
     return Panels(
         columns=tuple(
-            np.concatenate([p.columns[j] + a for p, a in zip(parts, first, strict=True)])
+            np.concatenate([none, *(p.columns[j] + a for p, a in zip(parts, first, strict=True))])
             for j in range(robot.n)
         ),
         values=tuple(np.concatenate([nothing, *(p.values[j] for p in parts)]) for j in range(robot.n)),
