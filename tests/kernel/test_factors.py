@@ -153,3 +153,15 @@ def test_zero_phase_keeps_constants_and_straight_lines() -> None:
     lines = np.vstack([np.full(400, 3.0), 0.5 * t - 20.0])
     np.testing.assert_allclose(k.zero_phase(lines, sos, sosfilt_zi(sos), 399), lines, rtol=1e-9, atol=1e-7)
     assert k.zero_phase(lines[:0], sos, sosfilt_zi(sos), 10, 0, 4).shape == (0, 100)
+
+
+def test_line_ranges_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(3)
+    for T in (1, 3, 4, 5, 8, 61):
+        lines = rng.normal(size=(9, T))
+        lines[1, T // 2] = np.nan
+        lines[2, T - 1] = np.inf
+        lines[3, 0] = -np.inf
+        expected = np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
+        np.testing.assert_array_equal(k.line_ranges(lines), expected)
+        assert np.isnan(expected[1]).all() and np.isinf(expected[2, 1])

@@ -146,3 +146,14 @@ def test_repeated_rows_are_dropped() -> None:
 @pytest.mark.parametrize("cuts", [(), (3,)])
 def test_rows_that_are_all_incomplete_leave_nothing(cuts: tuple[int, ...]) -> None:
     assert cleaned(chunked(np.arange(9.0), np.full((9, 1), np.nan), cuts), (False,)) == []
+
+
+def test_undoing_turns_leaves_the_chunk_as_it_was() -> None:
+    t = np.arange(8) * 0.1
+    block = np.empty((2, 1, 8))
+    block[0], block[1] = (np.linspace(2.5, 4.5, 8) + np.pi) % TURN - np.pi, 1.0
+    before = block.copy()
+    chunk = RawChunk(ONE, 0, t, block[0].T, None, block[1].T, None, None, None, {})
+    (piece,) = cleaned(iter([chunk]), [False])
+    assert np.ptp(before[0]) > 6 and np.ptp(piece.lines[0]) < 2.1
+    np.testing.assert_array_equal(block, before)

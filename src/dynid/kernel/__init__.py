@@ -276,6 +276,13 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 
     return factoring.zero_phase(lines, sos, settled, pad, start, step)
 
 
+def line_ranges(lines: Float) -> Float:
+    """Least and greatest value of each line (L, T), T >= 1, as (L, 2); nan for a line that holds one."""
+    if (native := _chosen()) is not None:
+        return np.asarray(native.line_ranges(_c(lines)))
+    return np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
+
+
 def _chosen() -> Any:
     return _native if _native_wanted.get() else None
 

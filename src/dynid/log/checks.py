@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
+from dynid.kernel import line_ranges
 from dynid.log.encoders import EncoderWatch
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
@@ -170,15 +171,15 @@ class LogWatch:
 
     def _values(self, one: TrajectorySummary, chunk: RawChunk) -> None:
         self.total_rows += len(chunk.t)
-        q_low, q_high = chunk.q.min(axis=0), chunk.q.max(axis=0)
+        q_low, q_high = line_ranges(chunk.q.T).T
         tau_low = tau_high = np.zeros(self.robot.n)
         if chunk.tau is not None:
             self.has_effort = True
-            tau_low, tau_high = chunk.tau.min(axis=0), chunk.tau.max(axis=0)
+            tau_low, tau_high = line_ranges(chunk.tau.T).T
         dq_low = dq_high = np.zeros(self.robot.n)
         if chunk.dq is not None:
             self.has_velocity = True
-            dq_low, dq_high = chunk.dq.min(axis=0), chunk.dq.max(axis=0)
+            dq_low, dq_high = line_ranges(chunk.dq.T).T
         further = (chunk.theta, chunk.dtheta, chunk.temperature, *chunk.extra.values())
         with np.errstate(invalid="ignore"):
             seen = q_low + q_high + tau_low + tau_high + dq_low + dq_high
@@ -240,9 +241,8 @@ class LogWatch:
             slope = (q[2:] - q[:-2]) / np.maximum(t[2:] - t[:-2], 1e-9)[:, None]
             logged = chunk.dq[::stride][1:-1]
             ok = np.isfinite(slope).all(axis=1) & np.isfinite(logged).all(axis=1)
-            ok &= (np.abs(np.diff(q, axis=0)).max(axis=1)[1:] < 2.0) & (
-                np.abs(np.diff(q, axis=0)).max(axis=1)[:-1] < 2.0
-            )
+            small = (np.abs(np.diff(q, axis=0)) < 2.0).all(axis=1)
+            ok &= small[1:] & small[:-1]
             a, b = slope[ok], logged[ok]
             self.agreement += np.stack([a.T @ b, np.outer((a**2).sum(axis=0), np.ones(a.shape[1])),
                                         np.outer(np.ones(b.shape[1]), (b**2).sum(axis=0))])  # fmt: skip

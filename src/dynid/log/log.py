@@ -21,7 +21,8 @@ class Text:
 class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
-    To add a file format write one class with these members and register its reader in dynid.log.read.
+    To add a file format write one class with these members and register its reader in dynid.log.read. It may also have
+    `extent(column)`, the least and greatest number of a column where the file itself tells, or None.
     """
 
     path: Path

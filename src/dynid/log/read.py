@@ -144,13 +144,11 @@ class Log:
     def _chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
         m, drive = self.mapping, self.robot.drive
         t = data[m.time.column] * m.time.factor
-        q = self._stack(data, m.position)
-        dq = self._stack(data, m.velocity)
+        q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
         if q is None:
             raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
         q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
         theta, dtheta = self._motors(data, q, dq)
-        effort = self._stack(data, m.effort)
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
@@ -208,12 +206,24 @@ class Log:
     def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
         if not channels:
             return None
-        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
         T = len(data[self.mapping.time.column])
-        lines = np.full((self.robot.n, T), np.nan)
+        return self._filled(np.empty((self.robot.n, T)), data, channels)
+
+    def _stacks(
+        self, data: Mapping[str, Float], groups: Sequence[Mapping[str, Channel]]
+    ) -> list[Float | None]:
+        # One block for all of them, so that what follows finds them under one another and need not copy them there.
+        n = self.robot.n
+        block = iter(np.empty((sum(map(bool, groups)), n, len(data[self.mapping.time.column]))))
+        return [self._filled(next(block), data, channels) if channels else None for channels in groups]
+
+    def _filled(self, lines: Float, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float:
+        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
         for j, name in enumerate(self.robot.joint_names):
             if name in channels:
                 np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
+            else:
+                lines[j] = np.nan
         return lines.T
 
     @property
@@ -245,6 +255,8 @@ class Log:
 
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
     """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
+    if np.array_equal(matrix, np.eye(len(matrix))):
+        return values
     with np.errstate(invalid="ignore"):
         mapped = np.asarray((matrix.T @ values.T).T, dtype=np.float64)
         complete = np.isfinite(mapped.sum())

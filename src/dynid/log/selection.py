@@ -89,6 +89,11 @@ def _by_path(one: Trajectory) -> str:
 
 
 def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float]]:
+    extent = getattr(table, "extent", None)
+    if m.trajectory is None and extent is not None and table.row_count:
+        ends = extent(m.time.column)
+        if ends is not None:
+            return [(table.path.stem, 0, table.row_count, ends[0] * m.time.factor, ends[1] * m.time.factor)]
     columns = (m.time.column, *((m.trajectory,) if m.trajectory else ()))
     runs: list[list[Any]] = []
     row = 0

@@ -48,11 +48,13 @@ def pieces(
             continue
         n = chunk.q.shape[1]
         before, end_position = end_position, lines[:n, -1].copy()
-        lines[:n], turned = _unwrapped(lines[:n], before, turned, turning)
+        unwrapped, turned = _unwrapped(lines[:n], before, turned, turning)
+        lines = _with(lines, slice(0, n), unwrapped)
         if chunk.theta is not None:
             motors = _motor_lines(chunk)
             before, end_motor = end_motor, lines[motors, -1].copy()
-            lines[motors], turned_motor = _unwrapped(lines[motors], before, turned_motor, turning)
+            unwrapped, turned_motor = _unwrapped(lines[motors], before, turned_motor, turning)
+            lines = _with(lines, motors, unwrapped)
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in pairwise(edges):
@@ -73,7 +75,7 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
         *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None),
     ]
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
-    lines = np.concatenate(parts)
+    lines = _under_one_another(parts)
     # A sum is finite only if all its parts are: one look at every value in the usual case.
     with np.errstate(invalid="ignore"):
         complete = np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum())
@@ -81,6 +83,29 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
         return chunk.t, lines
     good = np.isfinite(chunk.t) & np.isfinite(lines).all(axis=0)
     return chunk.t[good], lines[:, good]
+
+
+def _under_one_another(parts: Sequence[Float]) -> Float:
+    """The parts (L_i, T) as one array (L, T): that in which they lie so already, or a copy."""
+    base = parts[0].base
+    if not isinstance(base, np.ndarray) or base.nbytes != sum(part.nbytes for part in parts):
+        return np.concatenate(parts)
+    at = parts[0].__array_interface__["data"][0]
+    for part in parts:
+        place = part.__array_interface__["data"][0]
+        if part.base is not base or place != at or not part.flags.c_contiguous:
+            return np.concatenate(parts)
+        at += part.nbytes
+    return base.reshape(-1, parts[0].shape[1])
+
+
+def _with(lines: Float, index: slice, values: Float) -> Float:
+    # The lines may belong to the chunk that others look at: they are changed in a copy.
+    if np.shares_memory(lines[index], values):
+        return lines
+    lines = lines.copy()
+    lines[index] = values
+    return lines
 
 
 def _motor_lines(chunk: RawChunk) -> slice:

@@ -38,6 +38,7 @@ FINAL_OVERSAMPLING = 5.0
 class Window:
     """Clean rows that one window of samples is made from.
 
+    t: (T,) times.    parts: the rows of all channels one after another, each (L, T_i), views of what was read.
     Grid samples start..stop of the segment are its own, low..high are computed; begins, ends: whether low and high are
     the segment's own ends.
     """
@@ -47,13 +48,18 @@ class Window:
     step: float
     origin: float
     t: Float
-    lines: Float
+    parts: tuple[Float, ...]
     low: int
     start: int
     stop: int
     high: int
     begins: bool
     ends: bool
+
+    @property
+    def lines(self) -> Float:
+        """The rows in one piece, (L, T)."""
+        return np.concatenate(self.parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,9 +249,8 @@ class Prepared:
         if is_uniform(t, self.source_rate) and abs((t[0] - window.origin) * self.source_rate - first) < 0.02:
             start = round((float(grid[0]) - window.origin) * self.source_rate) - first
             if start >= 0 and start + len(grid) <= len(t):
-                return np.ascontiguousarray(window.lines[:, start : start + len(grid)]), np.ones(
-                    len(grid), dtype=np.bool_
-                )
+                whole = np.ones(len(grid), dtype=np.bool_)
+                return np.concatenate(_between(window.parts, start, start + len(grid)), axis=1), whole
         return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
 
     def _layout(self, lines: Float) -> dict[str, Float]:
@@ -293,13 +298,16 @@ class _Cutter:
         if not (enough or piece.last):
             return
         t = np.concatenate([one.t for one in self.held])
-        lines = np.concatenate([one.lines for one in self.held], axis=1)
+        lines = tuple(one.lines for one in self.held)
         count = math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6) + 1
         if not (piece.last and self.done == 0 and t[-1] - self.origin < self.prepared.settings.shortest):
             yield from self._complete(piece, t, lines, count)
-        self.held = [] if piece.last else [self._remaining(piece.segment, t, lines)]
+        if piece.last:
+            self.held = []
+        else:
+            self._forget()
 
-    def _complete(self, piece: Piece, t: Float, lines: Float, count: int) -> Iterator[Window]:
+    def _complete(self, piece: Piece, t: Float, lines: tuple[Float, ...], count: int) -> Iterator[Window]:
         while self.done < count:
             stop = min(self.done + self.size, count)
             if piece.last and count - stop < self.size // 2:
@@ -310,15 +318,16 @@ class _Cutter:
             a = max(int(np.searchsorted(t, self.origin + (low - 2) / self.rate)) - 1, 0)
             b = int(np.searchsorted(t, self.origin + (high + 2) / self.rate)) + 1
             yield Window(
-                self.trajectory, piece.segment, self.step, self.origin, t[a:b], lines[:, a:b],
+                self.trajectory, piece.segment, self.step, self.origin, t[a:b], _between(lines, a, b),
                 low, self.done, stop, high, low == 0, piece.last and high == count,
             )  # fmt: skip
             self.done = stop
 
-    def _remaining(self, segment: int, t: Float, lines: Float) -> Piece:
+    def _forget(self) -> None:
+        # A window takes up to two rows before the first time that it needs.
         needed = self.origin + (self.done - self.overlap - 8) / self.rate
-        a = max(int(np.searchsorted(t, needed)) - 2, 0)
-        return Piece(segment, t[a:], lines[:, a:], False)
+        while len(self.held) > 1 and np.count_nonzero(self.held[1].t < needed) > 2:
+            del self.held[0]
 
 
 def prepare(
@@ -378,6 +387,17 @@ def prepare(
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
     return Prepared(log, resolved, rate, D, final, evidence)
+
+
+def _between(parts: tuple[Float, ...], start: int, stop: int) -> tuple[Float, ...]:
+    """Columns start..stop of parts that stand side by side."""
+    found, at = [], 0
+    for part in parts:
+        a, b = max(start - at, 0), min(stop - at, part.shape[1])
+        if b > a:
+            found.append(part[:, a:b])
+        at += part.shape[1]
+    return tuple(found) or (parts[0][:, :0],)
 
 
 def _rows(lines: Float) -> Float:

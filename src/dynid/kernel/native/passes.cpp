@@ -1,5 +1,6 @@
-// Compiled once per instruction set (DYNID_TABLE names the result): regressor blocks, Gram, Householder, filter section.
+// Compiled once per instruction set (DYNID_TABLE names the result): regressor blocks, Gram, Householder, filters, ranges.
 #include "passes.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -53,6 +54,17 @@ void dynamics_block(const dynid::TreeView& t, const double* inertia, const doubl
       store(out + (long)(n * n + j) * block_samples, dot(a, c.moment) + dot(l, c.force));
       if (t.parent[j] >= 0) join(whole[t.parent[j]], c, body[j]);
     }
+  }
+}
+
+void sweep_block(const dynid::TreeView& t, const double* inertia, int by_joint, const double* input, double* out,
+                 void* scratch) {
+  Moved* moved = static_cast<Moved*>(scratch);
+  Wrenches* pairs = reinterpret_cast<Wrenches*>(moved + t.n);
+  for (int sample = 0; sample < block_samples; sample += lanes) {
+    const Input in{input, t.n, sample};
+    if (by_joint) jacobian(t, inertia, in, out, moved, pairs);
+    else contracted(t, inertia, in, out, moved);
   }
 }
 
@@ -163,6 +175,28 @@ void cascade(double* x, long samples, const double* sos, int sections, double* s
   }
 }
 
+// ---- Range of a line. A comparison with nan is false, so nan is looked for apart: x - x is 0 or nan.
+void range(const double* x, long count, double* ends) {
+  Lane low = fill(x[0]), high = low, broken{};
+  long i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const Lane v = load(x + i);
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+    broken += (Lane)((LaneInt)(v != v) & (LaneInt)fill(1.0));
+  }
+  double a = low[0], b = high[0], bad = sum(broken);
+  for (int l = 1; l < lanes; l++) { a = low[l] < a ? low[l] : a; b = high[l] > b ? high[l] : b; }
+  for (; i < count; i++) {
+    a = x[i] < a ? x[i] : a;
+    b = x[i] > b ? x[i] : b;
+    bad += x[i] != x[i];
+  }
+  const double spoiled = bad > 0 ? __builtin_nan("") : 0.0;
+  ends[0] = a + spoiled;
+  ends[1] = b + spoiled;
+}
+
 #define DYNID_TEXT(x) #x
 #define DYNID_NAME(x) DYNID_TEXT(x)
 
@@ -171,6 +205,6 @@ void cascade(double* x, long samples, const double* sos, int sections, double* s
 namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
-    DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), regressor_block, dynamics_block,
-    gram_block, qr_block, cascade};
+    DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
+    regressor_block, dynamics_block, sweep_block, gram_block, qr_block, cascade, range};
 }  // namespace dynid

@@ -28,6 +28,8 @@ struct KernelTable {
   const char* name;
   std::size_t scratch_bytes_per_body;
   std::size_t scratch_bytes_per_pair;
+  std::size_t sweep_bytes_per_body;
+  std::size_t sweep_bytes_per_pair;
   // Regressor of one block. input: (3, n, block_samples) q, dq, ddq. lines: per pair and column k (10 a pair; for the
   // energies 10 a body) where its block_samples values go, or null. scratch: 64-byte aligned.
   void (*regressor_block)(const TreeView&, int quantity, const double* input, double* const* lines, void* scratch);
@@ -35,6 +37,10 @@ struct KernelTable {
   // a block; input as above, its third part zero. Lines of block_samples: M at i n + j, h at n n + i; unrelated pairs of
   // joints are left as they are.
   void (*dynamics_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
+  // Derivatives of torque by motion, one block. by_joint 0: inertia (10 pairs, block_samples), the weights of the
+  // regressor's lines; out (3, n, block_samples). by_joint 1: inertia (10 n); out (3, n, n, block_samples), motion before
+  // torque, unrelated pairs of joints left as they are.
+  void (*sweep_block)(const TreeView&, const double* inertia, int by_joint, const double* input, double* out, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
@@ -42,6 +48,8 @@ struct KernelTable {
   // A cascade of 1 to 4 second-order sections over `samples` samples of 8 interleaved signals x (samples, 8), in place;
   // direct form II transposed, state (sections, 2, 8), backwards in time if `reverse`.
   void (*cascade)(double* x, long samples, const double* sos, int sections, double* state, int reverse);
+  // Least and greatest of `count` values, both nan where one of them is.
+  void (*range)(const double* x, long count, double* ends);
 };
 
 extern const KernelTable table_baseline;

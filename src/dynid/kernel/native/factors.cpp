@@ -1,0 +1,136 @@
+// Triangular factors and Gram matrices.
+#include "parts.hpp"
+
+namespace dynid_native {
+
+namespace {
+
+void reduce_rows(const double* R, int m, double* into, double* panel) {
+  for (int start = 0; start < m; start += block_samples) {
+    for (int j = 0; j < m; j++)
+      for (int s = 0; s < block_samples; s++)
+        panel[static_cast<long>(j) * block_samples + s] = start + s < m && start + s <= j ? R[static_cast<long>(start + s) * m + j] : 0.0;
+    table().qr_block(panel, m, into);
+  }
+}
+
+void positive_diagonal(double* R, int m) {
+  for (int k = 0; k < m; k++)
+    if (std::signbit(R[static_cast<long>(k) * m + k]))
+      for (int j = k; j < m; j++) R[static_cast<long>(k) * m + j] = -R[static_cast<long>(k) * m + j];
+}
+
+}  // namespace
+
+// Per joint [Y_tree Y_extra tau] -> its triangular factor (method 0) or Gram matrix (method 1), regressor never stored.
+nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In q, In dq, In ddq,
+               In extra, InInt extra_joint, In tau, int method, int threads) {
+  const Robot robot(parent, kind, axis, rotation, translation, gravity, mask);
+  const int n = robot.view.n;
+  const MotionIn motion = motion_of(q, dq, ddq, n);
+  const long T = motion.T, E = static_cast<long>(extra_joint.size());
+  if (tau.size() != static_cast<std::size_t>(T * n) || extra.size() != static_cast<std::size_t>(E * T))
+    throw nb::value_error("tau must be (samples, joints), extra (lines, samples)");
+  std::vector<int> first;
+  const std::vector<int> order = robot.slots(first, false);
+  std::vector<std::vector<long>> more(n);
+  for (long e = 0; e < E; e++) {
+    if (extra_joint.data()[e] < 0 || extra_joint.data()[e] >= n) throw nb::value_error("extra line of an unknown joint");
+    more[extra_joint.data()[e]].push_back(e);
+  }
+  std::vector<int> width(n);
+  std::vector<std::size_t> panel_at(n + 1, 0), square_at(n + 1, 0);
+  int widest = 1;
+  for (int i = 0; i < n; i++) {
+    width[i] = first[i + 1] - first[i] + static_cast<int>(more[i].size()) + 1;
+    widest = std::max(widest, width[i]);
+    panel_at[i + 1] = panel_at[i] + static_cast<std::size_t>(width[i]) * block_samples;
+    square_at[i + 1] = square_at[i] + static_cast<std::size_t>(width[i]) * width[i];
+  }
+  const long shards = std::max<long>(1, (T + shard_samples - 1) / shard_samples);
+  std::vector<Buffer> partial(shards);
+  {
+    nb::gil_scoped_release free;
+    over(shards, threads, [&](long shard) {
+      Buffer squares = buffer(square_at[n]);
+      const Buffer scratch = buffer(robot.scratch()), input = buffer(3u * n * block_samples), panels = buffer(panel_at[n]);
+      std::vector<double*> lines(10u * robot.pairs(), nullptr);
+      for (int i = 0; i < n; i++)
+        for (int l = first[i]; l < first[i + 1]; l++)
+          lines[order[l]] = panels.get() + panel_at[i] + static_cast<std::size_t>(l - first[i]) * block_samples;
+      for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
+        motion.block(start, input.get());
+        table().regressor_block(robot.view, dynid::torque, input.get(), lines.data(), scratch.get());
+        const long count = std::min<long>(block_samples, T - start);
+        for (int i = 0; i < n; i++) {
+          double* panel = panels.get() + panel_at[i];
+          const int tree_lines = first[i + 1] - first[i];
+          if (count < block_samples)
+            for (int l = 0; l < tree_lines; l++)
+              std::fill(panel + static_cast<long>(l) * block_samples + count, panel + static_cast<long>(l + 1) * block_samples, 0.0);
+          double* line = panel + static_cast<long>(tree_lines) * block_samples;
+          for (const long e : more[i]) {
+            std::memcpy(line, extra.data() + e * T + start, count * sizeof(double));
+            std::fill(line + count, line + block_samples, 0.0);
+            line += block_samples;
+          }
+          for (long s = 0; s < count; s++) line[s] = tau.data()[(start + s) * n + i];
+          std::fill(line + count, line + block_samples, 0.0);
+          double* square = squares.get() + square_at[i];
+          if (method == 0) table().qr_block(panel, width[i], square);
+          else table().gram_block(panel, width[i], square);
+        }
+      }
+      partial[shard] = std::move(squares);
+    });
+    const std::size_t widest_panel = static_cast<std::size_t>(widest) * block_samples;
+    for (long stride = 1; stride < shards; stride *= 2) {
+      const long merges = (shards - stride + 2 * stride - 1) / (2 * stride);
+      over(merges, threads, [&](long k) {
+        double* into = partial[2 * stride * k].get();
+        const double* from = partial[2 * stride * k + stride].get();
+        if (method == 1) {
+          for (std::size_t s = 0; s < square_at[n]; s++) into[s] += from[s];
+          return;
+        }
+        const Buffer panel = buffer(widest_panel);
+        for (int i = 0; i < n; i++) reduce_rows(from + square_at[i], width[i], into + square_at[i], panel.get());
+      });
+    }
+  }
+  nb::list result;
+  for (int i = 0; i < n; i++) {
+    const std::size_t m = width[i];
+    Buffer one = buffer(m * m);
+    std::memcpy(one.get(), partial[0].get() + square_at[i], m * m * sizeof(double));
+    if (method == 0) positive_diagonal(one.get(), width[i]);
+    else
+      for (std::size_t r = 0; r < m; r++) for (std::size_t c = 0; c < r; c++) one[r * m + c] = one[c * m + r];
+    result.append(array(std::move(one), {m, m}));
+  }
+  return result;
+}
+
+Out qr_panel(In panel) {
+  if (panel.ndim() != 2) throw nb::value_error("a panel is (lines, samples)");
+  const int m = static_cast<int>(panel.shape(0));
+  const long T = static_cast<long>(panel.shape(1));
+  Buffer R = buffer(static_cast<std::size_t>(m) * m);
+  {
+    nb::gil_scoped_release free;
+    const Buffer block = buffer(static_cast<std::size_t>(m) * block_samples);
+    for (long start = 0; start < T; start += block_samples) {
+      const long count = std::min<long>(block_samples, T - start);
+      for (int l = 0; l < m; l++) {
+        double* line = block.get() + static_cast<long>(l) * block_samples;
+        std::memcpy(line, panel.data() + l * T + start, count * sizeof(double));
+        std::fill(line + count, line + block_samples, 0.0);
+      }
+      table().qr_block(block.get(), m, R.get());
+    }
+    positive_diagonal(R.get(), m);
+  }
+  return array(std::move(R), {static_cast<std::size_t>(m), static_cast<std::size_t>(m)});
+}
+
+}  // namespace dynid_native

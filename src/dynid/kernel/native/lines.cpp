@@ -1,0 +1,79 @@
+// Filters and ranges of lines of samples.
+#include "parts.hpp"
+
+namespace dynid_native {
+
+namespace {
+
+constexpr long piece = 256;
+
+// Samples a..b of a line that is continued by odd reflection, every eighth place of `into`.
+void interleave(const double* line, long T, long pad, long a, long b, double* into) {
+  long i = a;
+  for (; i < std::min(b, pad); i++) into[8 * i] = 2.0 * line[0] - line[pad - i];
+  for (; i < std::min(b, pad + T); i++) into[8 * i] = line[i - pad];
+  for (; i < b; i++) into[8 * i] = 2.0 * line[T - 1] - line[2 * (T - 1) - (i - pad)];
+}
+
+}  // namespace
+
+// Zero-phase filter: every line (lines, samples) is continued by `pad` samples of odd reflection at both ends, run
+// through the cascade forward and backward, and thinned to the samples start, start + step, ...
+// settled: (sections, 2) state after a constant input of 1.
+Out zero_phase(In x, In sos, In settled, long pad, long start, long step) {
+  if (x.ndim() != 2 || sos.ndim() != 2 || sos.shape(1) != 6 || settled.size() != 2 * sos.shape(0) || sos.shape(0) > 4)
+    throw nb::value_error("x is (lines, samples), sos (1 to 4, 6), settled (sections, 2)");
+  const long L = static_cast<long>(x.shape(0)), T = static_cast<long>(x.shape(1));
+  const int sections = static_cast<int>(sos.shape(0));
+  if (pad < 0 || pad >= T || start < 0 || step < 1) throw nb::value_error("0 <= pad < samples, start >= 0, step >= 1");
+  const long kept = start < T ? (T - start + step - 1) / step : 0, N = T + 2 * pad;
+  Buffer result = raw_buffer(static_cast<std::size_t>(L * kept));
+  {
+    nb::gil_scoped_release free;
+    const Buffer mixed = raw_buffer(static_cast<std::size_t>(8 * N)), state = buffer(16u * sections);
+    const auto settle = [&](const double* edge) {
+      for (int s = 0; s < sections; s++)
+        for (int h = 0; h < 2; h++)
+          for (long l = 0; l < 8; l++) state[16 * s + 8 * h + l] = settled.data()[2 * s + h] * edge[l];
+    };
+    for (long l0 = 0; l0 < L; l0 += 8) {
+      const long count = std::min<long>(8, L - l0);
+      // Piece by piece, so that interleaving and thinning find in the first-level cache what the cascade works on.
+      for (long a = 0; a < N; a += piece) {
+        const long b = std::min(N, a + piece);
+        for (long l = 0; l < count; l++) interleave(x.data() + (l0 + l) * T, T, pad, a, b, mixed.get() + l);
+        for (long l = count; l < 8; l++)
+          for (long i = a; i < b; i++) mixed[8 * i + l] = 0.0;
+        if (a == 0) settle(mixed.get());
+        table().cascade(mixed.get() + 8 * a, b - a, sos.data(), sections, state.get(), 0);
+      }
+      settle(mixed.get() + 8 * (N - 1));
+      for (long b = N; b > 0;) {
+        const long a = (b - 1) / piece * piece;
+        table().cascade(mixed.get() + 8 * a, b - a, sos.data(), sections, state.get(), 1);
+        // Sample start + k step of the line stands at pad + start + k step.
+        const long k0 = a > pad + start ? (a - pad - start + step - 1) / step : 0;
+        const long k1 = b > pad + start ? std::min(kept, (b - pad - start + step - 1) / step) : 0;
+        for (long l = 0; l < count; l++)
+          for (long k = k0; k < k1; k++) result[(l0 + l) * kept + k] = mixed[8 * (pad + start + k * step) + l];
+        b = a;
+      }
+    }
+  }
+  return array(std::move(result), {static_cast<std::size_t>(L), static_cast<std::size_t>(kept)});
+}
+
+// Least and greatest value of every line (lines, samples), nan where the line holds one: (lines, 2).
+Out line_ranges(In x) {
+  if (x.ndim() != 2 || x.shape(1) == 0) throw nb::value_error("x is (lines, samples) with at least one sample");
+  const std::size_t L = x.shape(0);
+  const long T = static_cast<long>(x.shape(1));
+  Buffer result = buffer(2 * L);
+  {
+    nb::gil_scoped_release free;
+    for (std::size_t l = 0; l < L; l++) table().range(x.data() + l * T, T, result.get() + 2 * l);
+  }
+  return array(std::move(result), {L, 2});
+}
+
+}  // namespace dynid_native

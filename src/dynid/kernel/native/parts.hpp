@@ -1,0 +1,13 @@
+// The functions that the module offers and that are defined in other files than module.cpp.
+#pragma once
+#include "motion.hpp"
+
+namespace dynid_native {
+
+nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In q, In dq, In ddq,
+               In extra, InInt extra_joint, In tau, int method, int threads);
+Out qr_panel(In panel);
+Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
+Out line_ranges(In x);
+
+}  // namespace dynid_native
