@@ -164,4 +164,5 @@ def test_line_ranges_are_those_of_numpy() -> None:
         lines[3, 0] = -np.inf
         expected = np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
         np.testing.assert_array_equal(k.line_ranges(lines), expected)
-        assert np.isnan(expected[1]).all() and np.isinf(expected[2, 1])
+        assert np.isnan(expected[1]).all()
+        assert np.isinf(expected[2, 1])
