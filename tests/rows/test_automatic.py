@@ -34,7 +34,7 @@ from tests.rotradi import arm, measured, parameters
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 BODIES = RigidBody() + RotorInertia()
-RATE, SECONDS = 1000.0, 24.0
+RATE, SECONDS = 1000.0, 31.0
 LOOSE = Preparation(cutoff=200.0, state_cutoff=200.0)
 GOOD = Preparation(cutoff=20.0, state_cutoff=50.0)
 
@@ -51,7 +51,7 @@ def chosen(
 
 
 class Ur5e:
-    """Madsen's arm with rigid joints: noise of encoders and torque as in their table, times a factor."""
+    """Madsen's arm with rigid joints: noise that good filters turn into their 1.9 to 2.4 % at ten times its size."""
 
     def __init__(self) -> None:
         self.robot = load_robot(ROBOTS / "ur5e.toml")
@@ -109,7 +109,7 @@ def test_noise_of_accelerations_is_measured(ur5e: Ur5e, tmp_path: Path) -> None:
         white = wrong / (wrong + power)
         assert (found.share < 1.1 * white).all()
         assert (found.share > 0.4 * white).all()
-        np.testing.assert_allclose(found.signal, np.sqrt(power / len(ur5e.t)), rtol=0.05)
+        np.testing.assert_allclose(found.signal, np.sqrt(power / len(ur5e.t)), rtol=0.1)
 
 
 def errors_of(samples: Samples, ur5e: Ur5e) -> tuple[Float, Float]:
