@@ -14,6 +14,7 @@ from dynid.config import Key, Strict, line_of, read_toml, validate
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UsageError
 from dynid.estimate import CATALOGUE
+from dynid.feasible.limits import with_hull_of_mesh
 from dynid.log.mapping import LogSection, channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
@@ -95,6 +96,11 @@ class LimitEntry(Strict):
     centre_lower: tuple[float, float, float] | None = None
     centre_upper: tuple[float, float, float] | None = None
     hull: list[tuple[float, float, float]] | None = None
+    mesh: str | None = None
+    mesh_scale: Positive | None = None
+    mesh_xyz: tuple[float, float, float] | None = None
+    mesh_rpy: tuple[float, float, float] | None = None
+    whole_body: bool | None = None
     ellipsoid_semi_axes: tuple[Positive, Positive, Positive] | None = None
     ellipsoid_centre: tuple[float, float, float] | None = None
 
@@ -112,9 +118,19 @@ class EstimateSection(Strict):
     intervals: Literal["jackknife", "sandwich", "hac", "bootstrap"] | None = None
     total_mass: tuple[NotNegative, NotNegative] | None = None
     limits: list[LimitEntry] | None = None
+    loss: Literal["huber", "tukey"] | None = None
+    tuning: Positive | None = None
+    position_noise: NotNegative | list[NotNegative] | None = None
+    bandwidth: Positive | None = None
+    kp: NotNegative | list[NotNegative] | None = None
+    kd: NotNegative | list[NotNegative] | None = None
+    horizon: Positive | None = None
     folds: Annotated[int, Field(ge=2)] = 5
     seed: Annotated[int, Field(ge=0)] = 0
     block_seconds: Positive | None = None
+
+
+_OF_NO_METHOD = {"method", "limits", "folds", "seed", "block_seconds"}
 
 
 class ExperimentFile(Strict):
@@ -143,13 +159,24 @@ class Experiment:
         if path is None:
             return Experiment(ExperimentFile(), {}, "", {})
         data, lines = read_toml(path)
-        return Experiment(validate(ExperimentFile, data, lines, str(path)), data, str(path), lines)
+        content = validate(ExperimentFile, data, lines, str(path))
+        if any(entry.mesh for entry in content.estimate.limits or ()):
+            data = _with_hulls(data, content.estimate.limits or (), path, lines)
+            content = validate(ExperimentFile, data, lines, str(path))
+        return Experiment(content, data, str(path), lines)
 
     @staticmethod
     def of_recipe(recipe: Mapping[str, Any]) -> Experiment:
         """The experiment of a stored run; raises InputErrors if the run's recipe is damaged."""
         data = dict(recipe.get("experiment", {}))
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
+
+    def with_method(self, method: str) -> Experiment:
+        """The same experiment with another method of estimation; options that it does not have are left out."""
+        kept = _OF_NO_METHOD | {f.name for f in fields(CATALOGUE[method])} if method in CATALOGUE else set()
+        section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept and k != "name"}
+        raw = dict(self.raw) | {"estimate": section | {"method": method}}
+        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
     @property
     def data(self) -> DataSection:
@@ -217,17 +244,8 @@ class Experiment:
         known = {f.name for f in fields(kind)} - {"name"}
         options = {
             key: getattr(section, key)
-            for key in (
-                "strength",
-                "rounds",
-                "tolerance",
-                "margin",
-                "prior",
-                "weights",
-                "intervals",
-                "total_mass",
-            )
-            if getattr(section, key) is not None
+            for key in EstimateSection.model_fields
+            if key not in _OF_NO_METHOD and getattr(section, key) is not None
         }
         for key in (*options, *(["limits"] if section.limits else [])):
             if key not in known:
@@ -237,9 +255,32 @@ class Experiment:
                     expected="one of " + (", ".join(sorted(known)) or "no option"),
                     place=Place(file=self.file or None, line=line_of(("estimate", key), self.lines)),
                 )
+        if isinstance(section.strength, str) and section.method != "feasible":
+            raise InputError(
+                "unknown-option",
+                found=f"estimate.strength = '{section.strength}' with method '{section.method}'",
+                expected="a number > 0",
+                do="only 'feasible' chooses its strength itself",
+                place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
+            )
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
         return kind(**options)
+
+
+def _with_hulls(
+    data: Mapping[str, Any], entries: Sequence[LimitEntry], path: Path, lines: Lines
+) -> dict[str, Any]:
+    # Run folders are read without the meshes: the experiment holds their hulls from here on.
+    limits = [
+        with_hull_of_mesh(
+            entry.model_dump(exclude_none=True),
+            path.parent,
+            Place(file=str(path), line=line_of(("estimate", "limits", k), lines)),
+        )
+        for k, entry in enumerate(entries)
+    ]
+    return dict(data) | {"estimate": dict(data["estimate"]) | {"limits": limits}}
 
 
 def open_log(

@@ -55,9 +55,9 @@ def test_published_set(panda: Panda) -> None:
     least = least_eigenvalues(panda.columns, theta)
     assert least.min() == pytest.approx(8.6e-7, rel=0.01)
     assert len(panda.y) == 41
-    # The table's four digits leave phi uncertain by 2e-6: with exact lengths it is 1.2903e-3 and 1.2351e-3. Both figures
-    # in use, 1.288e-3 and 1.236e-3, come out where coefficient 39 reads 0.0770 in place of the printed 0.0771, and for no
-    # other change of one digit: the cost of the two sets differs through coefficients 17, 21, 25 and 39 alone.
+    # The table's four digits leave phi uncertain by 2e-6: with exact lengths it is 1.2903e-3 and 1.2351e-3. Both
+    # figures in use, 1.288e-3 and 1.236e-3, come out where coefficient 39 reads 0.0770 in place of the printed 0.0771,
+    # and for no other change of one digit: the two sets differ in coefficients 17, 21, 25 and 39 alone.
     residual, corrected = (panda.C @ panda.feasible_set(c6z) - panda.y for c6z in (None, -0.01925))
     assert np.sum(residual**2) == pytest.approx(1.2903e-3, abs=1e-7)
     assert np.sum(corrected**2) == pytest.approx(1.2351e-3, abs=1e-7)

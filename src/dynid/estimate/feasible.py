@@ -12,10 +12,14 @@ from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
-from dynid.factor.factor import stack
+from dynid.factor.factor import Factors, stack
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
+from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
+
+FOLDS = 5
+_CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,15 @@ class FeasibleFit:
     within `total_mass` (kg). Joints weigh 1/sigma^2 of the weighted fit without constraints.
     The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
     parameters: intervals cover both.
-    strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation.
-    prior: "euclidean" or "entropic" distance from it.    weights: "joint" as above, "equal" = 1 for every equation.
+    strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
+    the greatest that predicts left-out blocks as well as the best; "l-curve" = the corner of cost against distance.
+    prior: "euclidean", "entropic" or "geodesic" distance from it.
+    weights: "joint" as above, "equal" = 1 for every equation.
     limits: what is known of single bodies, see dynid.feasible.limits.
-    Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018.
+    Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
     """
 
-    strength: float = 1.0
+    strength: float | str = 1.0
     margin: float = 1e-6
     prior: str = "euclidean"
     weights: str = "joint"
@@ -41,12 +47,18 @@ class FeasibleFit:
     name: str = "feasible"
 
     def __post_init__(self) -> None:
-        if not self.strength > 0:
-            raise UsageError("prior-strength", found=f"strength = {self.strength}", expected="a number > 0")
+        if self.strength not in _CHOICES if isinstance(self.strength, str) else not self.strength > 0:
+            raise UsageError(
+                "prior-strength",
+                found=f"strength = {self.strength}",
+                expected="a number > 0, 'held-out' or 'l-curve'",
+            )
         if not self.margin > 0:
             raise UsageError("margin", found=f"margin = {self.margin}", expected="a number > 0")
         if self.prior not in {d.value for d in Distance}:
-            raise UsageError("prior", found=f"prior = '{self.prior}'", expected="'euclidean' or 'entropic'")
+            raise UsageError(
+                "prior", found=f"prior = '{self.prior}'", expected="'euclidean', 'entropic' or 'geodesic'"
+            )
         if self.weights not in {"joint", "equal"}:
             raise UsageError("weights", found=f"weights = '{self.weights}'", expected="'joint' or 'equal'")
         for entry in self.limits:
@@ -62,21 +74,15 @@ class FeasibleFit:
         """Fits without constraints for the weights, then with them."""
         free = (WLS() if self.weights == "joint" else OLS()).fit(regression)
         weights = free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
-        R = stack(regression.factors.total, regression.base.independent, weights)
-        b = regression.base.rank
-        found = feasible_parameters(
-            R[:b, :b] @ regression.base.B,
-            R[:b, b],
-            regression.columns,
-            self.constraints(),
-            np.array([column.prior for column in regression.columns]),
-            regression.spread,
-            self.strength,
-            Distance(self.prior),
-        )
+        chosen = self._chosen(regression, weights)
+        strength = chosen.strength if chosen is not None else float(self.strength)
+        found = self._solved(regression, regression.factors, weights, strength)
         value = regression.base.reduce(found.parameters)
         moved = value - free.value
         outer = np.outer(moved, moved)
+        b = regression.base.rank
+        R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
+        text = f"{free.status.text}; {_text(found, moved, R)}{self._reason(chosen)}"
         return replace(
             free,
             method=self.name,
@@ -85,8 +91,60 @@ class FeasibleFit:
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
             parameters=found.parameters,
-            status=Status(free.status.ok, f"{free.status.text}; {_text(found, moved, R[:b, :b])}"),
+            status=Status(free.status.ok, text),
         )
+
+    def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
+        R = stack(factors.total, regression.base.independent, weights)
+        b = regression.base.rank
+        return feasible_parameters(
+            R[:b, :b] @ regression.base.B,
+            R[:b, b],
+            regression.columns,
+            self.constraints(),
+            np.array([column.prior for column in regression.columns]),
+            regression.spread,
+            strength,
+            Distance(self.prior),
+        )
+
+    def _chosen(self, regression: Regression, weights: Float) -> Chosen | None:
+        if self.strength == "l-curve":
+
+            def point(strength: float) -> tuple[float, float]:
+                found = self._solved(regression, regression.factors, weights, strength)
+                return found.cost, found.distance
+
+            return l_curve_strength(point)
+        if self.strength == "held-out":
+            return held_out_strength(self._unseen(regression, weights))
+        return None
+
+    def _unseen(self, regression: Regression, weights: Float) -> Any:
+        factors = regression.factors
+        parts = np.array_split(np.arange(len(factors.blocks)), min(FOLDS, len(factors.blocks)))
+        folds = [
+            (factors.subset(np.setdiff1d(np.arange(len(factors.blocks)), part)), factors.subset(part))
+            for part in parts
+        ]
+
+        def errors(strength: float) -> Float:
+            missed = []
+            for kept, left_out in folds:
+                theta = np.zeros(len(regression.columns))
+                found = self._solved(regression, kept, weights, strength)
+                theta[regression.base.independent] = regression.base.reduce(found.parameters)
+                pairs = zip(weights, left_out.total, strict=True)
+                missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
+            return np.array(missed)
+
+        return errors
+
+    def _reason(self, chosen: Chosen | None) -> str:
+        if chosen is None:
+            return ""
+        border = ", at the border of what was tried" if chosen.at_border else ""
+        return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
 
 
 def _text(found: Feasible, moved: Float, R: Float) -> str:

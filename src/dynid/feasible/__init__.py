@@ -10,6 +10,8 @@ from dynid.feasible.constraints import (
     PhysicalBodies,
     TotalMass,
 )
+from dynid.feasible.inside import InsideHull
+from dynid.feasible.mesh import enclosing_points, mesh_points
 from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.refine import Chart, refine
@@ -26,12 +28,15 @@ __all__ = [
     "Distance",
     "Feasible",
     "InsideEllipsoid",
+    "InsideHull",
     "Penalised",
     "PhysicalBodies",
     "Rule",
     "Search",
     "TotalMass",
+    "enclosing_points",
     "feasible_parameters",
+    "mesh_points",
     "penalised_parameters",
     "refine",
 ]

@@ -75,7 +75,7 @@ class ColumnBounds:
         for j, column in enumerate(columns):
             if column.term != "rigid_body":
                 row = _row(len(columns), [j], [1.0])
-                found += _window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
+                found += window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
         return found
 
 
@@ -90,7 +90,7 @@ class TotalMass:
         """At most two half-spaces."""
         masses = body_columns(columns)[:, 0]
         row = _row(len(columns), masses, np.ones(len(masses)))
-        return _window("total mass", row, self.lower, self.upper, "kg", float(spread[masses].sum()))
+        return window("total mass", row, self.lower, self.upper, "kg", float(spread[masses].sum()))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class BodyMass:
         """At most two half-spaces."""
         ten = ten_of(columns, self.body)
         row = _row(len(columns), ten[:1], [1.0])
-        return _window(f"mass of body {self.body}", row, self.lower, self.upper, "kg", float(spread[ten[0]]))
+        return window(f"mass of body {self.body}", row, self.lower, self.upper, "kg", float(spread[ten[0]]))
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class InsideEllipsoid:
         Q = np.zeros((4, 4))
         Q[:3, :3], Q[:3, 3], Q[3, :3], Q[3, 3] = -A, A @ c, A @ c, 1.0 - c @ A @ c
         row = _row(len(columns), ten, triangle(Q) @ TRIANGLE)
-        return _window(f"ellipsoid of body {self.body}", row, 0.0, np.inf, "kg", float(spread[ten[0]]))
+        return window(f"ellipsoid of body {self.body}", row, 0.0, np.inf, "kg", float(spread[ten[0]]))
 
 
 def all_conditions(
@@ -235,7 +235,8 @@ def ten_of(columns: tuple[Column, ...], body: int) -> Int:
     )
 
 
-def _window(name: str, row: Float, lower: float, upper: float, unit: str, size: float) -> list[Condition]:
+def window(name: str, row: Float, lower: float, upper: float, unit: str, size: float) -> list[Condition]:
+    """Half-spaces lower <= row theta <= upper, in units of `size`; infinite bounds are left out."""
     found = []
     for sign, bound, text in ((1.0, lower, ">="), (-1.0, upper, "<=")):
         if np.isfinite(bound):

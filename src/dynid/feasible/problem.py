@@ -10,18 +10,21 @@ from enum import StrEnum
 import numpy as np
 
 from dynid.arrays import Float, locked
-from dynid.errors import UsageError
+from dynid.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.cones import Block, Certificate, Cone, slack, solve_cones
 from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Condition, Convex, all_conditions
 from dynid.feasible.entropic import divergence, entropic_program
+from dynid.feasible.geodesic import geodesic, linearised
 from dynid.terms.term import Column
 
 # The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
 PRIOR_WEIGHT = 1e-2
 INSIDE = 1e-9
 ACTIVE = 1e-5
+# Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
+_STEPS, _GAIN = 40, 1e-6
 
 
 class Distance(StrEnum):
@@ -29,10 +32,13 @@ class Distance(StrEnum):
 
     euclidean: sum ((theta - prior) / spread)^2.    entropic: for bodies sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the
     Bregman divergence of the pseudo-inertias, which grows without bound where a body stops being physical.
+    geodesic: for bodies sum ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance: free of frames and units like
+    the entropic one, and the same for a body too heavy or too light by one factor. Solved by convex steps.
     """
 
     EUCLIDEAN = "euclidean"
     ENTROPIC = "entropic"
+    GEODESIC = "geodesic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,23 +100,71 @@ def feasible_parameters(
     if distance is Distance.EUCLIDEAN and all(c.violation(reference) <= INSIDE * c.size for c in conditions):
         theta, certificate = reference, Certificate(0.0, 0.0, 0.0, 0)
     else:
-        theta, certificate = _solved(rows, reference, columns, conditions, centre, spread, distance)
-    bodies = body_columns(columns)
-    far = ((theta - centre) / spread) ** 2
-    if distance is Distance.ENTROPIC:
-        far[bodies] = 0.0
-    away = float(far.sum())
-    if distance is Distance.ENTROPIC:
-        away += sum(divergence(theta[ten], centre[ten]) for ten in bodies)
+        solve = _geodesic if distance is Distance.GEODESIC else _solved
+        theta, certificate = solve(rows, reference, columns, conditions, centre, spread, distance)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),
-        distance=away,
+        distance=_away(theta, columns, centre, spread, distance),
         least_eigenvalue=least_eigenvalues(columns, theta),
         active=tuple(c.name for c in conditions if slack(c.block, theta) <= ACTIVE),
         certificate=certificate,
         seconds=time.perf_counter() - started,
     )
+
+
+def _away(
+    theta: Float, columns: tuple[Column, ...], centre: Float, spread: Float, distance: Distance
+) -> float:
+    far = ((theta - centre) / spread) ** 2
+    if distance is Distance.EUCLIDEAN:
+        return float(far.sum())
+    bodies = body_columns(columns)
+    far[bodies] = 0.0
+    measure = divergence if distance is Distance.ENTROPIC else geodesic
+    return float(far.sum()) + sum(measure(theta[ten], centre[ten]) for ten in bodies)
+
+
+def _geodesic(
+    rows: Float,
+    reference: Float,
+    columns: tuple[Column, ...],
+    conditions: Sequence[Condition],
+    centre: Float,
+    spread: Float,
+    distance: Distance,
+) -> tuple[Float, Certificate]:
+    # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
+    # falls; the way between two feasible points is feasible.
+    bodies = body_columns(columns)
+
+    def whole(theta: Float) -> float:
+        missed = rows[:, :-1] @ (theta / spread) - rows[:, -1]
+        return float(missed @ missed) + PRIOR_WEIGHT * _away(theta, columns, centre, spread, distance)
+
+    try:
+        start = _solved(rows, reference, columns, conditions, centre, spread, Distance.ENTROPIC)
+    except SolverError:
+        start = _solved(rows, reference, columns, conditions, centre, spread, Distance.EUCLIDEAN)
+    theta, certificate = start
+    value = whole(theta)
+    for _ in range(_STEPS):
+        further = np.zeros((10 * len(bodies), len(columns) + 1))
+        for b, ten in enumerate(bodies):
+            J, r = linearised(theta[ten], centre[ten])
+            lines = slice(10 * b, 10 * b + 10)
+            further[lines, ten], further[lines, -1] = J * spread[ten], r
+        stacked = _triangular(np.concatenate([rows, np.sqrt(PRIOR_WEIGHT) * further]))
+        aim, checked = _solved(stacked, theta, columns, conditions, centre, spread, distance)
+        step, gain = 1.0, 0.0
+        while step > 1e-3 and not (gain := value - whole(theta + step * (aim - theta))) > 0:
+            step /= 2
+        if gain <= 0:
+            break
+        theta, value, certificate = theta + step * (aim - theta), value - gain, checked
+        if gain < _GAIN * value:
+            break
+    return theta, certificate
 
 
 def _triangular(rows: Float) -> Float:
@@ -148,8 +202,9 @@ def _solved(
     weight = np.full(p, 2.0 * PRIOR_WEIGHT)
     extra, linear, blocks = 0, np.zeros(0), list[Block]()
     bodies = body_columns(columns)
-    if distance is Distance.ENTROPIC:
+    if distance is not Distance.EUCLIDEAN:
         weight[bodies] = 0.0
+    if distance is Distance.ENTROPIC:
         linear, blocks = entropic_program(bodies, reference, centre, spread, p + k)
         extra = len(linear) - p - k
     n = p + k + extra

@@ -1,0 +1,131 @@
+"""Points of a mesh file, STL or OBJ, and a polytope of few planes around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.config import read_bytes
+from dynid.errors import InputError, Place, UsageError
+
+MAX_BYTES = 100_000_000
+# Links are shorter: what is longer was drawn in millimetres.
+LONGEST = 20.0
+MOST_POINTS = 100
+_DIRECTIONS = 64
+_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_HEADER = 84
+
+
+def mesh_points(path: Path) -> Float:
+    """All corners (k, 3) of an STL (text or binary) or OBJ file, in the file's own unit and frame.
+
+    Raises InputError with the line or facet of what is wrong, RefusedError for a file of more than 100 MB.
+    """
+    data = read_bytes(path, "a mesh, STL or OBJ", MAX_BYTES)
+    suffix = path.suffix.lower()
+    if suffix == ".obj":
+        points = _text_points(data, b"v", path)
+    elif suffix == ".stl":
+        points = _text_points(data, b"vertex", path) if _is_text(data) else _binary_points(data, path)
+    else:
+        raise _wrong(path, "mesh-format", f"a mesh with the suffix '{path.suffix}'", ".stl or .obj")
+    if len(points) < 4:
+        raise _wrong(path, "mesh-empty", f"{len(points)} corners", "at least four, that enclose a volume")
+    return points
+
+
+def enclosing_points(points: Float) -> Float:
+    """Corners (k, 3) of the convex hull of points, or of a polytope around it where the hull has more than 100.
+
+    The polytope touches the hull with one plane in each of 64 spread directions and their opposites, and along the
+    axes.    Raises UsageError if the points lie in a plane or span more than 20 m.
+    """
+    from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
+
+    span = float(np.ptp(points, axis=0).max())
+    if span > LONGEST:
+        raise UsageError(
+            "mesh-size",
+            found=f"a body {span:.4g} m long",
+            expected=f"at most {LONGEST:g} m",
+            do="a mesh in millimetres has the scale 0.001",
+        )
+    try:
+        hull = ConvexHull(points)
+        corners = points[hull.vertices]
+        if len(corners) <= MOST_POINTS:
+            return np.asarray(corners)
+        normals = np.concatenate([spread_directions(_DIRECTIONS), np.eye(3)])
+        normals = np.concatenate([normals, -normals])
+        planes = np.column_stack([normals, -(corners @ normals.T).max(axis=0)])
+        return np.asarray(HalfspaceIntersection(planes, corners.mean(axis=0)).intersections)
+    except QhullError as error:
+        raise UsageError(
+            "flat-hull",
+            found=f"{len(points)} points without volume",
+            expected="at least four points that do not lie in one plane",
+        ) from error
+
+
+def spread_directions(count: int) -> Float:
+    """Unit vectors (count, 3) spread evenly over half of the sphere, along a Fibonacci spiral."""
+    k = np.arange(count) + 0.5
+    z = k / count
+    turn = np.pi * (1.0 + np.sqrt(5.0)) * k
+    radius = np.sqrt(1.0 - z**2)
+    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn), z])
+
+
+def _is_text(data: bytes) -> bool:
+    # Binary files may begin with "solid" too: their size gives them away.
+    if data.lstrip()[:5].lower() != b"solid":
+        return False
+    return len(data) < _HEADER or len(data) != _HEADER + _FACET.itemsize * _count(data)
+
+
+def _count(data: bytes) -> int:
+    return int.from_bytes(data[80:_HEADER], "little")
+
+
+def _binary_points(data: bytes, path: Path) -> Float:
+    if len(data) < _HEADER:
+        raise _wrong(
+            path, "mesh-truncated", f"{len(data)} bytes", "an STL file: a header of 84 bytes, then facets"
+        )
+    count, there = _count(data), (len(data) - _HEADER) // _FACET.itemsize
+    if count > there:
+        raise _wrong(
+            path,
+            "mesh-truncated",
+            f"{there} of the {count} facets that the header tells of",
+            "the whole file",
+        )
+    corners = np.frombuffer(data, _FACET, count, _HEADER)["corners"].astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
+    if len(bad):
+        raise _wrong(path, "mesh-number", f"nan or infinity in facet {bad[0] + 1}", "finite coordinates")
+    return np.asarray(corners.reshape(-1, 3))
+
+
+def _text_points(data: bytes, keyword: bytes, path: Path) -> Float:
+    found: list[list[float]] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        words = line.split()
+        if not words or words[0] != keyword:
+            continue
+        try:
+            point = [float(word) for word in words[1:4]]
+        except ValueError:
+            point = []
+        if len(point) != 3 or not np.isfinite(point).all():
+            shown = line[:60].decode("ascii", "replace").strip()
+            raise _wrong(path, "mesh-number", f"'{shown}'", "three finite coordinates", number)
+        found.append(point)
+    return np.array(found).reshape(-1, 3)
+
+
+def _wrong(path: Path, identifier: str, found: str, expected: str, line: int | None = None) -> InputError:
+    return InputError(identifier, found=found, expected=expected, place=Place(file=str(path), line=line))
