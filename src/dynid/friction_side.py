@@ -18,10 +18,12 @@ from dynid.log.read import Log
 from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
 from dynid.settings import Settings
+from dynid.simulate.effects import own_ratio
 from dynid.terms.term import Term, Terms
 from dynid.terms.transmission import OnMotor
 
-FRICTION = ("viscous", "coulomb")
+FRICTION = ("viscous", "coulomb", "coulomb_sides", "polynomial")
+SIDES = ("joint", "motor", "both")
 DECISIVE = 3.0
 
 
@@ -45,18 +47,43 @@ class SideComparison:
     text: str
 
 
-def friction_on(terms: Terms, side: str, friction: Sequence[str] = FRICTION) -> Terms:
-    """The same model with its friction terms on the "joint" or the "motor" side; friction: their names."""
+def friction_on(
+    terms: Terms, side: str, friction: Sequence[str] = FRICTION, robot: RobotModel | None = None
+) -> Terms:
+    """The same model with its friction terms on the "joint" or the "motor" side; friction: their names.
+
+    robot: if given, widths of smoothed signs are turned from joint to motor velocities, or back, by the median ratio.
+    """
     if side not in ("joint", "motor"):
         raise UsageError("friction-side", found=f"side '{side}'", expected="'joint' or 'motor'")
+    ratio = 1.0 if robot is None else float(np.median(np.abs(own_ratio(robot.drive))))
 
     def placed(term: Term) -> Term:
         inner = term.of if isinstance(term, OnMotor) else term
-        if inner.name not in friction:
+        if inner.name not in friction or isinstance(term, OnMotor) == (side == "motor"):
             return term
-        return OnMotor(inner) if side == "motor" else inner
+        return OnMotor(_widened(inner, ratio)) if side == "motor" else _widened(inner, 1.0 / ratio)
 
     return Terms(tuple(placed(term) for term in terms))
+
+
+def on_side(
+    robot: RobotModel, log: Log, settings: Settings, side: str, diagnostics: Diagnostics
+) -> tuple[Settings, SideComparison | None]:
+    """Settings with friction at the joints, at the motors, or (side "both") where unseen blocks of the log want it.
+
+    With "both" the comparison is returned as well and noted; undecided, the settings stay as they are.
+    Raises UsageError for another side, and what `compare_sides` raises.
+    """
+    if side not in SIDES:
+        raise UsageError("friction-side", found=f"side '{side}'", expected=", ".join(SIDES))
+    found = compare_sides(robot, log, settings) if side == "both" else None
+    if found is not None:
+        diagnostics.note("friction-side", found.text)
+        side = found.side
+    if side == "undecided":
+        return settings, found
+    return replace(settings, terms=friction_on(settings.terms, side, robot=robot)), found
 
 
 def compare_sides(
@@ -73,15 +100,14 @@ def compare_sides(
     Raises UsageError if the model holds none of the friction terms or the log is too short to hold blocks out.
     """
     chosen = settings or Settings()
-    if friction_on(chosen.terms, "joint", friction) == friction_on(chosen.terms, "motor", friction):
+    models = {side: friction_on(chosen.terms, side, friction, robot) for side in ("joint", "motor")}
+    if models["joint"] == models["motor"]:
         raise UsageError(
             "no-friction", found="a model without " + ", ".join(friction), expected="one of them"
         )
     sink = diagnostics if diagnostics is not None else Diagnostics()
     joint, motor = (
-        identify(
-            robot, log, replace(chosen, terms=friction_on(chosen.terms, side, friction)), diagnostics=own
-        )
+        identify(robot, log, replace(chosen, terms=models[side]), diagnostics=own)
         for side, own in (("joint", sink), ("motor", Diagnostics()))
     )
     errors = np.stack([_held_out_squares(one, chosen) for one in (joint, motor)])
@@ -97,6 +123,11 @@ def compare_sides(
     return SideComparison(
         side, joint, motor, relative, difference, std, _text(side, robot, relative, difference, std)
     )
+
+
+def _widened(term: Term, factor: float) -> Term:
+    width = getattr(term, "width", None)
+    return term if width is None else replace(term, width=width * factor)  # type: ignore[type-var]
 
 
 def _held_out_squares(found: Identification, settings: Settings) -> Float:

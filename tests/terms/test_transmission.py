@@ -13,8 +13,19 @@ from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import Limits, RobotModel
 from dynid.rows import MotorRows, Rows, TorqueRows
+from dynid.signals.past import WithPast
 from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, RotorInertia, Term, Terms, Viscous
+from dynid.terms import (
+    Coulomb,
+    MotorInertia,
+    OnMotor,
+    Presliding,
+    RigidBody,
+    RotorInertia,
+    Term,
+    Terms,
+    Viscous,
+)
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
@@ -150,3 +161,31 @@ def test_motor_rows_are_what_the_motors_measure() -> None:
     )
     for x, y in zip(a.panels, b.panels, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-14)
+
+
+def test_friction_with_a_memory_knows_where_its_motor_turned() -> None:
+    robot = coupled(5, 3, linkage=True)
+    N = np.diag([3.0, -4.0, 5.0])
+    robot = replace(robot, drive=replace(robot.drive, transmission=N))
+    samples = smooth_samples(robot, 400, seed=4)
+    samples = replace(samples, q=0.4 * samples.q, dq=0.4 * samples.dq, ddq=0.4 * samples.ddq)
+    terms = Terms((OnMotor(Presliding(0.1)),))
+    assert terms.remembers
+    assert not Terms((OnMotor(Coulomb()),)).remembers
+    first, rest = (
+        replace(
+            samples,
+            **{k: getattr(samples, k)[part] for k in ("t", "q", "dq", "ddq", "tau", "keep")},
+            first=at,
+        )
+        for part, at in ((slice(0, 200), 0), (slice(200, 400), 200))
+    )
+    whole = terms.torque(robot, next(iter(WithPast([samples]))), np.ones(3))
+    parts = np.concatenate([terms.torque(robot, part, np.ones(3)) for part in WithPast([first, rest])])
+    np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-9)
+    assert np.abs(terms.torque(robot, rest, np.ones(3)) - whole[200:]).max() > 0.1  # without its past
+    shared = coupled(1, 3)
+    with pytest.raises(
+        UsageError, match="presliding at the motor of joint1, joint2, which moves with several"
+    ):
+        terms.torque(shared, smooth_samples(shared, 20), np.ones(3))

@@ -34,11 +34,22 @@ def command(
         str | None,
         typer.Option("--rows", help="Equations in place of the experiment's; all = also a table of schemes."),
     ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option("--estimator", help="Method in place of the experiment's: wls, irls, didim, oe, ..."),
+    ] = None,
+    friction_side: Annotated[
+        str | None,
+        typer.Option(
+            "--friction-side", help="Friction at the joint or the motor; both = where the log wants it."
+        ),
+    ] = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
     from dynid.diagnostics import Diagnostics
+    from dynid.friction_side import on_side
     from dynid.pipeline import identify
     from dynid.recipe import Experiment, open_log
     from dynid.robot import load_robot
@@ -46,12 +57,15 @@ def command(
     from dynid.schemes import compare_schemes, scheme_lines
     from dynid.store import check_output, save
     from dynid.summary import identification_lines
+    from dynid.terms.catalogue import terms_to_spec
 
     held_out = tuple(validation or ())
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config)
+    if estimator is not None:
+        experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
     if rows is not None and rows != "all":
         settings = replace(settings, rows=rows_from_spec(rows))
@@ -64,6 +78,10 @@ def command(
         unseen = open_log(
             experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
         )
+    if friction_side is not None:
+        settings, _ = on_side(model, training, settings, friction_side, diagnostics)
+        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.terms)}
+        recipe["experiment"] = recipe["experiment"] | {"model": section}
     with progress_bar(training.duration) as progress:
         result = identify(
             model,

@@ -12,7 +12,7 @@ from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Side, Term, empty_panels
+from dynid.terms.term import Column, Side, Term, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class OnMotor(Term):
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
+        object.__setattr__(self, "remembers", self.of.remembers)
 
     def channels(self) -> tuple[str, ...]:
         """Those of the term."""
@@ -101,7 +102,13 @@ class OnMotor(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The term's lines at the motors, on the joints that they move."""
+        """The term's lines at the motors, on the joints that they move.
+
+        Raises UsageError for a term that remembers, such as presliding, at a motor that moves with several joints:
+        where that motor turned round before is not known from where each joint did.
+        """
+        if self.of.remembers:
+            _refuse_shared_motors(robot, self.of)
         return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
@@ -140,7 +147,34 @@ def at_motors(robot: RobotModel, samples: Samples) -> Samples:
     """The same samples with the motors' motion and torque in place of the joints'."""
     theta, dtheta, ddtheta = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)
     tau = robot.drive.motor_torque(samples.q, samples.tau)
-    return replace(samples, q=theta, dq=dtheta, ddq=ddtheta, tau=tau)
+    past = None if samples.past is None else _turned(robot, samples.past)
+    return replace(samples, q=theta, dq=dtheta, ddq=ddtheta, tau=tau, past=past)
+
+
+def _turned(robot: RobotModel, past: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+    # Turning points of joints, at their motors; unknown where a motor moves with several joints.
+    drive = robot.drive
+    found = []
+    for motor, row in enumerate(drive.transmission):
+        joints = np.flatnonzero(row)
+        points = np.array(past[joints[0]] if len(joints) == 1 else ())
+        bars = drive.linkages[joints[0]] if drive.linkages else None
+        phi = points if bars is None or not len(points) else bars.angle(points)
+        found.append(tuple((drive.transmission[motor, joints[0]] * phi).tolist()))
+    return tuple(found)
+
+
+def _refuse_shared_motors(robot: RobotModel, term: Term) -> None:
+    acting = joint_indices(robot, getattr(term, "joints", ()))
+    shared = [i for i in acting if np.count_nonzero(robot.drive.transmission[i]) > 1]
+    if shared:
+        raise UsageError(
+            "past-of-motors",
+            found=f"{term.name} at the motor of {', '.join(robot.joint_names[i] for i in shared)}, which moves with "
+            "several joints",
+            expected="a motor of one joint for an effect with a memory",
+            do="name other joints in the term, or take a friction without memory there",
+        )
 
 
 def from_motors(robot: RobotModel, samples: Samples, own: Panels) -> Panels:
