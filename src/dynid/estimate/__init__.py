@@ -1,14 +1,45 @@
-"""Estimators: values, intervals and status from factors."""
+"""Estimators: values, intervals and status from factors, from equations one by one, or from simulated runs."""
 
+from typing import Any
+
+from dynid.estimate.didim import DIDIM
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.instrumental import IV
 from dynid.estimate.least_squares import OLS, WLS, Ridge
+from dynid.estimate.output_error import CLIE, CLOE, OE
+from dynid.estimate.robust import IRLS
+from dynid.estimate.total import TLS
 
-CATALOGUE: dict[str, type[OLS] | type[WLS] | type[Ridge] | type[FeasibleFit]] = {
+CATALOGUE: dict[str, type[Any]] = {
     "ols": OLS,
     "wls": WLS,
+    "irls": IRLS,
+    "tls": TLS,
     "ridge": Ridge,
     "feasible": FeasibleFit,
+    "iv": IV,
+    "didim": DIDIM,
+    "clie": CLIE,
+    "cloe": CLOE,
+    "oe": OE,
 }
 
-__all__ = ["CATALOGUE", "OLS", "WLS", "Estimate", "Estimator", "FeasibleFit", "Regression", "Ridge", "Status"]
+__all__ = [
+    "CATALOGUE",
+    "CLIE",
+    "CLOE",
+    "DIDIM",
+    "IRLS",
+    "IV",
+    "OE",
+    "OLS",
+    "TLS",
+    "WLS",
+    "Estimate",
+    "Estimator",
+    "FeasibleFit",
+    "Regression",
+    "Ridge",
+    "Status",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -38,10 +38,13 @@ class Source(Protocol):
         """All equations of the log in their order, with the wanted columns (mask over all parameters)."""
         ...
 
-    def column_noise(self, wanted: Bool) -> tuple[Float, ...] | None:
+    def column_noise(
+        self, wanted: Bool, position: float | Sequence[float] | None = None
+    ) -> tuple[Float, ...] | None:
         """By group, the covariance (w_g, w_g) of the errors that noise of the motion makes in one equation's columns.
 
-        None = not known.
+        position: standard deviation of the positions' noise, one number or one a joint; None = from the log.
+        Returns None where there is none, or none is known.
         """
         ...
 

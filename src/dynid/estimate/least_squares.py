@@ -190,12 +190,11 @@ def completed(
 
     value: (b,).    R: (b, b) triangle of the weighted equations.    weights, sigma: (g,).
     noise: variance of an equation of weight 1.    penalty: (rows, b + 1) that `solve` was given.
-    factors: the equations that were solved where they are not those of the regression (linearised, re-weighted);
-        their groups may be others, then weights have been applied to them and count as 1.
+    factors: the equations that were solved, weights applied, where they are not those of the regression.
     """
     base = regression.base
     solved = regression.factors if factors is None else factors
-    own = weights if len(weights) == len(solved.group_names) else np.ones(len(solved.group_names))
+    own = weights if factors is None else np.ones(len(solved.group_names))
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
     blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)

@@ -74,6 +74,10 @@ class Factor:
         R = qr_panel(np.ascontiguousarray(self.R[:, wanted].T))
         return replace(self, columns=self.columns[inside], R=R, sums=self.sums[wanted])
 
+    def times(self, factor: float) -> Factor:
+        """Factor of the equations multiplied by a positive number."""
+        return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
+
     def residual_square(self, value: Float) -> float:
         """||y - X b||^2 for values over all parameters."""
         w = len(self.columns)
@@ -140,6 +144,15 @@ class Factors:
         """Only some parameters: the others are taken as zero."""
         blocks = tuple(replace(b, groups=tuple(f.select(keep) for f in b.groups)) for b in self.blocks)
         return Factors(self.group_names, self.parameter_count, blocks)
+
+    def scaled(self, weights: Float) -> Factors:
+        """Equations of group g times sqrt(weights[g])."""
+        roots = np.sqrt(weights)
+        blocks = tuple(
+            replace(b, groups=tuple(f.times(r) for f, r in zip(b.groups, roots, strict=True)))
+            for b in self.blocks
+        )
+        return replace(self, blocks=blocks)
 
     def join(self, other: Factors) -> Factors:
         """Blocks of two logs of the same model."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.estimate.estimator import Estimator, Regression
+from dynid.estimate.estimator import Estimator
+from dynid.estimate.source import LogSource
 from dynid.scores import Origin, Scores, Sums
 from dynid.shapes.settle import Fitted, Search, Settled, desk_of, refine
 
@@ -23,12 +24,10 @@ def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator:
         found = refine(settled, search, fresh=False, blocks=training, desk=desk)
         factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
         factors = factors.select(fitted.regression.base.mask)
-        part = Regression(
-            fitted.regression.columns,
-            fitted.regression.base,
-            factors.subset(training),
-            fitted.regression.spread,
-        )
+        source = fitted.regression.source
+        if isinstance(source, LogSource):
+            source = replace(source, assembly=replace(source.assembly, terms=found.terms))
+        part = replace(fitted.regression, factors=factors.subset(training), source=source)
         theta = estimator.fit(part).full_vector
         sums.append(Sums.of_factors(factors.subset(held_out.tolist()), theta, scored))
     total = sums[0]

@@ -1,0 +1,140 @@
+"""DIDIM: the regressor along simulated motion, so that noise of the encoders does not get into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import SolverError
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.least_squares import WLS, completed, solve
+from dynid.estimate.simulated import Bench, Gains, check_loop, tried
+from dynid.estimate.source import factors_of_pieces
+from dynid.estimate.uncertainty import Intervals, check_intervals
+
+HALVINGS = 4
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """Where an iteration of simulations ended.
+
+    value: (b,).    moved: its last move in standard deviations.    rounds: made.    stopped: what ended it early.
+    """
+
+    value: Float
+    moved: float
+    rounds: int
+    converged: bool
+    stopped: str = ""
+
+    def text(self, what: str) -> str:
+        """In words, with what to try next."""
+        text = f"{what}, {self.rounds} simulations"
+        if self.stopped:
+            return f"{text}; stopped: {self.stopped}"
+        if not self.converged:
+            text += (
+                f"; the estimate still moves by {self.moved:.2g} standard deviations a simulation: "
+                "raise bandwidth or rounds"
+            )
+        return text
+
+
+@dataclass(frozen=True)
+class DIDIM:
+    """Direct and inverse dynamic identification models: tau = W(q_s, dq_s, ddq_s) beta along simulated motion.
+
+    The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), weighted least squares
+    gives the next beta, until it stays. The first one comes from smoothed motion.
+
+    kp, kd: gains of the robot's own linear position controller, one number or one a joint (N m/rad, N m s/rad); None =
+    a virtual feedback of `bandwidth` Hz, None = four times the motion's own reach, 2 to 15 Hz.
+    rounds: greatest number of simulations.    tolerance: move of the estimate, in standard deviations, that ends it.
+    Source: Gautier, Janot and Vandanjon 2013.
+    """
+
+    bandwidth: float | None = None
+    kp: Gains = None
+    kd: Gains = None
+    rounds: int = 12
+    tolerance: float = 0.05
+    intervals: str = Intervals.JACKKNIFE.value
+    name: str = "didim"
+
+    def __post_init__(self) -> None:
+        check_intervals(self.intervals)
+        check_loop(self.bandwidth, self.kp, self.kd)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Alternates between simulation and weighted least squares.
+
+        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        """
+        require_enough(regression)
+        bench = Bench.of(regression, self.name, self.bandwidth)
+        start = bench.start()
+        feedback = bench.feedback(start, self.kp, self.kd)
+
+        def fitted(value: Float) -> tuple[Estimate, Regression]:
+            source = bench.source.with_batches(bench.simulated(value, feedback))
+            factors = factors_of_pieces(regression, source.pieces(bench.wanted))
+            made = replace(regression, factors=factors, source=source)
+            return WLS(intervals=self.intervals).fit(made), made
+
+        def following(value: Float) -> tuple[Float, Float, tuple[Estimate, Regression]]:
+            found = fitted(value)
+            return found[0].value, solve(found[1], found[0].weights)[1], found
+
+        iteration, (estimate, made) = iterated(following, start, self.rounds, self.tolerance)
+        weights = estimate.weights
+        found = completed(
+            self,
+            regression,
+            iteration.value,
+            solve(made, weights)[1],
+            weights,
+            estimate.sigma,
+            1.0,
+            None,
+            Status(iteration.converged, iteration.text(f"{bench.bandwidth:.2g} Hz feedback")),
+            made.factors.scaled(weights),
+        )
+        return found
+
+
+def iterated(
+    following: Callable[[Float], tuple[Float, Float, Made]], start: Float, rounds: int, tolerance: float
+) -> tuple[Iteration, Made]:
+    """Repeats value -> next value until it moves by less than the tolerance, in standard deviations.
+
+    following: value (b,) -> the next one, the triangle R (b, b) of weighted equations it came from, and what was made
+    on the way; it may raise SolverError: then the step before is halved.    start: must be good to simulate.
+    Returns where it ended and what was made last.
+    """
+    value, (new, R, made) = start, following(start)
+    for number in range(1, rounds + 1):
+        moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
+        if moved < tolerance:
+            return Iteration(new, moved, number, True), made
+        if number == rounds:
+            return Iteration(new, moved, number, False), made
+        step, error = new - value, None
+        for halving in range(HALVINGS):
+            try:
+                target = value + step / 2**halving
+                following_one = following(target)
+            except SolverError as failure:
+                error = failure
+                continue
+            value, (new, R, made) = target, following_one
+            break
+        else:
+            stopped = "" if error is None else tried(error)
+            return Iteration(new, moved, number, False, stopped), made
+    raise ValueError("rounds must be at least 1")

@@ -1,0 +1,111 @@
+"""Gauss-Newton on simulated runs: each round is a weighted linear regression, so all that holds for those holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import SolverError
+from dynid.estimate.estimator import Estimate, Piece, Regression, Status
+from dynid.estimate.least_squares import Method, completed, full_vector, residual_sigma, solve
+from dynid.estimate.simulated import tried
+from dynid.estimate.source import factors_of_pieces
+from dynid.factor.factor import Factors, group_scale
+
+HALVINGS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Residuals that are no linear functions of the parameters.
+
+    names: of their groups.    linear: value (b,) -> pieces with the slopes of what is predicted as columns, and
+    residual + slope value as target; it may raise SolverError where the model cannot be simulated.
+    """
+
+    names: tuple[str, ...]
+    linear: Callable[[Float], Iterator[Piece]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Linearised equations at a value, and the mean square of each group's residual there."""
+
+    value: Float
+    factors: Factors
+    square: Float
+
+    @staticmethod
+    def at(regression: Regression, problem: Problem, value: Float) -> _Linear:
+        factors = factors_of_pieces(regression, problem.linear(value), problem.names)
+        theta, total = full_vector(regression, value), factors.total
+        found = np.array([f.residual_square(theta) / max(f.count, 1) for f in total])
+        return _Linear(value, factors, np.maximum(found, 1e-24 / group_scale(total)))
+
+    @property
+    def weights(self) -> Float:
+        return 1.0 / self.square
+
+    def cost(self, weights: Float) -> float:
+        counts = np.array([f.count for f in self.factors.total])
+        return float(np.sum(weights * counts * self.square))
+
+
+def minimised(
+    method: Method,
+    regression: Regression,
+    problem: Problem,
+    start: Float,
+    rounds: int,
+    tolerance: float,
+    what: str,
+) -> Estimate:
+    """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
+
+    tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
+    """
+    here = _Linear.at(regression, problem, start)
+    moved, stopped, done = np.inf, "", 0
+    target, R = here.value, np.eye(len(start))
+    for done in range(1, rounds + 1):
+        target, R = solve(replace(regression, factors=here.factors), here.weights)
+        moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
+        if moved < tolerance or done == rounds:
+            break
+        found = _lowered(regression, problem, here, target - here.value)
+        if isinstance(found, str):
+            stopped = found
+            break
+        here = found
+    value = target if moved < tolerance else here.value
+    sigma = residual_sigma(regression, value)
+    weighted = here.factors.scaled(here.weights)
+    status = _status(what, done, moved, tolerance, stopped)
+    return completed(method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted)
+
+
+def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Float) -> _Linear | str:
+    # The first of the step and its halves that lowers the cost; what was wrong if none does.
+    wrong = "no smaller step lowers the residual"
+    for halving in range(HALVINGS):
+        try:
+            trial = _Linear.at(regression, problem, here.value + step / 2**halving)
+        except SolverError as error:
+            wrong = tried(error)
+            continue
+        if trial.cost(here.weights) < here.cost(here.weights):
+            return trial
+    return wrong
+
+
+def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str) -> Status:
+    text = f"{what}, {rounds} Gauss-Newton rounds"
+    if moved < tolerance:
+        return Status(True, text)
+    text += f"; the estimate still moves by {moved:.2g} standard deviations a round"
+    if stopped:
+        text += f"; {stopped}"
+    return Status(False, f"{text}: begin nearer (richer motion, better prior), raise rounds, or use 'didim'")

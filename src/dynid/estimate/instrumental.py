@@ -1,0 +1,200 @@
+"""Instrumental variables: equations along measured motion, tested with a regressor that shares none of its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.errors import SolverError
+from dynid.estimate.didim import iterated
+from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
+from dynid.estimate.least_squares import WLS
+from dynid.estimate.simulated import Bench, Gains, check_loop
+from dynid.estimate.source import LogSource, factors_of_pieces
+from dynid.factor.factor import Factor, Factors
+
+WEAK = 0.05
+
+
+@dataclass(frozen=True)
+class IV:
+    """Instrumental variables: Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
+
+    The instruments follow the model under the feedback of `DIDIM`, whose options hold here too. Noise of the measured
+    W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals.
+
+    Its covariance is a block jackknife of Z'W beta = Z'y. The status names weak instruments: the least canonical
+    correlation between Z and W below 0.05.
+    Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
+    """
+
+    bandwidth: float | None = None
+    kp: Gains = None
+    kd: Gains = None
+    rounds: int = 10
+    tolerance: float = 0.05
+    name: str = "iv"
+
+    def __post_init__(self) -> None:
+        check_loop(self.bandwidth, self.kp, self.kd)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Alternates between simulated instruments and their equations.
+
+        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        """
+        require_enough(regression)
+        bench = Bench.of(regression, self.name, self.bandwidth)
+        start = bench.start()
+        feedback = bench.feedback(start, self.kp, self.kd)
+        measured = list(bench.source.with_batches(bench.batches).pieces(bench.wanted))
+
+        def following(value: Float) -> tuple[Float, Float, Solved]:
+            simulated: LogSource = bench.source.with_batches(bench.simulated(value, feedback))
+            solved = solve_instruments(regression, measured, simulated.pieces(bench.wanted))
+            return solved.value, solved.triangle, solved
+
+        iteration, solved = iterated(following, start, self.rounds, self.tolerance)
+        text = iteration.text(f"instruments at {bench.bandwidth:.2g} Hz feedback")
+        weak = solved.correlation < WEAK
+        if weak:
+            text += (
+                f"; weak instruments, least correlation with the regressor {solved.correlation:.2g}: "
+                "filter more (lower cutoff), or use 'didim'"
+            )
+        return solved.estimate(self.name, regression, Status(iteration.converged and not weak, text))
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Z'W beta = Z'y solved, with what its uncertainty is made of.
+
+    value: (b,).    triangle: (b, b), its square is the inverse of the textbook covariance.    weights, sigma: (g,).
+    A: (M, b, b) Z'W and score: (M, b) Z'e of every block.    correlation: least canonical one between Z and W.
+    """
+
+    value: Float
+    triangle: Float
+    weights: Float
+    sigma: Float
+    textbook: Float
+    A: Float
+    score: Float
+    correlation: float
+
+    def estimate(self, name: str, regression: Regression, status: Status) -> Estimate:
+        """The estimate with its block jackknife."""
+        A = self.A.sum(axis=0)
+        shifts = np.array([np.linalg.solve(A - a, s) for a, s in zip(self.A, self.score, strict=True)])
+        D = shifts - shifts.mean(axis=0)
+        M = len(shifts)
+        share = np.maximum(np.trace(np.linalg.solve(A, self.A), axis1=1, axis2=2) / len(A), 0.0)
+        return Estimate(
+            method=name,
+            columns=regression.columns,
+            base=regression.base,
+            group_names=regression.factors.group_names,
+            value=self.value,
+            covariance=(M - 1) / M * (D.T @ D),
+            textbook_covariance=self.textbook,
+            degrees_of_freedom=float(M - 1),
+            sigma=self.sigma,
+            weights=self.weights,
+            parameters=regression.base.lift(self.value, regression.prior, regression.spread),
+            block_leverage=share / max(share.sum(), 1.0),
+            count=regression.factors.count,
+            status=status,
+        )
+
+
+def solve_instruments(
+    regression: Regression, measured: Iterable[Piece], simulated: Iterable[Piece]
+) -> Solved:
+    """Solves the equations of measured pieces with instruments of simulated ones; raises SolverError if singular."""
+    p, base = regression.factors.parameter_count, regression.base
+    double = replace(
+        regression, factors=Factors(regression.factors.group_names, 2 * p, regression.factors.blocks)
+    )
+    both = factors_of_pieces(double, _side_by_side(measured, simulated, p))
+    sigma = np.array(WLS().fit(regression).sigma)
+    value = np.zeros(base.rank)
+    for _ in range(5):
+        weights = 1.0 / sigma**2
+        parts = [_products(block.groups, base.independent, weights, p) for block in both.blocks]
+        A, y, ZZ, WW = (np.array([part[i] for part in parts]) for i in range(4))
+        total = A.sum(axis=0)
+        try:
+            value = np.linalg.solve(total, y.sum(axis=0))
+        except np.linalg.LinAlgError as error:
+            raise SolverError(
+                "singular-instruments",
+                found="instruments without relation to the regressor",
+                expected="a simulated motion like the measured one",
+                do="filter more, or use 'didim'",
+            ) from error
+        theta = np.zeros(2 * p)
+        theta[base.independent] = value
+        new = np.array(
+            [np.sqrt(f.residual_square(theta) / max(f.count - len(f.columns) // 2, 1)) for f in both.total]
+        )
+        new = np.maximum(new, 1e-12 * sigma)
+        settled = np.abs(new / sigma - 1.0).max() < 1e-3
+        sigma = new
+        if settled:
+            break
+    inverse = np.linalg.inv(total)
+    square = ZZ.sum(axis=0)
+    textbook = inverse @ square @ inverse.T
+    scores = np.array([own - a @ value for own, a in zip(y, A, strict=True)])
+    return Solved(
+        value,
+        np.linalg.cholesky(np.linalg.inv(0.5 * (textbook + textbook.T))).T,
+        weights,
+        sigma,
+        0.5 * (textbook + textbook.T),
+        A,
+        scores,
+        least_correlation(total, square, WW.sum(axis=0)),
+    )
+
+
+def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
+    """Least canonical correlation between instruments and regressors from their products, (b, b) each."""
+    z, w = np.linalg.cholesky(_safe(ZZ)), np.linalg.cholesky(_safe(WW))
+    whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
+    return float(np.linalg.svd(whitened, compute_uv=False)[-1])
+
+
+def _safe(S: Float) -> Float:
+    return S + 1e-13 * np.diag(np.diag(S))
+
+
+def _side_by_side(measured: Iterable[Piece], simulated: Iterable[Piece], p: int) -> Iterator[Piece]:
+    for a, b in zip(measured, simulated, strict=True):
+        columns = tuple(np.concatenate([x, p + z]) for x, z in zip(a.columns, b.columns, strict=True))
+        panels = tuple(
+            np.concatenate([x[:-1], z[:-1], x[-1:]]) for x, z in zip(a.panels, b.panels, strict=True)
+        )
+        yield replace(a, columns=columns, panels=panels)
+
+
+def _products(
+    groups: tuple[Factor, ...], independent: Int, weights: Float, p: int
+) -> tuple[Float, Float, Float, Float]:
+    # Z'W, Z'y, Z'Z and W'W of one block over the base columns, all groups with their weights.
+    b = len(independent)
+    position = {int(c): i for i, c in enumerate(independent)}
+    ZW, ZZ, WW, Zy = np.zeros((b, b)), np.zeros((b, b)), np.zeros((b, b)), np.zeros(b)
+    for factor, weight in zip(groups, weights, strict=True):
+        own = factor.columns < p
+        W, Z, y = factor.R[:, :-1][:, own], factor.R[:, :-1][:, ~own], factor.R[:, -1]
+        rows = np.array([position[int(c)] for c in factor.columns[own]])
+        columns = np.array([position[int(c)] for c in factor.columns[~own] - p])
+        ZW[np.ix_(columns, rows)] += weight * (Z.T @ W)
+        ZZ[np.ix_(columns, columns)] += weight * (Z.T @ Z)
+        WW[np.ix_(rows, rows)] += weight * (W.T @ W)
+        Zy[columns] += weight * (Z.T @ y)
+    return ZW, Zy, ZZ, WW

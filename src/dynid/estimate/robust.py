@@ -1,0 +1,214 @@
+"""Robust regression: equations that lie far off count less, however they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.errors import UsageError
+from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
+from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve
+from dynid.estimate.source import Places, factors_of_pieces, kept_pieces
+from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.factor.factor import Factors
+
+Loss = Literal["huber", "tukey"]
+TUNING = {"huber": 1.345, "tukey": 4.685}
+MAD = 1.4826
+MANY = 0.1
+
+
+@dataclass(frozen=True)
+class IRLS:
+    """Iteratively re-weighted least squares: min sum rho(e / s_j), s_j the robust spread of joint j's residuals.
+
+    huber: weight 1 up to c s, then c s / abs(e); convex, one solution.
+    tukey: weight (1 - (e / c s)^2)^2, zero beyond c s: contact, blows and other foreign torque count nothing. It is
+    begun from Huber's answer, since it is not convex.
+
+    tuning: c; None = 1.345 and 4.685, 95 % efficient on Gaussian noise.    s_j = 1.4826 median(abs(e)).
+    tolerance: greatest move of the estimate in a round, in standard deviations.    intervals: see Intervals.
+    Its covariance is that of the weighted equations, scaled by (mean weight / mean psi')^2 (Huber 1981, sec. 7.6).
+    Source: Huber 1964; Beaton and Tukey 1974; Holland and Welsch 1977.
+
+    Raises UsageError for another loss or a tuning that is not positive.
+    """
+
+    loss: Loss = "huber"
+    tuning: float | None = None
+    rounds: int = 60
+    tolerance: float = 1e-2
+    intervals: str = Intervals.JACKKNIFE.value
+    name: str = "irls"
+
+    def __post_init__(self) -> None:
+        if self.loss not in TUNING or not (self.tuning is None or self.tuning > 0):
+            raise UsageError(
+                "robust-loss",
+                found=f"loss '{self.loss}', tuning {self.tuning}",
+                expected="'huber' or 'tukey' and a tuning > 0",
+            )
+        check_intervals(self.intervals)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""
+        require_enough(regression)
+        walk = kept_pieces(regression, self.name)
+        value = WLS().fit(regression).value
+        state = _State(value, False, np.inf)
+        for loss in dict.fromkeys(("huber", self.loss)):
+            c = TUNING[loss] if self.tuning is None or loss != self.loss else self.tuning
+            state = self._iterated(regression, walk, state.value, loss, c)
+        weighted, spread = state.weighted, state.spread
+        if weighted is None or spread is None:
+            raise UsageError("rounds", found=f"rounds = {self.rounds}", expected="at least 1")
+        status = Status(state.converged, self._text(state))
+        R = solve(replace(regression, factors=weighted), 1.0 / spread**2)[1]
+        sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
+        found = completed(
+            self,
+            regression,
+            state.value,
+            R,
+            1.0 / sigma**2,
+            sigma,
+            1.0,
+            None,
+            status,
+            weighted.scaled(1.0 / sigma**2),
+        )
+        widened = state.widening**2
+        return replace(
+            found,
+            covariance=found.covariance * widened,
+            textbook_covariance=found.textbook_covariance * widened,
+        )
+
+    def _iterated(
+        self,
+        regression: Regression,
+        walk: Callable[[], Iterable[Piece]],
+        value: Float,
+        loss: str,
+        c: float,
+    ) -> _State:
+        state = _State(value, False, np.inf)
+        for number in range(self.rounds):
+            spread = robust_spread(regression, walk(), value)
+            tally = _Tally(len(regression.factors.blocks))
+            pieces = _weighted(regression, walk(), value, spread, loss, c, tally)
+            weighted = factors_of_pieces(regression, pieces)
+            new, R = solve(replace(regression, factors=weighted), 1.0 / spread**2)
+            moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
+            value = new
+            state = _State(
+                value, moved < self.tolerance, moved, weighted, spread, tally.widening, number + 1, tally
+            )
+            if state.converged:
+                break
+        return state
+
+    def _text(self, state: _State) -> str:
+        tally = state.tally
+        share = tally.light / max(tally.count, 1) if tally is not None else 0.0
+        text = f"{self.loss} weights after {state.rounds} rounds, {100 * share:.2g} % of equations count less than half"
+        if tally is not None and tally.light and share < MANY:
+            worst = int(np.argmax(tally.by_block))
+            text += f", most of them in block {worst + 1}"
+        if share >= MANY:
+            text += "; so many outliers are no outliers: look at the residuals for a missing effect"
+        if not state.converged:
+            text += (
+                f"; the estimate still moves by {state.moved:.2g} standard deviations a round: "
+                "raise rounds, or use loss = 'huber'"
+            )
+        return text
+
+
+class _Tally:
+    """What the weights of one round look like."""
+
+    def __init__(self, blocks: int) -> None:
+        self.count, self.light = 0, 0
+        self.weight, self.slope = 0.0, 0.0
+        self.by_block = np.zeros(blocks)
+
+    def add(self, w: Float, slope: Float, place: Int) -> None:
+        """Counts the equations of one group that lie in a block."""
+        inside = place >= 0
+        self.count += int(inside.sum())
+        self.weight += float(w[inside].sum())
+        self.slope += float(slope[inside].sum())
+        light = inside & (w < 0.5)
+        self.light += int(light.sum())
+        self.by_block += np.bincount(place[light], minlength=len(self.by_block))
+
+    @property
+    def widening(self) -> float:
+        """Mean weight over mean psi', at least 1."""
+        return max(self.weight / self.slope, 1.0) if self.slope > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    value: Float
+    converged: bool
+    moved: float
+    weighted: Factors | None = None
+    spread: Float | None = None
+    widening: float = 1.0
+    rounds: int = 0
+    tally: _Tally | None = None
+
+
+def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
+    """Residuals y - X theta of a piece by group, theta (p,)."""
+    return [
+        panel[-1] - theta[columns] @ panel[:-1]
+        for columns, panel in zip(piece.columns, piece.panels, strict=True)
+    ]
+
+
+def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
+    """1.4826 times the median of abs(residual), by group (g,), over the blocks of the regression."""
+    theta, places = full_vector(regression, value), Places(regression.factors.blocks)
+    found: list[list[Float]] = [[] for _ in regression.factors.group_names]
+    for piece in pieces:
+        for g, e in enumerate(residuals_of(regression, piece, theta)):
+            found[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
+    sizes = np.array([MAD * float(np.median(np.concatenate(parts))) for parts in found])
+    scale = np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in regression.factors.total])
+    floor = np.finfo(np.float64).eps * np.where(scale > 0, scale, scale.max(initial=1.0))
+    return np.asarray(np.maximum(sizes, floor))
+
+
+def robust_weights(u: Float, loss: str, c: float) -> tuple[Float, Float]:
+    """Weights psi(u) / u and slopes psi'(u) of standardised residuals u."""
+    if loss == "huber":
+        far = np.abs(u) > c
+        return np.where(far, c / np.maximum(np.abs(u), c), 1.0), np.where(far, 0.0, 1.0)
+    inside = np.maximum(1.0 - (u / c) ** 2, 0.0)
+    return inside**2, inside * (1.0 - 5.0 * (u / c) ** 2) * (inside > 0)
+
+
+def _weighted(
+    regression: Regression,
+    pieces: Iterable[Piece],
+    value: Float,
+    spread: Float,
+    loss: str,
+    c: float,
+    tally: _Tally,
+) -> Iterator[Piece]:
+    theta, places = full_vector(regression, value), Places(regression.factors.blocks)
+    for piece in pieces:
+        panels = []
+        for g, e in enumerate(residuals_of(regression, piece, theta)):
+            w, slope = robust_weights(e / spread[g], loss, c)
+            tally.add(w, slope, places.of(piece.segment, piece.times[g]))
+            panels.append(piece.panels[g] * np.sqrt(w))
+        yield replace(piece, panels=tuple(panels))

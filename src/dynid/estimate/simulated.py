@@ -1,0 +1,206 @@
+"""What methods share that run the model: the feedback that holds it to the log, a start, simulated samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import DynidError, SolverError, UnfitDataError, UsageError
+from dynid.estimate.estimator import Regression
+from dynid.estimate.least_squares import WLS, full_vector
+from dynid.estimate.source import LogSource, factors_of_pieces, log_source
+from dynid.parallel import ordered_map
+from dynid.rows.rows import two_encoders
+from dynid.signals.differentiate import first_difference
+from dynid.signals.filter import zero_phase_filter
+from dynid.signals.samples import Samples
+from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
+from dynid.simulate.mechanism import Mechanism
+
+ABOVE_MOTION = 4.0
+SLOWEST, FASTEST = 2.0, 15.0
+SETTLING = 8.0
+STRETCH_SECONDS = 0.5
+POSTURES = 200
+BLENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+Gains = float | Sequence[float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """The samples of a regression's blocks, and the model that is run on them.
+
+    batches: of samples.    second: joints with a coordinate of their motors.    bandwidth: of the virtual feedback, Hz.
+    """
+
+    regression: Regression
+    source: LogSource
+    batches: tuple[Samples, ...]
+    second: tuple[int, ...]
+    bandwidth: float
+
+    @staticmethod
+    def of(regression: Regression, method: str, bandwidth: float | None) -> Bench:
+        """The bench of a regression; raises UsageError where there are factors alone."""
+        source = log_source(regression, method)
+        segments = {block.segment for block in regression.factors.blocks}
+        batches = tuple(s for s in source.batches if s.segment in segments)
+        chosen = bandwidth
+        if chosen is None:
+            chosen = float(np.clip(ABOVE_MOTION * source.reach, SLOWEST, FASTEST))
+        second = two_encoders(source.assembly.rows, source.robot)
+        return Bench(regression, source, batches, second, min(chosen, 0.2 * batches[0].rate))
+
+    def mechanism(self, value: Float) -> Mechanism:
+        """The model with base parameters (b,)."""
+        theta = full_vector(self.regression, value)
+        return Mechanism(self.source.robot, self.source.terms, theta, self.second)
+
+    @cached_property
+    def smooth(self) -> tuple[Samples, ...]:
+        """The samples with their motion filtered at the bandwidth of the feedback."""
+        return tuple(smoothed(samples, self.bandwidth) for samples in self.batches)
+
+    @property
+    def wanted(self) -> Bool:
+        """(p,) mask of the base columns."""
+        return self.regression.base.mask
+
+    def start(self) -> Float:
+        """Base parameters (b,) to begin with: weighted least squares on smooth motion, drawn to the prior if need be.
+
+        Raises SolverError if neither they nor the prior can be simulated.
+        """
+        regression = self.regression
+        pieces = self.source.with_batches(self.smooth).pieces(self.wanted)
+        first = WLS().fit(replace(regression, factors=factors_of_pieces(regression, pieces))).value
+        prior = regression.base.reduce(regression.prior)
+        for blend in BLENDS:
+            value = (1.0 - blend) * first + blend * prior
+            if self.simulable(value):
+                return value
+        raise SolverError(
+            "not-simulable",
+            found="a mass matrix that is not positive definite, with first parameters and with the prior",
+            expected="a model that can be simulated",
+            do="give masses and inertias in the robot file, record a richer motion, or use 'wls'",
+        )
+
+    def simulable(self, value: Float) -> bool:
+        """Whether the mass matrix is positive definite in postures of the log."""
+        x, extra = self._postures
+        M = self.mechanism(value).equations(x, np.zeros_like(x), extra)[0]
+        return bool(np.isfinite(M).all() and np.linalg.eigvalsh(M)[:, 0].min() > 0)
+
+    def inertia(self, value: Float) -> Float:
+        """(n,) mean inertia that each drive sees."""
+        mechanism = self.mechanism(value)
+        x, extra = self._postures
+        M = mechanism.equations(x, np.zeros_like(x), extra)[0]
+        return np.asarray(np.diagonal(M, axis1=1, axis2=2).mean(axis=0)[mechanism.driven])
+
+    @cached_property
+    def _postures(self) -> tuple[Float, dict[str, Float]]:
+        mechanism = self.mechanism(np.zeros(self.regression.base.rank))
+        total = sum(len(s) for s in self.batches)
+        every = max(total // POSTURES, 1)
+        x = np.concatenate([measured_coordinates(mechanism, s)[0][::every] for s in self.batches])
+        parts = [extra_of(mechanism, s) for s in self.batches]
+        extra = {name: np.concatenate([part[name][::every] for part in parts]) for name in parts[0]}
+        return x, extra
+
+    def feedback(self, value: Float, kp: Gains, kd: Gains) -> Feedback:
+        """The controller's gains where they are given, else those of a virtual, critically damped feedback."""
+        n = self.source.robot.n
+        w = 2.0 * np.pi * self.bandwidth
+        inertia = self.inertia(value)
+        given = [
+            None if gain is None else np.broadcast_to(np.asarray(gain, dtype=float), (n,))
+            for gain in (kp, kd)
+        ]
+        return Feedback(
+            w**2 * inertia if given[0] is None else given[0],
+            2.0 * w * inertia if given[1] is None else given[1],
+        )
+
+    def runs(self, value: Float, feedback: Feedback) -> list[Run]:
+        """The model run on every batch, own samples (T, ...) alone; raises SolverError where it cannot be followed."""
+        mechanism = self.mechanism(value)
+
+        def one(samples: Samples) -> Run:
+            stretches = self.stretches(samples)
+            found = run(mechanism, samples, feedback, stretches)
+            return Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
+
+        return list(ordered_map(one, self.batches, self.source.threads))
+
+    def stretches(self, samples: Samples) -> Stretches:
+        """Stretches of a batch, each begun early enough for the feedback to settle."""
+        settling = round(SETTLING / (2.0 * np.pi * self.bandwidth) * samples.rate)
+        return Stretches.of(len(samples), max(round(STRETCH_SECONDS * samples.rate), 8), settling)
+
+    def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
+        """The samples with simulated in place of measured motion."""
+        mechanism = self.mechanism(value)
+        found = []
+        for samples, one in zip(self.batches, self.runs(value, feedback), strict=True):
+            made = mechanism.samples(one.x, one.v, one.a, {})
+            found.append(
+                replace(
+                    samples,
+                    q=made.q,
+                    dq=made.dq,
+                    ddq=made.ddq,
+                    theta=made.theta,
+                    dtheta=made.dtheta,
+                    ddtheta=made.ddtheta,
+                )
+            )
+        return found
+
+
+def smoothed(samples: Samples, cutoff: float) -> Samples:
+    """Samples whose positions are filtered once more at a cut-off in Hz, velocities and accelerations with them."""
+    if cutoff >= 0.4 * samples.rate or len(samples) < 16:
+        return samples
+    filtered = zero_phase_filter(cutoff, 4, samples.rate)
+
+    def motion(q: Float, dq: Float) -> tuple[Float, Float, Float]:
+        lines = filtered(np.ascontiguousarray(np.concatenate([q.T, dq.T])))
+        n = q.shape[1]
+        velocity = np.ascontiguousarray(lines[n:])
+        return lines[:n].T, velocity.T, first_difference(velocity, samples.rate).T
+
+    q, dq, ddq = motion(samples.q, samples.dq)
+    found = replace(samples, q=q, dq=dq, ddq=ddq)
+    if samples.theta is None or samples.dtheta is None:
+        return found
+    theta, dtheta, ddtheta = motion(samples.theta, samples.dtheta)
+    return replace(found, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
+
+
+def check_loop(bandwidth: float | None, kp: Gains, kd: Gains) -> None:
+    """Raises UsageError for a bandwidth that is not positive, negative gains, or one gain without the other."""
+    if bandwidth is not None and not bandwidth > 0:
+        raise UsageError("bandwidth", found=f"bandwidth = {bandwidth}", expected="a frequency > 0 in Hz")
+    if (kp is None) != (kd is None):
+        raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
+    for name, gain in (("kp", kp), ("kd", kd)):
+        values = np.asarray(0.0 if gain is None else gain, dtype=float)
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise UsageError("gains", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0")
+
+
+def tried(error: DynidError) -> str:
+    """What stopped a simulation, for the text of a status."""
+    return f"{error.found}; {error.do}" if error.do else error.found
+
+
+def require_motion(regression: Regression) -> None:
+    """Raises UnfitDataError where there is no sample to simulate."""
+    if not regression.factors.blocks:
+        raise UnfitDataError("no-samples", found="no block of data", expected="at least three")

@@ -1,0 +1,219 @@
+"""What factors were made of: equations one by one, and the samples that they were written from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Bool, Float, Int
+from dynid.errors import UsageError
+from dynid.estimate.estimator import Piece, Regression, Source
+from dynid.factor.assemble import Assembly
+from dynid.factor.factor import Block, Factor, Factors, merge_tree
+from dynid.parallel import ordered_map
+from dynid.robot.model import RobotModel
+from dynid.rows.rows import group_joints
+from dynid.signals.cutoff import choose_cutoff
+from dynid.signals.noise import MotionNoise
+from dynid.signals.prepare import Prepared
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+PIECE_BYTES = 250e6
+NOISE_SAMPLES = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class LogSource:
+    """A log's samples with the recipe of their equations.
+
+    batches: may be iterated again and again.    threads: results do not depend on it.
+    prepared: the log, whose noise can be measured; None = nothing is known of it.
+    """
+
+    assembly: Assembly
+    batches: Iterable[Samples]
+    threads: int = 1
+    prepared: Prepared | None = None
+
+    @property
+    def robot(self) -> RobotModel:
+        """The robot."""
+        return self.assembly.robot
+
+    @property
+    def terms(self) -> Terms:
+        """The model."""
+        return self.assembly.terms
+
+    def pieces(self, wanted: Bool) -> Iterator[Piece]:
+        """Equations after the parallel filter, thinned and gated, as they went into the factors."""
+        assembly = replace(self.assembly, wanted=wanted)
+        yield from ordered_map(lambda samples: piece_of(assembly, samples), self.batches, self.threads)
+
+    def with_batches(self, batches: Sequence[Samples]) -> LogSource:
+        """The same recipe with other samples: simulated in place of measured ones."""
+        return replace(self, batches=batches)
+
+    def noise(self, position: float | Sequence[float] | None = None) -> MotionNoise | None:
+        """Noise of the motion, measured in the log or given; None where nothing is known or there is none."""
+        if self.prepared is None:
+            return None
+        found = MotionNoise.of(self.prepared, position)
+        return found if found.present else None
+
+    def column_noise(
+        self, wanted: Bool, position: float | Sequence[float] | None = None
+    ) -> tuple[Float, ...] | None:
+        """Mean square of what drawn noise of the motion changes in the columns, (w_g, w_g) a group."""
+        noise = self.noise(position)
+        if noise is None:
+            return None
+        assembly = replace(self.assembly, wanted=wanted)
+        rng = np.random.default_rng(0)
+        total: list[Float] = []
+        count: list[int] = []
+        for samples in self.batches:
+            plain = piece_of(assembly, samples)
+            moved = piece_of(assembly, noise.added(samples, rng))
+            if not total:
+                total = [np.zeros((len(c), len(c))) for c in plain.columns]
+                count = [0] * len(plain.columns)
+            for g, (a, b) in enumerate(zip(plain.panels, moved.panels, strict=True)):
+                change = b[:-1] - a[:-1]
+                total[g] += change @ change.T
+                count[g] += change.shape[1]
+            if min(count) > NOISE_SAMPLES:
+                break
+        return tuple(t / max(c, 1) for t, c in zip(total, count, strict=True))
+
+    @cached_property
+    def reach(self) -> float:
+        """Frequency in Hz below which the motion has 99.9 % of its velocity's power."""
+        first: list[Samples] = []
+        for samples in self.batches:
+            first.append(samples)
+            if sum(len(s) for s in first) > NOISE_SAMPLES * 10:
+                break
+        evidence = choose_cutoff([s.q.T for s in first], first[0].rate, self.robot.joint_names)
+        return float(evidence.reach.max())
+
+
+def piece_of(assembly: Assembly, samples: Samples) -> Piece:
+    """The equations of one batch."""
+    equations = assembly.rows.equations(assembly.robot, assembly.terms, samples, assembly.wanted)
+    return filtered_piece(assembly, samples, equations.columns, equations.panels)
+
+
+def filtered_piece(
+    assembly: Assembly, samples: Samples, columns: tuple[Int, ...], panels: tuple[Float, ...]
+) -> Piece:
+    """Panels (w + 1, T) of a batch by group, after the parallel filter, thinned and gated as the equations are."""
+    kept = assembly.parallel.kept(samples)
+    owner = group_joints(assembly.rows, assembly.robot)
+    times, made = [], []
+    for g, panel in enumerate(panels):
+        values, t = assembly.parallel.apply(np.ascontiguousarray(panel), samples)
+        if samples.gate is not None and owner[g] >= 0:
+            open_ = samples.gate[kept, owner[g]]
+            values, t = values[:, open_], t[open_]
+        made.append(np.ascontiguousarray(values))
+        times.append(t)
+    return Piece(samples.segment, tuple(times), columns, tuple(made))
+
+
+def log_source(regression: Regression, method: str) -> LogSource:
+    """The source of a regression for methods that simulate; raises UsageError where there are factors alone."""
+    if not isinstance(regression.source, LogSource):
+        raise UsageError(
+            "needs-samples",
+            found=f"'{method}' on factors alone",
+            expected="the samples of a log",
+            do="use it through identify, or choose 'wls'",
+        )
+    return regression.source
+
+
+def source_of(regression: Regression, method: str) -> Source:
+    """The source of a regression for methods that look at single equations; raises UsageError if there is none."""
+    if regression.source is None:
+        raise UsageError(
+            "needs-samples",
+            found=f"'{method}' on factors alone",
+            expected="the equations one by one",
+            do="use it through identify, or choose 'wls'",
+        )
+    return regression.source
+
+
+def kept_pieces(regression: Regression, method: str) -> Callable[[], Iterable[Piece]]:
+    """The equations of a regression's columns, to be walked several times; kept in memory where they are few."""
+    source, mask = source_of(regression, method), regression.base.mask
+    lines = sum(len(f.columns) + 1 for f in regression.factors.total)
+    if 8.0 * lines * max(f.count for f in regression.factors.total) > PIECE_BYTES:
+        return lambda: source.pieces(mask)
+    pieces = list(source.pieces(mask))
+    return lambda: pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where equations belong among a regression's blocks, which may be some of the log's only."""
+
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def _of_segment(self) -> dict[int, Int]:
+        segments = np.array([block.segment for block in self.blocks])
+        return {int(s): np.flatnonzero(segments == s) for s in np.unique(segments)}
+
+    def of(self, segment: int, times: Float) -> Int:
+        """Index of each time's block, -1 where it lies in none."""
+        own = self._of_segment.get(segment)
+        if own is None or not len(times):
+            return np.full(len(times), -1)
+        start = np.array([self.blocks[i].start for i in own])
+        end = np.array([self.blocks[i].end for i in own])
+        near = 1e-6
+        place = np.searchsorted(start, times + near, side="right") - 1
+        at = np.maximum(place, 0)
+        return np.where((place >= 0) & (times <= end[at] + near), own[at], -1)
+
+
+def factors_of_pieces(
+    regression: Regression, pieces: Iterable[Piece], names: tuple[str, ...] | None = None
+) -> Factors:
+    """Factors of equations in the blocks of a regression; equations outside of them are left out.
+
+    names: of the groups where they are not those of the regression.
+    """
+    places = Places(regression.factors.blocks)
+    M = len(regression.factors.blocks)
+    found: list[list[list[Factor]]] = []
+    columns: tuple[Int, ...] = ()
+    for piece in pieces:
+        if not found:
+            columns = piece.columns
+            found = [[[] for _ in columns] for _ in range(M)]
+        for g, (own, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
+            place = places.of(piece.segment, piece.times[g])
+            edges = np.flatnonzero(np.diff(place)) + 1
+            for a, b in zip([0, *edges], [*edges, len(place)], strict=True):
+                if b > a and place[a] >= 0:
+                    part = Factor.from_panel(own, np.ascontiguousarray(panel[:, a:b]))
+                    found[int(place[a])][g].append(part)
+    blocks = [
+        replace(
+            block,
+            groups=tuple(
+                merge_tree(parts) if parts else Factor.empty(own)
+                for parts, own in zip(groups, columns, strict=True)
+            ),
+        )
+        for block, groups in zip(regression.factors.blocks, found, strict=True)
+    ]
+    group_names = regression.factors.group_names if names is None else names
+    return Factors(group_names, regression.factors.parameter_count, tuple(blocks))

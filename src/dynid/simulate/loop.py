@@ -1,0 +1,212 @@
+"""A model run again beside a measured motion: many stretches of it at once, free or held by a feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.arrays import Float, Int
+from dynid.errors import SolverError, UsageError
+from dynid.kernel import solved
+from dynid.signals.samples import Samples
+from dynid.simulate.mechanism import Mechanism
+
+GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
+LONGEST_STEP = 5e-3
+FAR = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """What acts on the simulated robot: u = tau + kp (x_measured - x) + kd (v_measured - v) at the driven coordinates.
+
+    tau is the measured torque. With the gains of the robot's own linear position controller this is exactly what that
+    controller would have commanded in the simulated state, whatever its reference and its feed-forward are; with none
+    it is an open loop; with others it holds the run to the measured one like an observer.
+
+    kp, kd: (n,) N m/rad and N m s/rad (N/m, N s/m).    Raises UsageError unless they are finite and not negative.
+    """
+
+    kp: Float
+    kd: Float
+
+    def __post_init__(self) -> None:
+        for name in ("kp", "kd"):
+            gain = np.asarray(getattr(self, name), dtype=np.float64)
+            if not (np.isfinite(gain) & (gain >= 0)).all():
+                raise UsageError("gains", found=f"{name} = {gain.tolist()}", expected="finite numbers >= 0")
+
+    @staticmethod
+    def none(n: int) -> Feedback:
+        """An open loop."""
+        return Feedback(np.zeros(n), np.zeros(n))
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Which samples of a batch are simulated together: B stretches of K samples each.
+
+    index: (B, K) sample numbers, the last one repeated behind the end.    owner: (B,) where a stretch's own samples
+    begin within it; before them the loop settles.    length: own samples of a stretch.
+    """
+
+    index: Int
+    owner: Int
+    length: int
+    count: int
+
+    @staticmethod
+    def of(count: int, length: int, settling: int) -> Stretches:
+        """Cuts `count` samples into stretches of `length`, each begun `settling` samples before its own."""
+        own = np.arange(0, count, length)
+        start = np.maximum(own - settling, 0)
+        index = start[:, None] + np.arange(length + settling)
+        return Stretches(np.minimum(index, count - 1), own - start, length, count)
+
+    def gathered(self, values: Float) -> Float:
+        """Own samples (count, ...) of what was computed for all stretches (B, K, ...)."""
+        place = self.owner[:, None] + np.arange(self.length)
+        own = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
+        return own.reshape(-1, *values.shape[2:])[: self.count]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A simulated run of B stretches of K samples: x, v, a (B, K, s) and drive torque u (B, K, n)."""
+
+    x: Float
+    v: Float
+    a: Float
+    u: Float
+
+
+def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float]:
+    """Measured positions and velocities (T, s) in a mechanism's coordinates."""
+    if not mechanism.second:
+        return samples.q, samples.dq
+    motor, joints = samples.motor, list(mechanism.second)
+    return (
+        np.concatenate([samples.q, motor.q[:, joints]], axis=1),
+        np.concatenate([samples.dq, motor.dq[:, joints]], axis=1),
+    )
+
+
+def extra_of(mechanism: Mechanism, samples: Samples) -> dict[str, Float]:
+    """Channels (T, ...) that the model's terms read, and temperature where it was measured."""
+    found = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
+    return found if samples.temperature is None else found | {"temperature": samples.temperature}
+
+
+def run(
+    mechanism: Mechanism,
+    samples: Samples,
+    feedback: Feedback,
+    stretches: Stretches,
+    start: tuple[Float, Float] | None = None,
+) -> Run:
+    """Simulates every stretch from its first measured state, or from given states (x, v), (B, s) each.
+
+    The scheme is Rosenbrock's of second order with approximate Jacobians (ROS2), stable for stiff springs and dry
+    friction. Source: Verwer, Spee, Blom and Hundsdorfer 1999.
+
+    Raises SolverError where a run goes astray or the mass matrix is not positive definite.
+    """
+    x_measured, v_measured = measured_coordinates(mechanism, samples)
+    inputs = _Inputs(
+        samples.tau[stretches.index],
+        x_measured[stretches.index][..., mechanism.driven],
+        v_measured[stretches.index][..., mechanism.driven],
+        {name: values[stretches.index] for name, values in extra_of(mechanism, samples).items()},
+    )
+    B, K = stretches.index.shape
+    first = stretches.index[:, 0]
+    x, v = start if start is not None else (x_measured[first], v_measured[first])
+    X, V = np.empty((B, K, mechanism.size)), np.empty((B, K, mechanism.size))
+    substeps = max(1, int(np.ceil(1.0 / samples.rate / LONGEST_STEP)))
+    stepper = _Stepper(mechanism, feedback, inputs, 1.0 / samples.rate / substeps, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(K):
+            X[:, k], V[:, k] = x, v
+            away = np.abs(x - x_measured[stretches.index[:, k]]).max()
+            if not away < FAR:
+                first_t = float(samples.t[stretches.index[:, k]].min())
+                raise SolverError(
+                    "diverged",
+                    found=f"a simulated run that leaves the measured one at t = {first_t:.4g} s",
+                    expected="a model that can be simulated",
+                    do="begin with better parameters",
+                )
+            for i in range(substeps if k + 1 < K else 0):
+                x, v = stepper.step(x, v, k + i / substeps, k + (i + 1) / substeps)
+    u = inputs.drive(feedback, X[..., mechanism.driven], V[..., mechanism.driven], slice(None))
+    flat = {name: values.reshape(B * K, *values.shape[2:]) for name, values in inputs.extra.items()}
+    a = mechanism.acceleration(
+        X.reshape(B * K, -1), V.reshape(B * K, -1), u.reshape(B * K, -1), flat
+    ).reshape(X.shape)
+    return Run(X, V, a, u)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    tau: Float
+    x: Float
+    v: Float
+    extra: Mapping[str, Float]
+
+    def drive(self, feedback: Feedback, x: Float, v: Float, at: int | slice) -> Float:
+        return np.asarray(
+            self.tau[:, at] + feedback.kp * (self.x[:, at] - x) + feedback.kd * (self.v[:, at] - v)
+        )
+
+    def at(self, time: float) -> tuple[_Inputs, dict[str, Float]]:
+        k = int(time)
+        part = time - k
+        if part < 1e-9:
+            held = slice(k, k + 1)
+            return replace(self, tau=self.tau[:, held], x=self.x[:, held], v=self.v[:, held]), {
+                name: values[:, k] for name, values in self.extra.items()
+            }
+        low, high = slice(k, k + 1), slice(k + 1, k + 2)
+        mixed = [(1 - part) * one[:, low] + part * one[:, high] for one in (self.tau, self.x, self.v)]
+        return _Inputs(mixed[0], mixed[1], mixed[2], {}), {
+            name: (1 - part) * values[:, k] + part * values[:, k + 1] for name, values in self.extra.items()
+        }
+
+
+class _Stepper:
+    """One step of ROS2 for all stretches: (1 - g h A) k1 = F(y), (1 - g h A) k2 = F(y + h k1) - 2 k1."""
+
+    def __init__(self, mechanism: Mechanism, feedback: Feedback, inputs: _Inputs, h: float, x: Float) -> None:
+        self.mechanism, self.feedback, self.inputs, self.h = mechanism, feedback, inputs, h
+        first = {name: values[:, 0] for name, values in inputs.extra.items()}
+        self.K, self.D = mechanism.springs(x, first)
+        place = mechanism.driven
+        self.K[place, place] += feedback.kp
+        self.gain = np.zeros(mechanism.size)
+        self.gain[place] = feedback.kd
+        np.fill_diagonal(self.D, 0.0)
+
+    def step(self, x: Float, v: Float, now: float, later: float) -> tuple[Float, Float]:
+        m, h, gh = self.mechanism, self.h, GAMMA * self.h
+        inputs, extra = self.inputs.at(now)
+        M, f = self._force(x, v, inputs, extra)
+        s = m.size
+        W = M + gh * self.D + gh**2 * self.K
+        W[:, range(s), range(s)] += gh * (m.damping(x, v, extra) + self.gain)
+        k1_v = solved(W, f - gh * (v @ self.K))
+        k1_x = v + gh * k1_v
+        inputs, extra = self.inputs.at(later)
+        M2, f2 = self._force(x + h * k1_x, v + h * k1_v, inputs, extra)
+        r_x = v + h * k1_v - 2.0 * k1_x
+        r_v = solved(M2, f2) - 2.0 * k1_v
+        k2_v = solved(W, np.einsum("bij,bj->bi", M, r_v) - gh * (r_x @ self.K))
+        k2_x = r_x + gh * k2_v
+        return x + h * (1.5 * k1_x + 0.5 * k2_x), v + h * (1.5 * k1_v + 0.5 * k2_v)
+
+    def _force(self, x: Float, v: Float, inputs: _Inputs, extra: dict[str, Float]) -> tuple[Float, Float]:
+        m = self.mechanism
+        M, h = m.equations(x, v, extra)
+        u = inputs.drive(self.feedback, x[:, None, m.driven], v[:, None, m.driven], slice(None))[:, 0]
+        return M, m.on_coordinates(u) - h
