@@ -184,7 +184,7 @@ class RobotModel:
         index = [self.tree_joint_names.index(name) for name in self.joint_names]
         return locked_int(index, (self.n,), "independent_bodies")
 
-    @property
+    @cached_property
     def prismatic(self) -> tuple[bool, ...]:
         """Whether each independent joint is prismatic, (n,)."""
         return tuple(self.joint_types[i] is JointType.PRISMATIC for i in self.independent_bodies)
