@@ -1,0 +1,254 @@
+"""The bad-input catalogue: files that cannot be understood, exit code 3 (a truncated one: 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, UnfitDataError
+from dynid.log import csv as csv_log
+from dynid.log.read import read_log
+from dynid.recipe import Experiment, open_log
+from dynid.robot.model import RobotModel
+from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
+
+
+@dataclass(frozen=True)
+class FileCase:
+    """A damaged file, made from the clean CSV text or Parquet bytes."""
+
+    number: int
+    name: str
+    make: Callable[[str, bytes], str | bytes]
+    identifier: str
+    says: tuple[str, ...]
+    file: str = "log.csv"
+    error: type[DynidError] = InputError
+
+
+def row_text(text: str, row: int, change: Callable[[str], str]) -> str:
+    lines = text.split("\n")
+    lines[row + 1] = change(lines[row + 1])
+    return "\n".join(lines)
+
+
+def cell(text: str, row: int, column: int, value: str) -> str:
+    def change(line: str) -> str:
+        cells = line.split(",")
+        cells[column] = value
+        return ",".join(cells)
+
+    return row_text(text, row, change)
+
+
+def european(text: str) -> str:
+    return text.replace(",", ";").replace(".", ",")
+
+
+FILES = (
+    FileCase(33, "empty", lambda t, p: b"", "file-empty", ("log.csv", "an empty file")),
+    FileCase(33, "blank", lambda t, p: " \n\n", "file-empty", ("log.csv",)),
+    FileCase(33, "header only", lambda t, p: t.split("\n")[0] + "\n", "no-rows", ("log.csv", "without rows")),
+    FileCase(33, "blank header", lambda t, p: "\n" + t, "file-empty", ("log.csv:1", "header line")),
+    FileCase(34, "csv called parquet", lambda t, p: t, "magic", ("'.parquet'", "csv"), "log.parquet"),
+    FileCase(34, "parquet called csv", lambda t, p: p, "magic", ("'.csv'", "parquet", "csv")),
+    FileCase(
+        34,
+        "neither",
+        lambda t, p: b"\x00\x01rubbish" * 50,
+        "log-format",
+        ("parquet, csv", "rubbis"),
+        "log.bin",
+    ),
+    FileCase(
+        35,
+        "half a parquet",
+        lambda t, p: p[: len(p) // 2],
+        "truncated",
+        ("no row can be recovered", "without its footer"),
+        "log.parquet",
+        UnfitDataError,
+    ),
+    FileCase(
+        35, "head of a parquet", lambda t, p: p[:6], "truncated", ("6 bytes",), "log.parquet", UnfitDataError
+    ),
+    FileCase(
+        35,
+        "spoilt footer",
+        lambda t, p: p[:-800] + bytes(792) + p[-8:],
+        "parquet",
+        ("damaged",),
+        "log.parquet",
+    ),
+    FileCase(
+        35,
+        "flipped bit in a page",
+        lambda t, p: p[:9000] + bytes([p[9000] ^ 4]) + p[9001:],
+        "parquet",
+        ("damaged", "log.parquet"),
+        "log.parquet",
+    ),
+    FileCase(
+        43,
+        "missing cell",
+        lambda t, p: row_text(t, 120, lambda x: x.rpartition(",")[0]),
+        "ragged-row",
+        ("log.csv:122", "row 120", "9 cells", "10"),
+    ),
+    FileCase(
+        43,
+        "further cell",
+        lambda t, p: row_text(t, 1999, lambda x: x + ",1"),
+        "ragged-row",
+        ("row 1999", "11 cells"),
+    ),
+    FileCase(
+        43,
+        "cut while writing",
+        lambda t, p: t[: t.rindex(",") - 40],
+        "ragged-row",
+        ("row 1999", "cells", "10"),
+    ),
+    FileCase(
+        44, "semicolons", lambda t, p: t.replace(",", ";"), "delimiter", ("log.csv:1", 'delimiter = ";"')
+    ),
+    FileCase(
+        44,
+        "semicolons, decimal commas",
+        lambda t, p: european(t),
+        "delimiter",
+        ('delimiter = ";"', 'decimal = ","'),
+    ),
+    FileCase(44, "tabs", lambda t, p: t.replace(",", "\t"), "delimiter", ('delimiter = "\\t"',)),
+    FileCase(
+        45,
+        "word",
+        lambda t, p: cell(t, 57, 2, "abc"),
+        "text-cell",
+        ("log.csv:59", "row 57", "'q_j2' = 'abc'"),
+    ),
+    FileCase(
+        45,
+        "number with unit",
+        lambda t, p: cell(t, 0, 9, "1.5Nm"),
+        "text-cell",
+        ("row 0", "'tau_j3' = '1.5Nm'"),
+    ),
+    FileCase(45, "time", lambda t, p: cell(t, 3, 0, "12:30"), "text-cell", ("row 3", "'t' = '12:30'")),
+    FileCase(
+        45,
+        "word behind empty lines",
+        lambda t, p: row_text(cell(t, 57, 2, "abc"), 7, lambda x: "\n" + x),
+        "text-cell",
+        ("row 57", "'q_j2' = 'abc'"),
+    ),
+    FileCase(
+        46,
+        "no header",
+        lambda t, p: t.partition("\n")[2],
+        "no-header",
+        ("log.csv:1", "numbers", "header line"),
+    ),
+    FileCase(
+        47,
+        "foreign columns",
+        lambda t, p: t.replace("dq_j", "dq").replace("q_j", "q").replace("tau_j", "i"),
+        "no-mapping",
+        (
+            "q1, q2, q3",
+            "[log]",
+            'position = { columns = "q{number}", unit = "?" }',
+            'velocity = { columns = "dq{number}"',
+            'effort = { columns = "i{number}"',
+            'column = "t"',
+        ),
+    ),
+    FileCase(
+        48,
+        "two of a name",
+        lambda t, p: t.replace("dq_j3", "dq_j2"),
+        "duplicate-column",
+        ("log.csv:1", "dq_j2"),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", FILES, ids=lambda case: f"{case.number} {case.name}")
+def test_damaged_files(case: FileCase, robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    text = write_csv(tmp_path / "clean.csv", clean).read_text()
+    data = write_parquet(tmp_path / "clean.parquet", clean).read_bytes()
+    made = case.make(text, data)
+    path = tmp_path / case.file
+    path.write_bytes(made.encode() if isinstance(made, str) else made)
+
+    def work() -> None:
+        log = read_log(path, robot)
+        for trajectory in log.trajectories:
+            log.read(trajectory)
+
+    error = caught(work)
+    expect(error, case.error, case.identifier, case.says)
+    assert error.place.file == str(path)
+
+
+def test_33_missing_file_and_folder(robot: RobotModel, tmp_path: Path) -> None:
+    for path, words in ((tmp_path / "nothing.csv", "no such file"), (tmp_path, "a folder")):
+        expect(
+            caught(lambda path=path: read_log(path, robot)), InputError, "file-missing", (str(path), words)
+        )
+
+
+def test_44_declared_dialect_is_read(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text(european(write_csv(tmp_path / "log.csv", clean).read_text()))
+    (tmp_path / "x.toml").write_text(MAPPING.replace("[log]", '[log]\ndelimiter = ";"\ndecimal = ","'))
+    log = open_log(Experiment.read(tmp_path / "x.toml"), [tmp_path / "e.csv"], robot, ["*"], Diagnostics())
+    np.testing.assert_array_equal(log.read(log.trajectories[0]).q[:, 1], clean["q_j2"])
+    (tmp_path / "half.toml").write_text(MAPPING.replace("[log]", '[log]\ndelimiter = ";"'))
+    half = Experiment.read(tmp_path / "half.toml")
+    error = caught(lambda: open_log(half, [tmp_path / "e.csv"], robot, ["*"], Diagnostics()))
+    expect(error, InputError, "text-cell", ("row 0", "'t' = '0,0'", 'decimal = ","'))
+
+
+def test_45_text_far_down_is_placed(
+    robot: RobotModel, clean: Columns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_log, "BLOCK_BYTES", 20_000)
+    path = write_csv(tmp_path / "log.csv", clean)
+    path.write_text(cell(path.read_text(), 1500, 4, "lost"))
+    log = read_log(path, robot)
+    error = caught(lambda: log.read(log.trajectories[0]))
+    expect(error, InputError, "text-cell", ("log.csv:1502", "row 1500", "'dq_j1' = 'lost'"))
+
+
+def test_whole_numbers_first_are_no_promise(
+    robot: RobotModel, clean: Columns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_log, "BLOCK_BYTES", 20_000)
+    path = write_csv(tmp_path / "log.csv", clean)
+    lines = path.read_text().split("\n")
+    for row in range(500):
+        cells = lines[row + 1].split(",")
+        cells[7], cells[8] = "0", ""
+        lines[row + 1] = ",".join(cells)
+    path.write_text("\n".join(lines))
+    log = read_log(path, robot)
+    tau = log.read(log.trajectories[0]).tau
+    assert tau is not None
+    np.testing.assert_array_equal(tau[:500, 0], 0.0)
+    assert np.isnan(tau[:500, 1]).all()
+    np.testing.assert_array_equal(tau[500:, :2], np.column_stack([clean["tau_j1"], clean["tau_j2"]])[500:])
+
+
+def test_48_two_parquet_columns_of_a_name(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    arrays = [pa.array(values) for values in clean.values()]
+    names = ["dq_j1" if name == "dq_j2" else name for name in clean]
+    pq.write_table(pa.Table.from_arrays(arrays, names=names), tmp_path / "log.parquet")
+    error = caught(lambda: read_log(tmp_path / "log.parquet", robot))
+    expect(error, InputError, "duplicate-column", ("log.parquet", "dq_j1"))

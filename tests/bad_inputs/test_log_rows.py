@@ -1,0 +1,425 @@
+"""The bad-input catalogue: rows that nothing trustworthy can be computed from, exit code 4, and what is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import Place, UnfitDataError
+from dynid.log.checks import check_log
+from dynid.log.read import read_log
+from dynid.log.summary import LogSummary
+from dynid.pipeline import identify
+from dynid.recipe import Experiment, open_log
+from dynid.robot.model import RobotModel
+from dynid.scores import Origin
+from dynid.settings import Settings
+from dynid.signals.prepare import prepare
+from dynid.signals.settings import Preparation
+from dynid.simulate.rigid import rigid_torque
+from dynid.validation import validate
+from tests.bad_inputs.clean_logs import (
+    MAPPING,
+    NAMES,
+    ROWS,
+    Columns,
+    by_pipeline,
+    caught,
+    expect,
+    write_csv,
+    write_parquet,
+)
+
+
+def at(columns: Columns, names: str, rows: slice | list[int], value: float) -> Columns:
+    out = {name: np.array(values) for name, values in columns.items()}
+    for name in names.split():
+        out[name][rows] = value
+    return out
+
+
+def scaled(columns: Columns, prefix: str, factor: float) -> Columns:
+    return {
+        name: values * (factor if name.startswith(prefix + "_") else 1.0) for name, values in columns.items()
+    }
+
+
+def exchanged(columns: Columns, a: str, b: str) -> Columns:
+    swap = {a: b, b: a}
+    return {name: columns[swap.get(name, name)] for name in columns}
+
+
+def rows(columns: Columns, index: object) -> Columns:
+    return {name: values[index] for name, values in columns.items()}
+
+
+def without(columns: Columns, prefix: str) -> Columns:
+    return {name: values for name, values in columns.items() if not name.startswith(prefix + "_")}
+
+
+def with_time(columns: Columns, t: Float) -> Columns:
+    return {**columns, "t": t}
+
+
+def weightless(columns: Columns, robot: RobotModel) -> Columns:
+    q = np.column_stack([columns[f"q_{name}"] for name in NAMES])
+    g = rigid_torque(robot, robot.inertia_prior, q, 0 * q, 0 * q)
+    return {**columns, **{f"tau_{name}": columns[f"tau_{name}"] - g[:, j] for j, name in enumerate(NAMES)}}
+
+
+def still(columns: Columns) -> Columns:
+    out = dict(columns)
+    for j, name in enumerate(NAMES):
+        out[f"q_{name}"] = 0.1 * j + 1e-4 * np.random.default_rng(j).uniform(size=ROWS)
+        out[f"dq_{name}"] = 1e-4 * np.random.default_rng(j).normal(size=ROWS)
+    return out
+
+
+def backwards(columns: Columns, row: int, by: float) -> Columns:
+    return at(columns, "t", [row], columns["t"][row] - by)
+
+
+@dataclass(frozen=True)
+class RowCase:
+    """A fault of the rows; priors: whether the robot's inertias are known."""
+
+    number: int
+    name: str
+    fault: Callable[[Columns, RobotModel], Columns]
+    identifier: str
+    says: tuple[str, ...]
+    priors: bool = False
+    piped: str | None = None
+
+
+def every(n: int) -> list[int]:
+    return list(range(5, ROWS, n))
+
+
+ROW_CASES = (
+    RowCase(
+        49,
+        "2 % nan",
+        lambda c, r: at(c, "q_j2", every(50), np.nan),
+        "missing-values",
+        ("joint 'j2'", "2 %", "position", "1 %"),
+    ),
+    RowCase(
+        49,
+        "2 % inf",
+        lambda c, r: at(c, "tau_j3", every(50), np.inf),
+        "missing-values",
+        ("joint 'j3'", "2 %", "effort"),
+    ),
+    RowCase(
+        49,
+        "2 % of velocity",
+        lambda c, r: at(c, "dq_j1", every(50), np.nan),
+        "missing-values",
+        ("joint 'j1'", "velocity"),
+    ),
+    RowCase(
+        49,
+        "a whole joint",
+        lambda c, r: at(c, "q_j3", slice(None), np.nan),
+        "joint-missing",
+        ("joint 'j3'", "no position at all"),
+    ),
+    RowCase(
+        49,
+        "effort of a joint",
+        lambda c, r: at(c, "tau_j2", slice(None), np.nan),
+        "joint-missing",
+        ("joint 'j2'", "no effort at all"),
+    ),
+    RowCase(49, "no time", lambda c, r: at(c, "t", [700], np.nan), "time-missing", ("row 700", "time stamp")),
+    RowCase(
+        50,
+        "one step back",
+        lambda c, r: backwards(c, 700, 0.5),
+        "time-backwards",
+        ("row 700 (t = 6.5 s)", "by 0.49 s", "sort = true", "1 place"),
+    ),
+    RowCase(
+        50,
+        "starts anew",
+        lambda c, r: with_time(c, np.tile(c["t"][:1000], 2)),
+        "time-backwards",
+        ("row 1000 (t = 0 s)", "by 9.99 s"),
+    ),
+    RowCase(
+        50,
+        "ends at its start",
+        lambda c, r: at(c, "t", [ROWS - 1], 0.0),
+        "time-backwards",
+        ("row 1999 (t = 0 s)",),
+    ),
+    RowCase(
+        51,
+        "one stamp, two rows",
+        lambda c, r: at(c, "t", [700], 6.99),
+        "duplicate-time",
+        ("row 700 (t = 6.99 s)", "two different rows"),
+    ),
+    RowCase(
+        51,
+        "coarse clock",
+        lambda c, r: with_time(c, np.round(c["t"], 1)),
+        "duplicate-time",
+        ("row 1 ", "resolution"),
+    ),
+    RowCase(
+        51,
+        "6 % twice",
+        lambda c, r: rows(c, np.sort(np.r_[np.arange(ROWS), every(16)])),
+        "duplicate-rows",
+        ("125 of 2125 rows", "5 %"),
+    ),
+    RowCase(
+        53,
+        "degrees",
+        lambda c, r: scaled(c, "q", 180 / np.pi),
+        "unit-suspicion",
+        ("joint 'j1'", "times the joint's limits", "degrees"),
+    ),
+    RowCase(
+        53,
+        "velocity in degrees",
+        lambda c, r: scaled(c, "dq", 180 / np.pi),
+        "unit-suspicion",
+        ("joint 'j1'", "velocity 57.", "times the change of position", "57.3 = degrees"),
+    ),
+    RowCase(
+        53,
+        "mN m",
+        lambda c, r: scaled(c, "tau", 1000.0),
+        "unit-suspicion",
+        ("joint 'j1'", "times the joint's limit", "mA"),
+    ),
+    RowCase(
+        53,
+        "motor side",
+        lambda c, r: scaled(c, "tau", 0.01),
+        "unit-suspicion",
+        ("joint 'j2'", "torque 0.0", "times the gravity torque", "side"),
+        priors=True,
+    ),
+    RowCase(
+        54,
+        "gravity compensated",
+        weightless,
+        "gravity-compensated",
+        ("j2, j3", "without gravity"),
+        priors=True,
+    ),
+    RowCase(
+        54,
+        "no torque at all",
+        lambda c, r: scaled(c, "tau", 0.0),
+        "gravity-compensated",
+        ("j2",),
+        priors=True,
+    ),
+    RowCase(
+        55,
+        "velocity",
+        lambda c, r: {**c, "dq_j2": -c["dq_j2"]},
+        "velocity-sign",
+        ("joint 'j2'", "correlation -", "sign"),
+    ),
+    RowCase(
+        55,
+        "torque",
+        lambda c, r: {**c, "tau_j3": -c["tau_j3"]},
+        "torque-sign",
+        ("joint 'j3'", "opposed to gravity (-", "effort.sign"),
+        priors=True,
+    ),
+    RowCase(
+        56,
+        "velocities",
+        lambda c, r: exchanged(c, "dq_j1", "dq_j3"),
+        "joint-order",
+        ("j1 <- column of j3", "j3 <- column of j1"),
+    ),
+    RowCase(
+        56,
+        "torques",
+        lambda c, r: exchanged(c, "tau_j1", "tau_j2"),
+        "joint-order",
+        ("joint 'j2'", "effort column of 'j1'"),
+        priors=True,
+    ),
+    RowCase(58, "standstill", lambda c, r: still(c), "standstill", ("stands still", "exciting motion")),
+    RowCase(
+        60,
+        "30 rows",
+        lambda c, r: rows(c, slice(30)),
+        "too-few-rows",
+        ("30 rows", "at least 50"),
+        piped="too-short",
+    ),
+    RowCase(
+        60,
+        "one row",
+        lambda c, r: rows(c, slice(1)),
+        "too-few-rows",
+        ("1 rows", "at least 50"),
+        piped="time-stands",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", ROW_CASES, ids=lambda case: f"{case.number} {case.name}")
+def test_unfit_rows(
+    case: RowCase, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    path = write_parquet(tmp_path / "log.parquet", case.fault(clean, robot))
+    log = read_log(path, robot if case.priors else bare)
+    expect(caught(lambda: check_log(log, Diagnostics())), UnfitDataError, case.identifier, case.says)
+    piped = caught(lambda: by_pipeline(log))
+    expect(piped, UnfitDataError, case.piped or case.identifier, () if case.piped else case.says)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["priors", "no priors"])
+def test_a_clean_log_is_left_alone(
+    known: bool, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    for path in (write_parquet(tmp_path / "log.parquet", clean), write_csv(tmp_path / "log.csv", clean)):
+        log = read_log(path, robot if known else bare)
+        sink = Diagnostics()
+        summary = check_log(log, sink)
+        assert list(sink) == []
+        assert summary.moved.all()
+        assert summary.trajectories[0].rows == ROWS
+        _, found = by_pipeline(log)
+        assert [item.identifier for item in found] == ["cutoff"]
+
+
+def mended(
+    columns: Columns, robot: RobotModel, path: Path
+) -> tuple[LogSummary, dict[str, str], dict[str, str]]:
+    """Summary, warnings and notes of a log whose fault is no reason to stop."""
+    summary, sink = by_pipeline(read_log(write_parquet(path / "log.parquet", columns), robot))
+    warnings = {item.identifier: str(item) for item in sink.warnings}
+    return summary, warnings, {item.identifier: str(item) for item in sink if item.identifier not in warnings}
+
+
+def test_49_few_missing_values_are_masked(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    spoilt = at(at(clean, "q_j2", [100, 900], np.nan), "tau_j1", [900, 1500], -np.inf)
+    summary, warnings, _ = mended(spoilt, robot, tmp_path)
+    assert summary.trajectories[0].missing_rows == 3
+    assert "3 row(s)" in warnings["missing-values"]
+    assert np.isfinite(summary.trajectories[0].upper).all()
+
+
+def test_50_rows_are_sorted_on_request(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    order = np.arange(ROWS)
+    order[[10, 11, 1999, 0]] = order[[11, 10, 0, 1999]]
+    path = write_parquet(tmp_path / "log.parquet", rows(clean, order))
+    (tmp_path / "x.toml").write_text(MAPPING + "sort = true\n")
+    log = open_log(Experiment.read(tmp_path / "x.toml"), [path], robot, ["*"], Diagnostics())
+    assert check_log(log, Diagnostics()).trajectories[0].rows == ROWS
+    chunk = log.read(log.trajectories[0])
+    np.testing.assert_array_equal(chunk.t, clean["t"])
+    np.testing.assert_array_equal(chunk.q[:, 1], clean["q_j2"])
+
+
+def test_51_identical_rows_are_dropped(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    summary, warnings, notes = mended(
+        rows(clean, np.sort(np.r_[np.arange(ROWS), 7, 8, 1999])), robot, tmp_path
+    )
+    assert summary.trajectories[0].duplicates == 3
+    assert "3 duplicate rows dropped" in notes["duplicate-rows"]
+    assert not warnings
+
+
+def test_52_a_gap_splits_the_log(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "log.parquet", rows(clean, np.r_[0:900, 1000:ROWS]))
+    log = read_log(path, robot)
+    summary, sink = by_pipeline(log)
+    assert summary.trajectories[0].gaps == 1
+    assert [(item.identifier, item.text) for item in sink.warnings] == [
+        ("gap", "trajectory 'log' has 1 gap(s), the largest 1.01 s; it is split there")
+    ]
+    assert {samples.segment for samples in prepare(log)} == {0, 1}
+
+
+def test_53_units_are_converted_where_declared(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    turned = scaled(scaled(scaled(clean, "q", 180 / np.pi), "dq", 180 / np.pi), "tau", 1000.0)
+    path = write_parquet(tmp_path / "log.parquet", turned)
+    text = MAPPING.replace('"rad"', '"deg"').replace('"rad/s"', '"deg/s"').replace('"N m"', '"mN m"')
+    (tmp_path / "x.toml").write_text(text)
+    sink = Diagnostics()
+    check_log(open_log(Experiment.read(tmp_path / "x.toml"), [path], robot, ["*"], sink), sink)
+    assert list(sink) == []
+
+
+def test_59_a_joint_that_never_moved_is_named(bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    fixed = {**clean, "q_j1": still(clean)["q_j1"], "dq_j1": still(clean)["dq_j1"]}
+    log = read_log(write_parquet(tmp_path / "log.parquet", fixed), bare)
+    sink = Diagnostics()
+    summary = check_log(log, sink)
+    assert summary.moved.tolist() == [False, True, True]
+    assert any(line.startswith("j1") and line.endswith("NO") for line in summary.lines())
+    assert list(sink.warnings) == []
+    result = identify(bare, log, Settings(preparation=Preparation(cutoff=8.0)), threads=1)
+    (warning,) = (item for item in result.diagnostics.warnings if item.identifier == "joint-at-rest")
+    assert "'j1'" in warning.text
+    assert "not identified" in warning.text
+
+
+def test_saturated_effort_is_pointed_out(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    peak = 0.7 * np.abs(clean["tau_j2"]).max()
+    _, warnings, _ = mended({**clean, "tau_j2": np.clip(clean["tau_j2"], -peak, peak)}, robot, tmp_path)
+    assert "joint 'j2'" in warnings["saturated"]
+    assert f"{peak:.4g}" in warnings["saturated"]
+
+
+def test_quantised_velocity_is_not_used(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    coarse = {name: np.round(x / 0.02) * 0.02 if name.startswith("dq") else x for name, x in clean.items()}
+    summary, warnings, notes = mended(coarse, robot, tmp_path)
+    np.testing.assert_allclose(summary.velocity_step, 0.02, rtol=1e-6)
+    assert "differentiated" in notes["quantised-velocity"]
+    assert not warnings
+
+
+def test_velocity_that_is_noise_is_pointed_out(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).normal(size=ROWS)
+    sink = Diagnostics()
+    check_log(read_log(write_parquet(tmp_path / "log.parquet", {**clean, "dq_j2": noise}), robot), sink)
+    (warning,) = sink.warnings
+    assert (warning.identifier, warning.place) == ("velocity-differs", Place(joint="j2"))
+
+
+# One data set twice: scored, but never called validation.
+
+
+def test_68_training_data_is_not_validation(bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "log.parquet", clean)
+    log = read_log(path, bare)
+    settings = Settings(preparation=Preparation(cutoff=8.0))
+    result = identify(bare, log, settings, validation=read_log(path, bare), threads=1)
+    assert [one.scores.origin for one in result.validations] == [Origin.TRAINING]
+    (warning,) = (item for item in result.diagnostics.warnings if item.identifier == "training-is-validation")
+    assert "'log'" in warning.text or "log served" in warning.text
+    copied = tmp_path / "renamed.parquet"
+    copied.write_bytes(path.read_bytes())
+    sink = Diagnostics()
+    assert validate(result, read_log(copied, bare), sink, threads=1).scores.origin is Origin.TRAINING
+    assert [item.identifier for item in sink.warnings] == ["training-is-validation"]
+
+
+def test_68_a_log_of_its_own_is_validation(bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    training = read_log(write_parquet(tmp_path / "a.parquet", rows(clean, slice(0, 1200))), bare)
+    held_out = read_log(write_parquet(tmp_path / "b.parquet", rows(clean, slice(1200, ROWS))), bare)
+    settings = Settings(preparation=Preparation(cutoff=8.0))
+    result = identify(bare, training, settings, validation=held_out, threads=1)
+    assert [one.scores.origin for one in result.validations] == [Origin.HELD_OUT_LOG]
+    assert "training-is-validation" not in {item.identifier for item in result.diagnostics}
