@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dynid.arrays import Float, Int, locked_int, shared
+from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
 from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap
@@ -90,6 +91,7 @@ class Identification:
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
     shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
+    symptoms: effects that the residuals show and the model lacks.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
 
@@ -109,3 +111,4 @@ class Identification:
     truth: Mapping[str, float] | None = None
     shapes: tuple[ShapeEstimate, ...] = ()
     choices: tuple[Choice, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.estimate.estimator import Estimate
@@ -78,8 +79,9 @@ def judge(
     validations: tuple[Validation, ...],
     diagnostics: Diagnostics,
     choices: Sequence[Choice] = (),
+    symptoms: Sequence[Symptom] = (),
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability, choices of friction and what the log checks found."""
+    """Verdict from held-out scores, identifiability, choices of friction, symptoms and what the log checks found."""
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
@@ -95,6 +97,7 @@ def judge(
         )
     _identifiability(estimate, structural, findings)
     findings += choice_findings(choices)
+    findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
     if not estimate.status.ok:
         level = _worse(level, "usable")
         findings.append(Finding("warning", "The fit did not converge", estimate.status.text))

@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Bool
+from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.rivals import refuse_other_readings
+from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
 from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
 from dynid.estimate.estimator import Estimator, Regression
@@ -101,11 +106,16 @@ def identify(
     refuse_negative_springs(estimate)
     stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
     training = score(assembly, estimate, batches, Origin.TRAINING, workers, stage(progress, "residuals"))
+    symptoms: tuple[Symptom, ...] = ()
     if training.residuals is not None:
+        evidence = Evidence(robot, settled.terms, estimate, training.residuals, prepared.bandwidth)
+        refuse_other_readings(evidence)
         # What a known friction lacks may have either sign.
         if not any(isinstance(term, RotorCompensation) for term in settled.terms):
             refuse_negative_friction(estimate, training.residuals)
         check_lag(training.residuals, prepared.source_rate, diagnostics)
+        compare_with_description(evidence, diagnostics)
+        symptoms = diagnose(evidence)
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(
             fitted, settled, search, chosen.estimator, diagnostics
@@ -136,7 +146,7 @@ def identify(
         factors=factors,
         training=training,
         validations=validations,
-        verdict=judge(estimate, structural, training, validations, diagnostics, settled.choices),
+        verdict=judge(estimate, structural, training, validations, diagnostics, settled.choices, symptoms),
         diagnostics=diagnostics,
         preparation=prepared.describe() | {"rows": replace(choice, rows=rows).describe()},
         log_summary=summary.describe() | stiffness,
@@ -144,6 +154,7 @@ def identify(
         truth=truth,
         shapes=shapes,
         choices=settled.choices,
+        symptoms=symptoms,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
 from dynid.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.estimate.estimator import Estimate, Status
@@ -150,6 +151,7 @@ def load(folder: Path) -> Identification:
             truth=run["truth"],
             shapes=tuple(_read_shape(entry) for entry in model["shapes"]),
             choices=tuple(_read_choice(entry) for entry in run["choices"]),
+            symptoms=tuple(symptom_from_dict(entry) for entry in run.get("symptoms", [])),
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
@@ -216,6 +218,7 @@ def _run(one: Identification) -> dict[str, Any]:
             }
             for choice in one.choices
         ],
+        "symptoms": [symptom_to_dict(symptom) for symptom in one.symptoms],
     }
 
 

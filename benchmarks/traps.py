@@ -1,0 +1,328 @@
+"""Wrong inputs that look like robots: are they noticed?  Five simulated robots, thirteen faults, clean logs besides.
+
+    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl]
+
+Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
+friction that the model does not hold exactly. A fault is named if the run stops or warns with one of the words that
+mean it, noticed if it stops or warns at all or the verdict is not "good", silent otherwise. Runs that are in --out
+already are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.kernel import gravity_torque
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.robot.model import RobotModel
+from dynid.settings import DEFAULT_TERMS
+from dynid.simulate.rigid import inverse
+
+RATE, SECONDS, HARMONICS, FREQUENCY = 250.0, 24.0, 5, 0.1
+NOISE, COUNTS = 0.005, 2.0**17
+CLEAN = "clean"
+LAG_SAMPLES = (6, 15)
+CLIPPED = 0.05
+TILT = (2.0, 5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a simulated robot did and what was measured; t (T,), the rest (T, n)."""
+
+    robot: RobotModel
+    t: Float
+    q: Float
+    dq: Float
+    tau: Float
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A wrong input.    spoil: what it does to a recording.    words: identifiers that name it.
+
+    rebuild: what it does to the robot that is recorded, None = nothing.
+    """
+
+    name: str
+    severity: str
+    words: tuple[str, ...]
+    spoil: Callable[[Recording, np.random.Generator], Recording] = lambda one, rng: one
+    rebuild: Callable[[Machine, np.random.Generator], RobotModel] = lambda machine, rng: machine.robot
+
+
+def degrees(one: Recording, rng: np.random.Generator) -> Recording:
+    """Angles in degrees and lengths in millimetres; half of the time velocities as well."""
+    unit = np.where(one.robot.prismatic, 1000.0, 180.0 / np.pi)
+    return replace(one, q=one.q * unit, dq=one.dq * (unit if rng.random() < 0.5 else 1.0))
+
+
+def milliamperes(one: Recording, rng: np.random.Generator) -> Recording:
+    """Motor current in mA of drives with 8 to 15 N m/A in place of torque."""
+    return replace(one, tau=1000.0 * one.tau / rng.uniform(8.0, 15.0, one.robot.n))
+
+
+def effort_sign(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint with the wrong sign."""
+    sign = np.ones(one.robot.n)
+    sign[rng.integers(one.robot.n)] = -1.0
+    return replace(one, tau=one.tau * sign)
+
+
+def position_sign(one: Recording, rng: np.random.Generator) -> Recording:
+    """Position and velocity of one joint with the wrong sign."""
+    sign = np.ones(one.robot.n)
+    sign[rng.integers(one.robot.n)] = -1.0
+    return replace(one, q=one.q * sign, dq=one.dq * sign)
+
+
+def effort_order(one: Recording, rng: np.random.Generator) -> Recording:
+    """Two torque columns exchanged."""
+    return replace(one, tau=one.tau[:, _exchanged(one.robot.n, rng)])
+
+
+def position_order(one: Recording, rng: np.random.Generator) -> Recording:
+    """Two joints' positions and velocities exchanged."""
+    order = _exchanged(one.robot.n, rng)
+    return replace(one, q=one.q[:, order], dq=one.dq[:, order])
+
+
+def lag(one: Recording, rng: np.random.Generator) -> Recording:
+    """Torque that is late by 6 to 14 samples."""
+    late = int(rng.integers(*LAG_SAMPLES))
+    return replace(one, tau=one.tau[np.maximum(np.arange(len(one.t)) - late, 0)])
+
+
+def clipping(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint cut off where 5 % of the samples lie, on one side or on both."""
+    tau, j = one.tau.copy(), int(rng.integers(one.robot.n))
+    low, high = np.quantile(tau[:, j], [CLIPPED, 1.0 - CLIPPED])
+    side = rng.integers(3)
+    tau[:, j] = np.clip(tau[:, j], low if side != 0 else None, high if side != 1 else None)
+    return replace(one, tau=tau)
+
+
+def without_gravity(one: Recording, rng: np.random.Generator) -> Recording:
+    """Torque less that of gravity."""
+    return replace(one, tau=one.tau - gravity_torque(one.robot.tree, one.robot.inertia_prior, one.q))
+
+
+def standstill(one: Recording, rng: np.random.Generator) -> Recording:
+    """A robot at rest, its sensors working."""
+    rest = 2e-5 * rng.normal(size=one.q.shape)
+    tau = one.tau[0] + 0.01 * np.abs(one.tau).max(axis=0) * rng.normal(size=one.tau.shape)
+    return replace(one, q=one.q[0] + rest, dq=5e-3 * rng.normal(size=one.q.shape), tau=tau)
+
+
+def one_at_rest(one: Recording, rng: np.random.Generator) -> Recording:
+    """One joint's encoder has died: it reports a constant."""
+    q, dq, j = one.q.copy(), one.dq.copy(), int(rng.integers(one.robot.n))
+    q[:, j], dq[:, j] = q[0, j], 0.0
+    return replace(one, q=q, dq=dq)
+
+
+def tilt(machine: Machine, rng: np.random.Generator) -> RobotModel:
+    """A base that leans by 2 to 5 degrees."""
+    return tilted(machine.robot, np.deg2rad(rng.uniform(*TILT)), rng.uniform(0, 2 * np.pi))
+
+
+def payload(machine: Machine, rng: np.random.Generator) -> RobotModel:
+    """A load near the robot's rated one."""
+    return loaded(machine.robot, machine.payload, rng)
+
+
+SIGN = ("torque-sign", "negative-friction", "negative-inertia", "velocity-sign", "position-sign")
+ORDER = ("joint-order", "negative-inertia", "negative-friction")
+FAULTS = (
+    Fault("degrees", "57.3, mm: 1000", ("unit-suspicion", "joint-order"), degrees),
+    Fault("mA", "1000 / (8..15)", ("unit-suspicion", "gear-ratio-side"), milliamperes),
+    Fault("torque sign", "one joint", SIGN, effort_sign),
+    Fault("position sign", "one joint", SIGN, position_sign),
+    Fault("torque order", "two joints", ORDER, effort_order),
+    Fault("position order", "two joints", ORDER, position_order),
+    Fault("lag", "6..14 samples", ("torque-lag",), lag),
+    Fault("clipping", "5 % of a joint", ("saturated", "saturation"), clipping),
+    Fault("gravity-free", "whole", ("gravity-compensated",), without_gravity),
+    Fault("standstill", "all joints", ("standstill",), standstill),
+    Fault("dead encoder", "one joint", ("joint-at-rest", "standstill"), one_at_rest),
+    Fault("payload", "near the rated one", ("payload",), rebuild=payload),
+    Fault("tilted base", "2..5 degrees", ("tilted-base",), rebuild=tilt),
+)
+BY_NAME = {fault.name: fault for fault in FAULTS} | {CLEAN: Fault(CLEAN, "", ())}
+MACHINES = {machine.name: machine for machine in machines()}
+
+
+def _exchanged(n: int, rng: np.random.Generator) -> list[int]:
+    a, b = rng.choice(n, 2, replace=False)
+    order = list(range(n))
+    order[a], order[b] = order[b], order[a]
+    return order
+
+
+def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECONDS) -> Recording:
+    """A random motion within the limits, measured: encoder steps, torque noise, friction sharper than the model's."""
+    motion = FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FREQUENCY)
+    t = np.arange(0.0, seconds, 1.0 / RATE)
+    q, dq, ddq = motion.motion(t)
+    plain = DEFAULT_TERMS.columns(robot)
+    known = np.array([0.0 if np.isnan(c.prior) else c.prior for c in plain])
+    theta = np.where([c.term == "coulomb" for c in plain], 0.0, known)
+    tau = inverse(robot, DEFAULT_TERMS, theta, q, dq, ddq)
+    coulomb = np.nan_to_num(robot.friction_prior[:, 1])
+    # Sharper than the model's step, and a little higher at low speed.
+    tau += coulomb * np.tanh(dq / 5e-3) * (1.0 + 0.1 * np.exp(-np.abs(dq) / 0.1))
+    peak = np.abs(tau).max(axis=0)
+    tau += 0.02 * peak * rng.uniform(-1, 1, robot.n)
+    step = np.where(robot.prismatic, 1e-5, 2 * np.pi / COUNTS)
+    return Recording(
+        robot,
+        t,
+        np.round(q / step) * step,
+        dq + 2e-3 * rng.normal(size=q.shape),
+        tau + NOISE * peak * rng.normal(size=q.shape),
+    )
+
+
+def outcome(
+    machine: Machine, fault: Fault, seed: int, known: bool = True, seconds: float = SECONDS
+) -> dict[str, Any]:
+    """One log through an identification: {"stop": identifier or None, "warned": identifiers, "level": verdict}.
+
+    known: whether the description has inertias at all.
+    """
+    number = list(MACHINES).index(machine.name)
+    rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
+    described = imprecise(machine.robot, rng)
+    if not known:
+        described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
+    one = fault.spoil(recorded(fault.rebuild(machine, rng), rng, seconds), rng)
+    names = machine.robot.joint_names
+    sink = Diagnostics()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        write_log(path, one.t, canonical_columns(names, one.q, dq=one.dq, tau=one.tau))
+        try:
+            found = identify(described, read_log(path, described), diagnostics=sink, threads=1)
+        except DynidError as error:
+            return {"stop": error.identifier, "warned": _ids(sink), "level": "", "text": str(error)}
+    warned = sorted({*_ids(sink), *(one.identifier for one in found.symptoms if one.level == "warning")})
+    return {"stop": None, "warned": warned, "level": found.verdict.level, "text": ""}
+
+
+def _ids(sink: Diagnostics) -> list[str]:
+    return sorted({item.identifier for item in sink.warnings})
+
+
+def kind(result: Mapping[str, Any]) -> str:
+    """named, noticed or silent; for a clean log stopped, warned or passed."""
+    fault = BY_NAME[result["fault"]]
+    told = {result["stop"], *result["warned"]} - {None}
+    if fault.name == CLEAN:
+        return "stopped" if result["stop"] else "warned" if told or result["level"] != "good" else "passed"
+    if told & set(fault.words):
+        return "named"
+    return "noticed" if told or result["level"] not in ("good", "") else "silent"
+
+
+def work(job: tuple[str, str, int, bool]) -> dict[str, Any]:
+    """One run of the campaign."""
+    name, fault, seed, known = job
+    result = outcome(MACHINES[name], BY_NAME[fault], seed, known)
+    return {"robot": name, "fault": fault, "seed": seed, "known": known} | result
+
+
+def jobs(seeds: int, clean: int, known: bool) -> Iterator[tuple[str, str, int, bool]]:
+    """All runs: seeds of every fault, and clean ones, on every robot."""
+    for seed, name, fault in product(range(max(seeds, clean)), MACHINES, BY_NAME):
+        if seed < (clean if fault == CLEAN else seeds):
+            yield name, fault, seed, known
+
+
+def table(results: list[dict[str, Any]]) -> list[str]:
+    """Shares by fault over all robots, and every silent or wrongly stopped run."""
+    lines = [f"{'fault':<16}{'severity':<20}{'runs':>6}{'stopped':>9}{'named':>9}{'noticed':>9}{'silent':>8}"]
+    for fault in FAULTS:
+        own = [r for r in results if r["fault"] == fault.name]
+        if own:
+            kinds = [kind(r) for r in own]
+            stopped = sum(r["stop"] is not None for r in own)
+            cells = [
+                100 * x / len(own) for x in (stopped, kinds.count("named"), len(own) - kinds.count("silent"))
+            ]
+            lines.append(
+                f"{fault.name:<16}{fault.severity:<20}{len(own):>6}"
+                + "".join(f"{cell:>7.1f} %" for cell in cells)
+                + f"{kinds.count('silent'):>8}"
+            )
+    clean = [r for r in results if r["fault"] == CLEAN]
+    if clean:
+        kinds = [kind(r) for r in clean]
+        lines.append(
+            f"clean logs: {len(clean)}; stopped {kinds.count('stopped')} "
+            f"({100 * kinds.count('stopped') / len(clean):.2g} %), warned or not 'good' {kinds.count('warned')}"
+        )
+    return lines
+
+
+def details(results: list[dict[str, Any]]) -> list[str]:
+    """What was said instead, for every run that was not named, and for every clean one that did not pass."""
+    counts: dict[str, int] = {}
+    for r in results:
+        if kind(r) not in ("named", "passed"):
+            said = r["stop"] or ", ".join(r["warned"]) or f"verdict {r['level']}"
+            key = f"{kind(r):<8}{r['fault']:<16}{r['robot']:<7} {said}"
+            counts[key] = counts.get(key, 0) + 1
+    return [f"{count:>4} x {key}" for key, count in sorted(counts.items())]
+
+
+def main() -> None:
+    """Runs what is missing and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--clean", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--bare", action="store_true", help="descriptions without inertias")
+    chosen = parser.parse_args()
+    results = []
+    if chosen.out and chosen.out.exists():
+        results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
+    done = {(r["robot"], r["fault"], r["seed"], r["known"]) for r in results}
+    missing = [job for job in jobs(chosen.seeds, chosen.clean, not chosen.bare) if job not in done]
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        for result in pool.map(work, missing):
+            results.append(result)
+            if chosen.out:
+                with chosen.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+    shown = [r for r in results if r["known"] != chosen.bare]
+    print("\n".join([*table(shown), "", *details(shown)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Short bursts of residual on several joints at once: the robot touched something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from dynid.arrays import Bool, Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.symptom import Curve, Interval, Symptom
+from dynid.diagnosis.wording import ALARM, level
+
+# Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
+LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
+REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
+MOST_NAMED = 5
+POINTS = 400
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """Looks for stretches in which the residual leaves its usual size far behind, away from reversals of the joint."""
+
+    identifier: str = "bursts"
+    looks_at: str = "short bursts of residual"
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """At most one symptom: all bursts of the log with their times and joints."""
+        height = heights(evidence)
+        rate, T = evidence.residuals.rate, len(evidence.residuals.t)
+        # Independent looks: two a period of the bandwidth and a joint.
+        looks = max(2.0 * evidence.bandwidth * T / rate * len(evidence.joints), 1.0)
+        threshold = max(LEAST_HEIGHT, float(-ndtri(0.5 * ALARM / looks)))
+        beyond = (height > threshold) & ~near_reversal(evidence)
+        high: Bool = np.asarray(beyond.any(axis=1))
+        if not high.any() or high.mean() > MOST_TIME:
+            return []
+        spans = stretches(evidence, high)
+        share = float((height[high] ** 2).sum() / (height**2).sum())
+        joints = np.flatnonzero(beyond.any(axis=0))
+        worst = int(joints[np.argmax(height[:, joints].max(axis=0))])
+        return [self._symptom(evidence, height, spans, joints.tolist(), worst, share, threshold)]
+
+    def _symptom(
+        self,
+        evidence: Evidence,
+        height: Float,
+        spans: list[Interval],
+        joints: list[int],
+        worst: int,
+        share: float,
+        threshold: float,
+    ) -> Symptom:
+        names = ", ".join(evidence.robot.joint_names[j] for j in joints)
+        told = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
+        more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
+        size = height.max(axis=1)
+        step = max(1, len(size) // POINTS)
+        # The highest of each bucket, so that no burst falls between the points.
+        edge = np.arange(0, len(size), step)
+        return Symptom(
+            self.identifier,
+            level(evidence, worst, share),
+            "",
+            f"{len(spans)} burst(s) of residual",
+            f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
+            f"{threshold:.2g}), at {told}{more}.",
+            "Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "
+            "(window under [data]).",
+            share,
+            ALARM,
+            times=tuple(spans),
+            curve=Curve(
+                "time, s",
+                "residual / usual size",
+                evidence.residuals.t[edge],
+                np.maximum.reduceat(size, edge),
+                np.full(len(edge), threshold),
+                "bound for noise",
+            ),
+        )
+
+
+def heights(evidence: Evidence) -> Float:
+    """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half."""
+    e = evidence.residuals.error
+    low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
+    usual = np.where(high > low, (high - low) / 1.349, np.inf)
+    found = np.abs(e - middle) / usual
+    silent = np.ones(evidence.robot.n, dtype=np.bool_)
+    silent[list(evidence.joints)] = False
+    found[:, silent] = 0.0
+    return np.asarray(found)
+
+
+def near_reversal(evidence: Evidence) -> Bool:
+    """Samples (T, n) close to a reversal or a stop of the joint, where friction that is not modelled bursts as well."""
+    dq = evidence.residuals.dq
+    slow = np.abs(dq) < REVERSAL_SPEED * np.quantile(np.abs(dq), 0.95, axis=0)
+    slow[1:] |= np.sign(dq[1:]) != np.sign(dq[:-1])
+    reach = max(1, round(REVERSAL_SECONDS * evidence.residuals.rate))
+    counts = np.cumsum(np.concatenate([np.zeros((1, dq.shape[1])), slow]), axis=0)
+    T = len(dq)
+    low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
+    return np.asarray(counts[high] > counts[low])
+
+
+def stretches(evidence: Evidence, high: Bool) -> list[Interval]:
+    """Times during which samples (T,) are high, those less than a quarter of a second apart as one."""
+    r = evidence.residuals
+    index = np.flatnonzero(high)
+    apart = (np.diff(r.t[index]) > REVERSAL_SECONDS) | (np.diff(r.t[index]) < 0)
+    apart |= np.diff(r.segment[index]) != 0
+    cuts = np.flatnonzero(apart) + 1
+    parts = np.split(index, cuts)
+    return [
+        Interval(r.trajectories[int(r.trajectory[p[0]])], float(r.t[p[0]]), float(r.t[p[-1]])) for p in parts
+    ]

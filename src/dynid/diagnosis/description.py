@@ -1,0 +1,136 @@
+"""Identified bodies against those of the description: a load that it does not know, torque of another size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.tilt import identified_bodies
+from dynid.kernel import inverse_dynamics
+from dynid.spatial.inertia import from_com, to_com
+from dynid.terms.rigid_body import RigidBody
+
+# What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
+UNSURE, UNSURE_CENTRE = 0.3, 0.02
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load on a body that the description lacks.    mass, std: kg.    p_value: of no load at all.
+
+    explained: share of the distance between description and estimate that it explains, 0 to 1.
+    """
+
+    body: str
+    mass: float
+    std: float
+    p_value: float
+    explained: float
+
+
+def size_against_description(evidence: Evidence) -> Float | None:
+    """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
+
+    None without a description of every body.
+    """
+    robot, bodies = evidence.robot, identified_bodies(evidence)
+    if bodies is None or not np.isfinite(robot.inertia_prior).all():
+        return None
+    q, dq, ddq = robot.tree_motion(evidence.motion.q, evidence.motion.dq, evidence.motion.ddq)
+    ours, described = (
+        inverse_dynamics(robot.tree, body, q, dq, ddq) @ robot.projection
+        for body in (bodies, robot.inertia_prior)
+    )
+    ours, described = ours - ours.mean(axis=0), described - described.mean(axis=0)
+    product = (ours * described).sum(axis=0)
+    squares = (ours**2).sum(axis=0), (described**2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = product**2 / (squares[0] * squares[1])
+        return np.where((alike > 0.5) & (product > 0), product / squares[1], np.nan)
+
+
+def find_load(evidence: Evidence) -> Load | None:
+    """The load on one of the outermost bodies that brings description and estimate closest together.
+
+    With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how
+    well a description is known), a load pi on a body with columns J of B is the least-squares solution of J pi = d in
+    the metric of C; its gain is tested against chi-square with ten degrees of freedom.
+    None without a description of every body or without rigid bodies.
+    """
+    robot, estimate = evidence.robot, evidence.estimate
+    span = _rigid_columns(evidence)
+    if span is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+        return None
+    rigid = np.zeros(len(estimate.columns), dtype=np.bool_)
+    rigid[span] = True
+    B = estimate.base.B
+    # Base parameters that rotors or friction share tell nothing of bodies alone.
+    pure = ~np.any(B[:, ~rigid], axis=1)
+    if not pure.any():
+        return None
+    B = B[:, rigid][pure]
+    distance = estimate.value[pure] - B @ robot.inertia_prior.ravel()
+    spread = np.zeros((B.shape[1], B.shape[1]))
+    for i, body in enumerate(robot.inertia_prior):
+        spread[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _unsure(body)
+    C = estimate.covariance[np.ix_(pure, pure)] + B @ spread @ B.T
+    scale = np.sqrt(np.diag(C))
+    scale = np.where(scale > 0, scale, 1.0)
+    C, d = C / np.outer(scale, scale), distance / scale
+    # A little of its own for every direction, so that no exact agreement is asked of a description.
+    C += 1e-6 * np.eye(len(C))
+    found = [_load(evidence, C, d, B / scale[:, None], body) for body in _outermost(evidence)]
+    return min(found, key=lambda one: one.p_value, default=None)
+
+
+def _load(evidence: Evidence, C: Float, d: Float, B: Float, body: int) -> Load:
+    J = B[:, 10 * body : 10 * body + 10]
+    heavy = max(float(evidence.robot.inertia_prior[:, 0].sum()), 1e-6)
+    size = heavy * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
+    J = J * size
+    weighted = np.linalg.solve(C, np.column_stack([J, d]))
+    A = J.T @ weighted[:, :10] + np.eye(10)
+    score = J.T @ weighted[:, 10]
+    inverse = np.linalg.inv(A)
+    load = inverse @ score
+    gain = float(score @ load)
+    return Load(
+        evidence.robot.body_names[body],
+        float(size[0] * load[0]),
+        float(size[0] * np.sqrt(inverse[0, 0])),
+        float(chdtrc(10, max(gain, 0.0))),
+        gain / max(float(d @ weighted[:, 10]), 1e-300),
+    )
+
+
+def _unsure(body: Float) -> Float:
+    # Covariance (10, 10) of a described body: its scale, its centre, its inertia.
+    mass, com, inertia = to_com(body)
+    parts = [UNSURE * body]
+    for axis in range(3):
+        moved = com.copy()
+        moved[axis] += 1e-4
+        slope = (from_com(mass, moved, inertia) - body) / 1e-4
+        parts.append(slope * np.hypot(UNSURE * com[axis], UNSURE_CENTRE))
+    own = UNSURE * float(np.trace(inertia)) / 3
+    extra = np.diag([0.0] * 4 + [own**2] * 6)
+    return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
+
+
+def _rigid_columns(evidence: Evidence) -> slice | None:
+    first = 0
+    for term in evidence.terms:
+        count = len(term.columns(evidence.robot))
+        if isinstance(term, RigidBody):
+            return slice(first, first + count) if count == 10 * evidence.robot.n_bodies else None
+        first += count
+    return None
+
+
+def _outermost(evidence: Evidence) -> list[int]:
+    parents = set(evidence.robot.parent.tolist())
+    return [i for i in range(evidence.robot.n_bodies) if i not in parents]

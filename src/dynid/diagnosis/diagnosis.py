@@ -1,0 +1,56 @@
+"""The seam for diagnoses, and those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.drift import Drift
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.friction import FrictionForm
+from dynid.diagnosis.position import FollowsPosition
+from dynid.diagnosis.resonance import Resonance
+from dynid.diagnosis.ripple import GearRipple
+from dynid.diagnosis.saturation import Saturation
+from dynid.diagnosis.symptom import Symptom
+
+
+class Diagnosis(Protocol):
+    """One effect to look for: to add one write a class with these members in a small file and list it in DIAGNOSES.
+
+    identifier: of its symptoms.    looks_at: what it tests, in a few words, for the report.
+    """
+
+    @property
+    def identifier(self) -> str:
+        """Names its symptoms in run folders and documentation."""
+        ...
+
+    @property
+    def looks_at(self) -> str:
+        """What it tests."""
+        ...
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """Symptoms that were found, none in a log without the effect."""
+        ...
+
+
+DIAGNOSES: tuple[Diagnosis, ...] = (
+    FrictionForm(),
+    FollowsPosition(),
+    GearRipple(),
+    Drift(),
+    Saturation(),
+    Resonance(),
+    Bursts(),
+)
+
+
+def diagnose(evidence: Evidence, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
+    """What all diagnoses find, that which matters most to the torque first."""
+    if not evidence.enough:
+        return ()
+    found = [symptom for diagnosis in diagnoses for symptom in diagnosis.look(evidence)]
+    return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))

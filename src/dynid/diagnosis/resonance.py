@@ -1,0 +1,111 @@
+"""A peak in the residual's spectrum where the motion has none: the joint's elasticity rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaincc
+
+from dynid.arrays import Bool, Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.spectra import spectrum
+from dynid.diagnosis.symptom import Curve, Symptom
+from dynid.diagnosis.wording import counts, figures, level, unit
+
+# Power that the motion's own torque has below: beyond it residuals are not errors of the motion's harmonics.
+MOTION = 0.9995
+HIGHEST = 0.85
+LEAST_WINDOW = 32
+LEAST_RATIO = 6.0
+
+
+@dataclass(frozen=True)
+class Resonance:
+    """Looks above the motion's own frequencies for a line that stands out of its neighbourhood."""
+
+    identifier: str = "resonance"
+    looks_at: str = "peaks in the residual's spectrum"
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """At most one symptom a joint."""
+        rate = evidence.residuals.rate
+        runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
+        found = []
+        for joint in evidence.joints if runs else ():
+            frequency, density, windows = spectrum(
+                [evidence.residuals.error[run, joint] for run in runs], rate, LEAST_WINDOW
+            )
+            _, torque, _ = spectrum(
+                [evidence.residuals.predicted[run, joint] for run in runs], rate, LEAST_WINDOW
+            )
+            peak = highest_peak(frequency, density, torque, evidence.bandwidth)
+            if peak is None:
+                continue
+            at, ratio, width, bins = peak
+            # A mean of K windows of noise exceeds x times its expectation with the chance Gamma(K, K x) / Gamma(K).
+            p_value = min(float(gammaincc(windows, windows * ratio)) * bins * len(evidence.joints), 1.0)
+            power = np.sum(density[width]) / max(float(np.sum(density)), 1e-300)
+            share = float(power * (1.0 - 1.0 / ratio))
+            if ratio >= LEAST_RATIO and counts(share, p_value):
+                found.append(self._symptom(evidence, joint, at, ratio, share, p_value, frequency, density))
+        return found
+
+    def _symptom(
+        self,
+        evidence: Evidence,
+        joint: int,
+        at: float,
+        ratio: float,
+        share: float,
+        p_value: float,
+        frequency: Float,
+        density: Float,
+    ) -> Symptom:
+        name = evidence.robot.joint_names[joint]
+        shown = (frequency > 0) & (frequency <= evidence.bandwidth)
+        return Symptom(
+            self.identifier,
+            level(evidence, joint, share),
+            name,
+            f"{name}: rings at {at:.3g} Hz",
+            f"The residual's spectrum stands {ratio:.3g} times above its neighbourhood there, where the motion has no "
+            f"torque: {figures(evidence, joint, share, p_value)}.",
+            f"Elastic joint or base: keep the cut-off below {0.7 * at:.2g} Hz, or log both encoders and identify with "
+            'rows = "elastic".',
+            share,
+            p_value,
+            curve=Curve(
+                "frequency, Hz",
+                f"residual, ({unit(evidence, joint)})²/Hz",
+                frequency[shown],
+                density[shown],
+                np.zeros(0),
+                logarithmic=True,
+            ),
+        )
+
+
+def highest_peak(
+    frequency: Float, density: Float, torque: Float, bandwidth: float
+) -> tuple[float, float, Bool, int] | None:
+    """Frequency, height over the neighbourhood, bins that belong to it and bins searched; None = nothing to search.
+
+    frequency, density, torque: (F,) of the residual and of the predicted torque.
+    """
+    cumulative = np.cumsum(torque) / max(float(torque.sum()), 1e-300)
+    motion = float(frequency[int(np.searchsorted(cumulative, MOTION))]) if cumulative[-1] > 0 else 0.0
+    searched = np.flatnonzero((frequency > 1.2 * motion) & (frequency < HIGHEST * bandwidth))
+    if len(searched) < 8:
+        return None
+    ratios = np.zeros(len(searched))
+    for i, k in enumerate(searched):
+        around = searched[(np.abs(searched - k) > 2) & (np.abs(searched - k) <= max(12, len(searched) // 4))]
+        # Where density falls steeply the lower side alone would flatter: the greater half's median is taken.
+        sides = [
+            np.median(density[part]) for part in (around[around < k], around[around > k]) if len(part) >= 3
+        ]
+        ratios[i] = density[k] / max(max(sides, default=np.inf), 1e-300)
+    best = int(np.argmax(ratios))
+    width: Bool = np.abs(np.arange(len(frequency)) - searched[best]) <= 2
+    return float(frequency[searched[best]]), float(ratios[best]), width, len(searched)

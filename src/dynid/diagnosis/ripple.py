@@ -1,0 +1,124 @@
+"""Residual that is periodic in position: teeth, wave generators, cogging."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.position import HARMONICS
+from dynid.diagnosis.symptom import Curve, Symptom
+from dynid.diagnosis.wording import counts, figures, level, unit
+
+# A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
+WITHIN = 0.7
+LEAST_TIME = 0.3
+MOST_WAVES = 250
+NEAR = 0.03
+CYCLES_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class GearRipple:
+    """Scans waves in position, as many a turn as the filter lets through, and tests the strongest."""
+
+    identifier: str = "gear-ripple"
+    looks_at: str = "residual that is periodic in position"
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """At most one symptom a joint."""
+        found = []
+        for joint in evidence.joints:
+            waves = wave_numbers(evidence, joint)
+            if not len(waves):
+                continue
+            shares = np.concatenate(
+                [
+                    evidence.shares(joint, np.stack([_pair(evidence, joint, k) for k in part], axis=1))
+                    for part in np.array_split(waves, -(-len(waves) // 50))
+                ]
+            )
+            best = float(waves[int(np.argmax(shares))])
+            effect = evidence.alone(joint, _pair(evidence, joint, best))
+            if effect is None:
+                continue
+            # Waves that differ by less than a period over the whole range are one and the same.
+            tried = max(
+                1.0, (waves[-1] - waves[0]) * float(np.ptp(evidence.motion.q[:, joint])) / (2 * np.pi)
+            )
+            p_value = min(effect.p_value * 2.0 * tried * len(evidence.joints), 1.0)
+            share = float(effect.share[joint])
+            if counts(share, p_value):
+                size = float(np.hypot(*effect.coefficient))
+                found.append(self._symptom(evidence, joint, best, size, share, p_value, waves, shares))
+        return found
+
+    def _symptom(
+        self,
+        evidence: Evidence,
+        joint: int,
+        wave: float,
+        size: float,
+        share: float,
+        p_value: float,
+        waves: Float,
+        shares: Float,
+    ) -> Symptom:
+        name = evidence.robot.joint_names[joint]
+        slides = evidence.robot.prismatic[joint]
+        where = (
+            f"every {1e3 * 2 * np.pi / wave:.4g} mm" if slides else f"{wave:.4g} times a turn of the joint"
+        )
+        cause = _cause(wave, abs(float(evidence.robot.drive.gear_ratio[joint])), slides)
+        return Symptom(
+            self.identifier,
+            level(evidence, joint, share),
+            name,
+            f"{name}: torque ripple of the gear",
+            f"A wave of {size:.3g} {unit(evidence, joint)} {where}{cause} explains "
+            f"{figures(evidence, joint, share, p_value)}.",
+            "It averages out in the parameters over fast motion. Lower the cut-off, move faster, or give it as a "
+            "function of position (position_friction, channel) if the torque at low speed matters.",
+            share,
+            p_value,
+            curve=Curve(
+                "waves a metre" if slides else "waves a turn",
+                "share of the residual",
+                waves / (2 * np.pi) if slides else waves,
+                shares,
+                np.zeros(0),
+            ),
+        )
+
+
+def wave_numbers(evidence: Evidence, joint: int) -> Float:
+    """Wave numbers k, rad of wave a rad (m) of position, that the motion and the filter can show; () = none."""
+    q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
+    reach = float(np.ptp(q))
+    slow = np.quantile(dq, LEAST_TIME)
+    if reach <= 0 or slow <= 0:
+        return np.zeros(0)
+    # Four waves within the range at least, else a slow function of position says the same.
+    lowest = max(8 * np.pi / reach, 0.0 if evidence.robot.prismatic[joint] else HARMONICS + 1.0)
+    highest = WITHIN * 2 * np.pi * evidence.bandwidth / slow
+    count = int(np.clip((highest - lowest) * reach / np.pi, 0, MOST_WAVES))
+    if count < 2:
+        return np.zeros(0)
+    return np.asarray(lowest + np.arange(count) * np.pi / reach)
+
+
+def _pair(evidence: Evidence, joint: int, wave: float) -> Float:
+    q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
+    passes = wave * dq < WITHIN * 2 * np.pi * evidence.bandwidth
+    return np.stack([np.sin(wave * q), np.cos(wave * q)], axis=1) * passes[:, None]
+
+
+def _cause(wave: float, ratio: float, slides: bool) -> str:
+    if slides or ratio <= 1:
+        return ""
+    for times, words in ((1, "once a turn of the motor"), (2, "twice a turn of the motor, as wave gears do")):
+        if abs(wave / (times * ratio) - 1.0) < NEAR:
+            return f" ({words})"
+    return ""

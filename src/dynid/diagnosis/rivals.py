@@ -1,0 +1,143 @@
+"""Other readings of a log: joints exchanged, signs turned, gravity taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Evidence, basis, regressor
+from dynid.errors import Place, UnfitDataError
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+
+SAMPLES = 400
+# A joint whose training error exceeds this share of its torque's variation makes the other readings worth a try.
+POOR = 0.03
+# The product of the joints' mean square errors has to fall by this factor.
+DECISIVE = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A reading of the log.    identifier, what, do: of its error.    joint: that it speaks of, "" = all."""
+
+    identifier: str
+    what: str
+    do: str
+    joint: str
+    robot: RobotModel
+    samples: Samples
+
+
+def refuse_other_readings(evidence: Evidence) -> None:
+    """Fits the same model to other readings of the log, and stops if one of them fits decisively better.
+
+    Each reading is fitted by least squares to some hundred samples; readings are compared by the sum over joints of the
+    logarithm of the mean square error.
+    Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
+    """
+    if not evidence.enough or any(term.name == "drive_gain" for term in evidence.terms):
+        # With free gains every reading of the torque is right.
+        return
+    step = max(1, len(evidence.index) // SAMPLES)
+    full = evidence.motion
+    samples = Samples.from_motion(
+        full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
+    )
+    null = misfit(evidence, evidence.robot, samples)
+    if null is None:
+        return
+    readings = [without_gravity(evidence.robot, samples)]
+    variance = np.var(evidence.residuals.measured, axis=0)
+    if (evidence.rms**2 > POOR * variance)[list(evidence.joints)].any():
+        readings += list(wirings(evidence.robot, samples))
+    scored = [(misfit(evidence, one.robot, one.samples), one) for one in readings]
+    known = [(value, one) for value, one in scored if value is not None]
+    value, best = min(known, key=lambda pair: pair[0])
+    if value < null - np.log(DECISIVE):
+        raise UnfitDataError(
+            best.identifier,
+            found=f"{best.what}: read so, the squared errors fall by a factor of {np.exp(null - value):.3g} "
+            "(product over the joints)",
+            expected="a log that fits best as it is declared",
+            do=best.do,
+            place=Place(joint=best.joint or None),
+        )
+
+
+def misfit(evidence: Evidence, robot: RobotModel, samples: Samples) -> float | None:
+    """Sum over joints of ln(mean square error) of a least-squares fit; None if a term reads more than motion."""
+    Y, complete = regressor(robot, evidence.terms, samples, evidence.estimate.base.mask)
+    if not complete:
+        return None
+    y = samples.tau - evidence.terms.known_torque(robot, samples)
+    weight = 1.0 / np.maximum(y.std(axis=0), 1e-12)
+    n, N, b = Y.shape
+    Q = basis((Y * weight[:, None, None]).reshape(n * N, b))
+    target = (y * weight).T.reshape(-1)
+    left = (target - Q @ (Q.T @ target)).reshape(n, N)
+    square = np.mean(left**2, axis=1)[list(evidence.joints)]
+    return float(np.log(np.maximum(square, 1e-12)).sum())
+
+
+def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
+    """Torque from which gravity has been taken off."""
+    return Rival(
+        "gravity-compensated",
+        "torque without gravity",
+        "log the measured torque, not the one that is left after gravity compensation",
+        "",
+        replace(robot, gravity=np.zeros(3)),
+        samples,
+    )
+
+
+def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
+    """Every two joints' efforts or positions exchanged, and every joint's effort or position of the other sign."""
+    names = robot.joint_names
+    for a, b in combinations(range(robot.n), 2):
+        order = list(range(robot.n))
+        order[a], order[b] = b, a
+        pair = f"'{names[a]}' and '{names[b]}'"
+        yield Rival(
+            "joint-order",
+            f"efforts of {pair} that are exchanged",
+            "exchange their columns under effort in [log]",
+            names[a],
+            robot,
+            replace(samples, tau=samples.tau[:, order]),
+        )
+        yield Rival(
+            "joint-order",
+            f"positions of {pair} that are exchanged",
+            "exchange their columns under position and velocity in [log]",
+            names[a],
+            robot,
+            replace(samples, q=samples.q[:, order], dq=samples.dq[:, order], ddq=samples.ddq[:, order]),
+        )
+    for j, name in enumerate(names):
+        sign = np.where(np.arange(robot.n) == j, -1.0, 1.0)
+        yield Rival(
+            "torque-sign",
+            "effort of the other sign",
+            f"set effort.sign = {{ {name} = -1 }} under [log]",
+            name,
+            robot,
+            replace(samples, tau=samples.tau * sign),
+        )
+        yield Rival(
+            "position-sign",
+            "position of the other sign",
+            f"set position.sign = {{ {name} = -1 }} under [log]",
+            name,
+            robot,
+            _turned(samples, sign),
+        )
+
+
+def _turned(samples: Samples, sign: Float) -> Samples:
+    return replace(samples, q=samples.q * sign, dq=samples.dq * sign, ddq=samples.ddq * sign)

@@ -1,0 +1,95 @@
+"""Torque that stays below what the model asks for at its peaks: a limit was reached, or the log cuts it off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Effect, Evidence
+from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
+
+LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
+# The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.
+MISSING = (0.45, 2.0)
+LEAST_SAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Tries on either side whether torque beyond a level is missing from what was measured."""
+
+    identifier: str = "saturation"
+    looks_at: str = "torque missing at the peaks"
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """At most one symptom a joint and side."""
+        found = []
+        for joint in evidence.joints:
+            for side in (1.0, -1.0):
+                predicted = side * evidence.residuals.predicted[evidence.index, joint]
+                tried = [
+                    (cap, self._effect(evidence, joint, side, predicted, cap)) for cap in _caps(predicted)
+                ]
+                known = [
+                    (cap, effect) for cap, effect in tried if effect is not None and _missing(side, effect)
+                ]
+                if not known:
+                    continue
+                cap, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
+                share = float(effect.share[joint])
+                p_value = min(chance(evidence, joint, share) * 2 * len(LEVELS) * len(evidence.joints), 1.0)
+                if counts(share, p_value):
+                    found.append(self._symptom(evidence, joint, side, cap, effect, p_value))
+        return found
+
+    @staticmethod
+    def _effect(evidence: Evidence, joint: int, side: float, predicted: Float, cap: float) -> Effect | None:
+        beyond = np.maximum(predicted - cap, 0.0)
+        return evidence.alone(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
+
+    def _symptom(
+        self, evidence: Evidence, joint: int, side: float, cap: float, effect: Effect, p_value: float
+    ) -> Symptom:
+        name, share = evidence.robot.joint_names[joint], float(effect.share[joint])
+        missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
+        predicted = evidence.residuals.predicted[evidence.index, joint]
+        return Symptom(
+            self.identifier,
+            level(evidence, joint, share),
+            name,
+            f"{name}: torque is missing at its peaks",
+            f"Beyond {side * cap:.4g} {unit(evidence, joint)} {missing:.2g} % of the torque that the motion takes was "
+            f"not measured: {figures(evidence, joint, share, p_value)}.",
+            "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
+            share,
+            p_value,
+            curve=binned_curve(
+                predicted,
+                evidence.error[:, joint],
+                effect.coefficient[0] * np.maximum(side * predicted - cap, 0.0),
+                f"predicted torque, {unit(evidence, joint)}",
+                f"residual, {unit(evidence, joint)}",
+                "missing beyond a level",
+            ),
+        )
+
+
+def chance(evidence: Evidence, joint: int, share: float) -> float:
+    """p-value of one feature that explains a share of a residual of so many independent values.
+
+    A limit is reached in a few stretches only, too few for a test over blocks of time.
+    """
+    freedom = max(evidence.independent(joint) - evidence.estimate.base.rank / evidence.robot.n, 2.0)
+    return float(fdtrc(1, freedom, share / max(1.0 - share, 1e-12) * freedom))
+
+
+def _missing(side: float, effect: Effect) -> bool:
+    return MISSING[0] < -side * float(effect.coefficient[0]) < MISSING[1]
+
+
+def _caps(predicted: Float) -> list[float]:
+    return [float(cap) for cap in np.quantile(predicted, LEVELS)]

@@ -1,0 +1,27 @@
+"""Spectra of residuals over contiguous runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.signal import welch
+
+from dynid.arrays import Float
+
+LONGEST_WINDOW = 1024
+
+
+def spectrum(parts: Sequence[Float], rate: float, shortest: int = 8) -> tuple[Float, Float, float]:
+    """Frequencies, power spectral density by Welch's method averaged over runs by their length, and windows averaged.
+
+    parts: contiguous runs, each (T_i,).    rate: Hz.    shortest: samples of the least window.
+    """
+    longest = max(len(part) for part in parts)
+    window = min(longest, max(2 ** int(np.log2(max(longest / 4, 8))), shortest), LONGEST_WINDOW)
+    usable = [part for part in parts if len(part) >= window]
+    density = [welch(part, fs=rate, nperseg=window, detrend="constant") for part in usable]
+    weights = np.array([len(part) for part in usable], dtype=np.float64)
+    # Windows overlap by half, so that neighbours share information: about 5 of 9 count.
+    count = float(sum(max(1.0, (2 * len(part) / window - 1) * 5 / 9) for part in usable))
+    return density[0][0], np.average([d for _, d in density], axis=0, weights=weights), count

@@ -1,0 +1,76 @@
+"""Wrong inputs that look like a robot: what a finished fit gives away, and whether to stop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.diagnosis.description import find_load, size_against_description
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.tilt import find_tilt
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+
+SIZE_WARN, SIZE_STOP = 5.0, 30.0
+TILT_WARN, TILT_STOP = 0.5, 1.0
+LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.7, 2.5
+
+
+def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
+
+    Warns of torque of another size, of a base that leans and of a load that the description lacks.
+    Raises UnfitDataError: unit-suspicion over a factor of 30, tilted-base over one degree.
+    """
+    _size(evidence, diagnostics)
+    _tilt(evidence, diagnostics)
+    _load(evidence, diagnostics)
+
+
+def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    sizes = size_against_description(evidence)
+    if sizes is None or not np.isfinite(sizes).any():
+        return
+    middle = float(np.nanmedian(sizes))
+    names = ", ".join(
+        f"{name} {size:.3g}"
+        for name, size in zip(evidence.robot.joint_names, sizes, strict=True)
+        if np.isfinite(size)
+    )
+    found = f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})"
+    do = "declare unit and side of the effort under [log] (mA, N mm, motor side), or correct the description"
+    if not 1 / SIZE_STOP < middle < SIZE_STOP:
+        raise UnfitDataError("unit-suspicion", found=found, expected="a ratio near 1", do=do)
+    if not 1 / SIZE_WARN < middle < SIZE_WARN:
+        diagnostics.warn("unit-suspicion", f"{found}; {do}")
+
+
+def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    tilt = find_tilt(evidence)
+    if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < TILT_WARN:
+        return
+    gravity = ", ".join(f"{g:.4g}" for g in tilt.gravity)
+    worst = evidence.robot.joint_names[int(np.argmax(tilt.share))]
+    found = (
+        f"a base that leans by {tilt.degrees:.2g} +- {2 * tilt.std:.1g} degrees: so it explains "
+        f"{100 * tilt.share.max():.2g} % of the residual of '{worst}'"
+    )
+    do = f"level the base, or declare how it stands: gravity = [{gravity}] in the robot file's base frame"
+    if tilt.degrees - 2 * tilt.std > TILT_STOP:
+        raise UnfitDataError(
+            "tilted-base", found=found, expected="gravity along the declared direction", do=do
+        )
+    diagnostics.warn("tilted-base", f"{found}; {do}")
+
+
+def _load(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    load = find_load(evidence)
+    if load is None or load.p_value > LOAD_CHANCE or load.explained < LOAD_EXPLAINED:
+        return
+    if load.mass < LOAD_SIGNIFICANCE * load.std:
+        return
+    diagnostics.warn(
+        "payload",
+        f"body '{load.body}' carries about {load.mass:.2g} +- {2 * load.std:.1g} kg more than its description: a tool "
+        "or a load? The identified model holds it. If it is not to, take it off, or add known_payload or a [[fixed]] "
+        "part",
+    )

@@ -1,0 +1,53 @@
+"""When an effect counts, how much it matters, and how figures are put into words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.symptom import Curve
+
+# Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
+ALARM = 1e-3
+# Less than this share of a residual's mean square is not worth a word.
+LEAST_SHARE = 0.1
+# From this share of a joint's torque on an effect is worth a warning.
+MATTERS = 0.01
+
+
+def counts(share: float, p_value: float) -> bool:
+    """Whether an effect is both beyond chance and large enough to be told."""
+    return p_value < ALARM and share >= LEAST_SHARE
+
+
+def level(evidence: Evidence, joint: int, share: float) -> str:
+    """How much an effect matters: "warning" where it moves the joint's torque by a percent, else "note"."""
+    return "warning" if evidence.relevance(joint, share) >= MATTERS else "note"
+
+
+def figures(evidence: Evidence, joint: int, share: float, p_value: float) -> str:
+    """Share of residual and torque and the p-value, in words."""
+    chance = "p < 1e-12" if p_value < 1e-12 else f"p = {p_value:.1g}"
+    part = 100 * evidence.relevance(joint, share)
+    return f"{100 * share:.2g} % of the residual, {part:.2g} % of the torque ({chance})"
+
+
+def unit(evidence: Evidence, joint: int) -> str:
+    """Unit of a joint's effort."""
+    return "N" if evidence.robot.prismatic[joint] else "N m"
+
+
+def angle(evidence: Evidence, joint: int) -> str:
+    """Unit of a joint's position."""
+    return "m" if evidence.robot.prismatic[joint] else "rad"
+
+
+def binned_curve(
+    x: Float, y: Float, beside: Float, x_title: str, y_title: str, beside_title: str, bins: int = 40
+) -> Curve:
+    """Means of y and of what explains it over equally filled bins of x, all (N,)."""
+    order = np.argsort(x, kind="stable")
+    parts = [part for part in np.array_split(order, bins) if len(part)]
+    means = [np.array([values[part].mean() for part in parts]) for values in (x, y, beside)]
+    return Curve(x_title, y_title, means[0], means[1], means[2], beside_title)
