@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -13,19 +13,13 @@ from dynid.arrays import Float, Int, locked
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
 from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factor, Factors, group_scale, stack
+from dynid.further_log import torque_factors
 from dynid.identification import Identification
 from dynid.kernel import qr_panel
-from dynid.log.checks import LogWatch
 from dynid.log.read import Log
-from dynid.parallel import default_threads, ordered_map
-from dynid.rows.torque import TorqueRows
-from dynid.signals.past import WithPast
-from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
+from dynid.parallel import default_threads
 from dynid.spatial.inertia import is_physical, six, symmetric
-from dynid.validation import block_seconds
 
 Method = Literal["difference", "joint"]
 
@@ -210,24 +204,10 @@ def _friction_columns(run: Identification) -> Int:
 
 
 def _loaded_factors(run: Identification, log: Log, diagnostics: Diagnostics, threads: int) -> Factors:
-    if log.robot.joint_names != run.robot.joint_names:
-        raise UsageError(
-            "other-joints",
-            found=f"a log of the joints {', '.join(log.robot.joint_names)}",
-            expected=", ".join(run.robot.joint_names),
-        )
-    settings: Any = run.preparation["settings"]
-    prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)
-    watch = LogWatch(log, diagnostics)
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads))
     wanted = run.estimate.base.mask.copy()
     wanted[_payload_columns(run)] = True
     wanted[_friction_columns(run)] = True
-    assembly = Assembly(
-        run.robot, run.terms, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
-    )
-    factors = assembly.factors(batches, threads)
-    watch.finish()
+    factors = torque_factors(run, log, wanted, diagnostics, threads)
     if len(factors.blocks) < 3:
         raise UnfitDataError(
             "too-few-blocks",

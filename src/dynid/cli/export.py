@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import print_diagnostics, say
+from dynid.cli.common import ConfigOption, print_diagnostics, say
 
 
 def command(
@@ -29,17 +29,36 @@ def command(
         typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--validate",
+            help="Log for the spread of an ensemble's torque; may be repeated. Default: the run's held-out log.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a stored model as URDF, MJCF, C code, JSON or a table."""
     from dynid.diagnostics import Diagnostics
-    from dynid.errors import DynidError
+    from dynid.errors import DynidError, UsageError
     from dynid.export import export
     from dynid.export.export import summary_lines
+    from dynid.recipe import Experiment, open_log
     from dynid.store import load
 
+    if validation and not ensemble:
+        raise UsageError(
+            "validate-ensemble",
+            found="--validate without --ensemble",
+            expected="models whose spread is sought",
+        )
     stored = load(run)
     diagnostics = Diagnostics()
+    unseen = None
+    if validation:
+        experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+        unseen = open_log(experiment, validation, stored.robot, experiment.data.validate_on, diagnostics)
     try:
         exported = export(
             stored,
@@ -50,6 +69,7 @@ def command(
             allow_unphysical=allow_unphysical,
             ensemble=ensemble,
             seed=seed,
+            unseen=unseen,
             force=force,
             diagnostics=diagnostics,
         )

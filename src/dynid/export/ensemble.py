@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Float, locked
-from dynid.errors import UsageError
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
+from dynid.further_log import torque_factors
 from dynid.identification import Identification
+from dynid.log.read import Log
+from dynid.parallel import default_threads
 
 MOST = 10_000
 # A direction that the log determines this much better than the worst counts no more than this.
@@ -22,19 +26,66 @@ _PRIOR_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
+class UnseenSpread:
+    """What an ensemble does on a motion that was not fitted, by joint, relative to the measured torque's r.m.s.
+
+    trajectories: names.    spread: (n,) r.m.s. difference of the models' torque from the estimate's.
+    error: (n,) r.m.s. error of the estimate's own torque. A spread far below it: the models are more alike than they
+    are right, as the covariance knows nothing of effects that the model lacks.
+    """
+
+    trajectories: tuple[str, ...]
+    spread: Float
+    error: Float
+
+    def __post_init__(self) -> None:
+        for name in ("spread", "error"):
+            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
+
+
+@dataclass(frozen=True, eq=False)
 class Ensemble:
     """Full parameters of N models, (N, p), and by how much their torque differs from the estimate's.
 
     spread: (g,) root mean square difference of torque on the fitted motion, relative to the measured torque.
+    unseen: the same on a held-out log, None without one.
     """
 
     parameters: Float
     group_names: tuple[str, ...]
     spread: Float
+    unseen: UnseenSpread | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (None, None), "parameters"))
         object.__setattr__(self, "spread", locked(self.spread, (len(self.group_names),), "spread"))
+
+
+def spread_on(
+    run: Identification,
+    ensemble: Ensemble,
+    log: Log,
+    diagnostics: Diagnostics | None = None,
+    threads: int | None = None,
+) -> Ensemble:
+    """The ensemble with its spread of torque on another log, which is prepared as the run's own was.
+
+    Raises UsageError for a log of other joints, UnfitDataError for one without usable samples.
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    everything = np.ones(len(run.estimate.columns), dtype=np.bool_)
+    factors = torque_factors(run, log, everything, sink, threads or default_threads())
+    if not factors.blocks:
+        raise UnfitDataError(
+            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+        )
+    changes = ensemble.parameters - run.estimate.parameters
+    theta = run.estimate.full_vector
+    error = [
+        np.sqrt(factor.residual_square(theta) / max(factor.target_square, 1e-300)) for factor in factors.total
+    ]
+    names = tuple(dict.fromkeys(block.trajectory for block in factors.blocks))
+    return replace(ensemble, unseen=UnseenSpread(names, _torque_spread(changes, factors), np.array(error)))
 
 
 def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: bool = False) -> Ensemble:
@@ -58,7 +109,9 @@ def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: 
         std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
         drawn = _projected(estimate, drawn, (vectors / std).T, spread)
         steps = drawn @ estimate.base.B.T - estimate.value
-    return Ensemble(drawn, estimate.group_names, _torque_spread(estimate, run.factors, steps))
+    moved = np.zeros((count, len(estimate.columns)))
+    moved[:, estimate.base.independent] = steps
+    return Ensemble(drawn, estimate.group_names, _torque_spread(moved, run.factors))
 
 
 def _projected(estimate: Estimate, drawn: Float, whiten: Float, spread: Float) -> Float:
@@ -76,12 +129,10 @@ def _projected(estimate: Estimate, drawn: Float, whiten: Float, spread: Float) -
     )
 
 
-def _torque_spread(estimate: Estimate, factors: Factors, steps: Float) -> Float:
-    change = np.zeros((len(steps), len(estimate.columns)))
-    change[:, estimate.base.independent] = steps
+def _torque_spread(changes: Float, factors: Factors) -> Float:
     spread = []
     for factor in factors.total:
-        moved = change[:, factor.columns] @ factor.R[:, :-1].T
+        moved = changes[:, factor.columns] @ factor.R[:, :-1].T
         size = max(factor.target_square, 1e-300)
         spread.append(float(np.sqrt(np.mean(np.sum(moved**2, axis=1)) / size)))
     return np.array(spread)

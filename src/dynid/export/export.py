@@ -12,7 +12,7 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import RefusedError, SolverError, UsageError
 from dynid.export.c_code import write_c
-from dynid.export.ensemble import Ensemble, sample_parameters
+from dynid.export.ensemble import Ensemble, sample_parameters, spread_on
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
 from dynid.export.model import ExportModel, note_left_out
@@ -21,8 +21,10 @@ from dynid.export.tables import model_json, table
 from dynid.export.urdf import edit_urdf
 from dynid.export.urdf_new import new_urdf
 from dynid.factor.base import random_states
+from dynid.further_log import held_out_log
 from dynid.identification import Identification
 from dynid.kernel import inverse_dynamics
+from dynid.log.read import Log
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf
@@ -61,6 +63,7 @@ def export(
     allow_unphysical: bool = False,
     ensemble: int = 0,
     seed: int = 0,
+    unseen: Log | None = None,
     force: bool = False,
     diagnostics: Diagnostics | None = None,
 ) -> Exported:
@@ -71,6 +74,8 @@ def export(
     allow_unphysical: write URDF and MJCF even where a body is no real one.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
+    unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
+    still there.
     force: replace files.
 
     Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
@@ -86,13 +91,21 @@ def export(
         path for path in (source, Path(run.robot.source) if run.robot.source else None) if path is not None
     ]
     check_targets(outputs, inputs, force)
-    drawn = sample_parameters(run, ensemble, seed, feasible=not allow_unphysical) if ensemble else None
+    drawn = _drawn(run, ensemble, seed, not allow_unphysical, unseen, sink) if ensemble else None
     thetas = run.estimate.parameters[None] if drawn is None else drawn.parameters
     files: dict[Path, bytes] = {}
     for target, theta in zip(targets, thetas, strict=True):
         files |= _files(request, target, theta)
     write_files(files)
     return Exported(tuple(files), drawn)
+
+
+def _drawn(
+    run: Identification, count: int, seed: int, feasible: bool, unseen: Log | None, diagnostics: Diagnostics
+) -> Ensemble:
+    drawn = sample_parameters(run, count, seed, feasible)
+    log = unseen if unseen is not None else held_out_log(run, diagnostics)
+    return drawn if log is None else spread_on(run, drawn, log, diagnostics)
 
 
 def _kind(to: Path, kind: str | None) -> str:
@@ -226,13 +239,21 @@ def _order(robot: RobotModel, again: RobotModel) -> list[int]:
     return list(range(robot.n_bodies))
 
 
+def _shares(values: Float) -> str:
+    return ", ".join(f"{100 * value:.3g}" for value in values)
+
+
 def summary_lines(exported: Exported, run: Identification) -> list[str]:
     """What was written, in words."""
     files = [str(path) for path in exported.files]
     lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
     if exported.ensemble is not None:
-        spread = ", ".join(f"{100 * value:.3g}" for value in exported.ensemble.spread)
-        lines.append(f"spread of the torque on the fitted motion, % by joint: {spread}")
+        lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
+        unseen = exported.ensemble.unseen
+        if unseen is not None:
+            names = ", ".join(unseen.trajectories[:3]) + (", ..." if len(unseen.trajectories) > 3 else "")
+            lines.append(f"spread on unseen {names}, % by joint: {_shares(unseen.spread)}")
+            lines.append(f"error of the estimate there, % by joint: {_shares(unseen.error)}")
     if any(path.suffix == ".c" for path in exported.files):
         name = c_identifier(run.robot.name)
         lines.append(f"functions {name}_torque, {name}_inverse_dynamics, ...; test: -DDYNID_TEST_MAIN")

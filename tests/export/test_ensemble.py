@@ -1,0 +1,104 @@
+"""Spread of an ensemble's torque on motions that were not fitted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UsageError
+from dynid.export import export, sample_parameters
+from dynid.export.ensemble import spread_on
+from dynid.further_log import held_out_log
+from dynid.identification import Identification
+from dynid.log.read import read_log
+from dynid.pipeline import identify
+from dynid.recipe import Experiment
+from dynid.robot import load_robot
+from dynid.store import load, save
+from dynid.validation import validate
+from tests.command_line import Run
+
+
+@pytest.fixture(scope="module")
+def folder(
+    robot_file: Path, train_log: Path, other_log: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A run that was validated on another log."""
+    path = tmp_path_factory.mktemp("run") / "run"
+    robot = load_robot(robot_file)
+    recipe = Experiment.read(None).recipe(robot_file, [train_log], [other_log])
+    unseen = read_log(other_log, robot)
+    save(identify(robot, read_log(train_log, robot), validation=unseen, threads=1, recipe=recipe), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def stored(folder: Path) -> Identification:
+    return load(folder)
+
+
+def test_the_spread_is_that_of_the_models_own_predictions(stored: Identification, other_log: Path) -> None:
+    log = read_log(other_log, stored.robot)
+    drawn = spread_on(stored, sample_parameters(stored, 5, seed=3), log, threads=1)
+    assert drawn.unseen is not None
+    estimate = stored.estimate
+    own = validate(stored, log, Diagnostics(), 1).residuals
+    assert own is not None
+    squares = np.zeros(stored.robot.n)
+    for theta in drawn.parameters:
+        model = replace(stored, estimate=replace(estimate, value=estimate.base.reduce(theta)))
+        other = validate(model, log, Diagnostics(), 1).residuals
+        assert other is not None
+        squares += np.mean((other.predicted - own.predicted) ** 2, axis=0) / 5
+    size = np.sqrt(np.mean(own.measured**2, axis=0))
+    np.testing.assert_allclose(drawn.unseen.spread, np.sqrt(squares) / size, rtol=0.03)
+    error = np.sqrt(np.mean(own.error**2, axis=0)) / size
+    np.testing.assert_allclose(drawn.unseen.error, error, rtol=0.03)
+    assert (drawn.unseen.spread < drawn.unseen.error).all()
+
+
+def test_the_runs_own_held_out_log_is_taken(stored: Identification, tmp_path: Path) -> None:
+    exported = export(stored, tmp_path / "m.json", ensemble=3)
+    assert exported.ensemble is not None
+    assert exported.ensemble.unseen is not None
+    assert exported.ensemble.unseen.trajectories == ("other",)
+
+
+def test_a_held_out_log_that_changed_is_not_taken(stored: Identification) -> None:
+    known = dict.fromkeys(stored.provenance["validation_logs"], "0" * 64)  # type: ignore[call-overload] # a table
+    changed = replace(stored, provenance=dict(stored.provenance) | {"validation_logs": known})
+    diagnostics = Diagnostics()
+    assert held_out_log(changed, diagnostics) is None
+    assert [item.identifier for item in diagnostics] == ["held-out-gone"]
+    gone = replace(stored, recipe=dict(stored.recipe) | {"validate": ["nowhere/x.parquet"]})
+    assert held_out_log(gone, diagnostics) is None
+    alone = replace(stored, provenance=dict(stored.provenance) | {"validation_logs": {}})
+    assert held_out_log(alone, quiet := Diagnostics()) is None
+    assert len(quiet) == 0
+
+
+def test_logs_of_other_joints_are_refused(stored: Identification, other_log: Path, robot_file: Path) -> None:
+    robot = load_robot(robot_file)
+    renamed = replace(robot, joint_names=("a", "b"), tree_joint_names=("a", "b"))
+    log = replace(read_log(other_log, robot), robot=renamed)
+    with pytest.raises(UsageError, match="joints"):
+        spread_on(stored, sample_parameters(stored, 2), log)
+
+
+def test_the_command(run: Run, folder: Path, train_log: Path, tmp_path: Path) -> None:
+    done = run("export", folder, "--to", tmp_path / "e.json", "--ensemble", "2")
+    assert done.code == 0
+    assert "spread on unseen other" in done.out
+    assert "error of the estimate there" in done.out
+    again = run("export", folder, "--to", tmp_path / "f.json", "--ensemble", "2", "--validate", train_log)
+    assert "spread on unseen train" in again.out
+    assert run("export", folder, "--to", tmp_path / "g.json", "--validate", train_log).code == 2
+    missing = tmp_path / "missing.csv"
+    assert (
+        run("export", folder, "--to", tmp_path / "g.json", "--ensemble", "2", "--validate", missing).code == 3
+    )
+    assert not (tmp_path / "g.json").exists()
