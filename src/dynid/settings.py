@@ -27,7 +27,8 @@ Progress = Callable[[str, float], None]
 class Settings:
     """How to identify: everything that shapes the numbers, and nothing else.
 
-    terms: the model.    rows: the equations; automatic ones are chosen from the log.    estimator: the method.
+    terms: the model.    automatic: whether friction, rotors and what the log adds are chosen by held-out blocks around it.
+    rows: the equations; automatic ones are chosen from the log.    estimator: the method.
     preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
     block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
@@ -40,6 +41,7 @@ class Settings:
     folds: int = 5
     seed: int = 0
     block_seconds: float | None = None
+    automatic: bool = False
 
 
 def settings_to_recipe(settings: Settings) -> dict[str, Any]:
@@ -54,7 +56,8 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
         estimate["block_seconds"] = settings.block_seconds
     return {
         "experiment": {
-            "model": {"terms": terms_to_spec(settings.terms)} | rows_to_spec(settings.rows),
+            "model": {"terms": terms_to_spec(settings.terms), "automatic": settings.automatic}
+            | rows_to_spec(settings.rows),
             "estimate": estimate | _options(settings.estimator),
             "prepare": prepare_options,
         }

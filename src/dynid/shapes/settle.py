@@ -113,10 +113,10 @@ def refuse_open_inside(terms: Terms) -> None:
             )
 
 
-def settle(terms: Terms, search: Search) -> Settled:
+def settle(terms: Terms, search: Search, start: Terms | None = None) -> Settled:
     """Makes every choice of a model: loads first, then forms of friction joint by joint, then all shapes together.
 
-    Deterministic for a seed.
+    start: the same terms with shapes to begin with, where they are known roughly.    Deterministic for a seed.
     """
     refuse_open_inside(terms)
     terms = _with_loads(terms, search)
@@ -130,8 +130,11 @@ def settle(terms: Terms, search: Search) -> Settled:
             rows = rows & search.moved[list(joint_indices(search.robot, term.joints))]
             if rows.any():
                 sought[i] = rows
-    found = refine(Settled(_nominal(chosen, search.robot), sought), search, fresh=not choices)
-    return replace(found, choices=(*choices, *_worth(terms, found, search)))
+    first = _nominal(chosen, search.robot) if start is None else start
+    found = refine(Settled(first, sought), search, fresh=not choices and start is None)
+    # Shapes that come with a start were compared with their rivals before.
+    worth = _worth(terms, found, search) if start is None else ()
+    return replace(found, choices=(*choices, *worth))
 
 
 def refine(

@@ -10,6 +10,8 @@ from typing import Any
 from dynid.errors import InputError
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.compensation import RotorCompensation
+from dynid.terms.compliance import Compliance
+from dynid.terms.coupling import JointCoupling
 from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
@@ -22,6 +24,7 @@ from dynid.terms.friction_curves import (
 )
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
+from dynid.terms.nuisance import Drift, GainError, GravityTilt, TorqueDelay
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
@@ -64,6 +67,12 @@ CATALOGUE: dict[str, type[Term]] = {
     "link_coulomb": LinkCoulomb,
     "link_offset": LinkOffset,
     "rotor_compensation": RotorCompensation,
+    "joint_coupling": JointCoupling,
+    "compliance": Compliance,
+    "torque_delay": TorqueDelay,
+    "gravity_tilt": GravityTilt,
+    "gain_error": GainError,
+    "drift": Drift,
 }
 
 

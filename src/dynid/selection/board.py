@@ -1,0 +1,102 @@
+"""Held-out errors of any choice of columns from factors that hold all of them: nothing is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Float, Int
+from dynid.factor.factor import Factors, stack
+from dynid.kernel import qr_panel
+
+DEPENDENT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Triangles of a wide model over its columns, all groups at their weights: one a block, one a training fold.
+
+    names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
+    folds: per fold its training triangle and the numbers of the blocks it leaves out.
+    """
+
+    names: tuple[str, ...]
+    blocks: Float
+    folds: tuple[tuple[Float, Int], ...]
+    counts: Float
+
+    @staticmethod
+    def of(factors: Factors, names: Sequence[str], columns: Int, weights: Float, folds: int) -> Board:
+        """From factors of the wide model.
+
+        names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
+        """
+        blocks = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
+        M, c = len(blocks), len(columns)
+        parts = np.array_split(np.arange(M), folds)
+        own = [_merged(blocks[part], c) for part in parts]
+        training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(folds)]
+        counts = [float(sum(g.count for g in block.groups)) for block in factors.blocks]
+        return Board(
+            names=tuple(names[i] for i in columns),
+            blocks=blocks,
+            folds=tuple(zip(training, parts, strict=True)),
+            counts=np.array(counts),
+        )
+
+    @cached_property
+    def total(self) -> Float:
+        """Triangle of all blocks."""
+        return _merged(self.blocks, len(self.names))
+
+    @property
+    def target_square(self) -> float:
+        """Sum of squared, weighted targets."""
+        return float(np.sum(self.total[:, -1] ** 2))
+
+    def index(self, names: Iterable[str]) -> Int:
+        """Places of some columns; those that the data do not hold are left out."""
+        wanted = set(names)
+        return np.array([i for i, name in enumerate(self.names) if name in wanted], dtype=np.int64)
+
+    def squares(self, names: Iterable[str]) -> Float:
+        """Held-out squared error by block, (M,), of the model with these columns."""
+        index = self.index(names)
+        found = np.zeros(len(self.blocks))
+        for training, left_out in self.folds:
+            x = np.append(self._solved(training, index), -1.0)
+            errors = self.blocks[left_out] @ x
+            found[left_out] = np.sum(errors**2, axis=1)
+        return found
+
+    def values(self, names: Iterable[str]) -> dict[str, float]:
+        """Coefficients of the model with these columns, fitted on all blocks."""
+        index = self.index(names)
+        x = self._solved(self.total, index)
+        return {self.names[i]: float(x[i]) for i in index}
+
+    def rank(self, names: Iterable[str]) -> int:
+        """Number of independent columns among some."""
+        return int(np.count_nonzero(self._solved(self.total, self.index(names))))
+
+    def _solved(self, triangle: Float, index: Int) -> Float:
+        """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
+        kept = index
+        while True:
+            R = qr_panel(np.ascontiguousarray(triangle[:, [*kept, len(self.names)]].T))
+            size = np.linalg.norm(R[:-1, :-1], axis=0)
+            weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
+            if not weak.any():
+                break
+            kept = kept[~weak]
+        x = np.zeros(len(self.names))
+        x[kept] = solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
+        return x
+
+
+def _merged(triangles: Float, width: int) -> Float:
+    return np.asarray(qr_panel(np.ascontiguousarray(triangles.reshape(-1, width + 1).T)))

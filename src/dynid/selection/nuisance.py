@@ -1,0 +1,93 @@
+"""What the log adds to the robot, estimated beside the chosen model with intervals from blocks of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import stdtrit
+
+from dynid.arrays import Float, Int
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.uncertainty import jackknife
+from dynid.factor.factor import Factors, stack
+from dynid.robot.model import RobotModel
+from dynid.selection.contest import Contest, Trial
+from dynid.selection.result import Nuisance
+from dynid.selection.superset import EVERYWHERE, Label
+from dynid.shapes.settle import Fitted
+
+KINDS = ("delay", "tilt", "gain", "offset", "drift")
+DEPENDENT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    index: Int
+    value: Float
+    half_width: Float
+
+
+def estimate_nuisance(
+    robot: RobotModel, contest: Contest, factors: Factors, first: Fitted, trial: Trial
+) -> tuple[Nuisance, ...]:
+    """Delay, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
+
+    A kind that the chosen model contains is taken from it; gains are relative to the first joint's.
+    """
+    labels = [label for option in trial.options for label in option.labels]
+    columns = first.assembly.terms.columns(robot)
+    if not columns:
+        return ()
+    wide = contest.wide.terms.columns(robot)
+    place = {column.name: i for i, column in enumerate(wide)}
+    weights = np.asarray(first.estimate.weights)
+    found: list[Nuisance] = []
+    for kind in KINDS:
+        own = contest.wide.joints(kind)
+        adopted = any(label in labels for label in own)
+        names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*labels, *own])))
+        index = np.array([place[contest.board.names[i]] for i in contest.board.index(names)], dtype=np.int64)
+        fit = _fit(factors, index, weights)
+        by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
+        for label in own:
+            for name in contest.wide.members[label]:
+                if place[name] in by_column and not name.startswith("tilt:tm"):
+                    value, half = by_column[place[name]]
+                    found.append(
+                        Nuisance(
+                            name=name.split(":", 1)[1],
+                            kind=kind,
+                            joint=_joint(robot, label),
+                            unit=wide[place[name]].unit,
+                            value=float(value),
+                            half_width=float(half),
+                            adopted=adopted,
+                        )
+                    )
+    return tuple(found)
+
+
+def _joint(robot: RobotModel, label: Label) -> str:
+    return "" if label[1] == EVERYWHERE else robot.joint_names[label[1]]
+
+
+def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
+    """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
+    mask = np.zeros(factors.parameter_count, dtype=np.bool_)
+    mask[index] = True
+    R = stack(factors.select(mask).total, index, weights)[:, :]
+    size = np.linalg.norm(R[:-1, :-1], axis=0)
+    good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
+    if not good.all():
+        return _fit(factors, index[good], weights)
+    b = len(index)
+    part = factors.select(mask)
+    inverse = solve_triangular(R[:b, :b], np.eye(b))
+    value = inverse @ R[:b, b]
+    theta = np.zeros(factors.parameter_count)
+    theta[index] = value
+    blocks = BlockScores.of(part, index, theta, inverse, weights)
+    std = np.sqrt(np.diag(jackknife(blocks)))
+    return _Fit(index, value, float(stdtrit(blocks.count - 1, 0.975)) * std)

@@ -1,0 +1,85 @@
+"""Joints whose drives share gears: motion of one shows as friction and inertia in the torque of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Bool, Float
+from dynid.errors import UsageError
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.friction import smooth_sign
+from dynid.terms.term import Column, Side, Term
+
+_KINDS = (("fv", "N m s/rad"), ("fc", "N m"), ("Ia", "kg m^2"))
+
+
+@dataclass(frozen=True)
+class JointCoupling(Term):
+    """Torque on joint j from the motion of joint k: fv_jk dq_k + fc_jk s(dq_k) + Ia_jk ddq_k, s = tanh(dq / width).
+
+    For wrists whose motors drive each other's gears when the robot file does not describe the transmission.
+    joints, others: names of j and k, pair by pair; both empty = every joint and its neighbours.
+    width: rad/s (m/s), 0 = plain sign.
+    Raises UsageError for lists of unlike length, an unknown joint or a joint paired with itself.
+    """
+
+    joints: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    width: float = 0.02
+    name: str = "joint_coupling"
+    side = Side.MOTOR
+
+    def __post_init__(self) -> None:
+        pairs = list(zip(self.joints, self.others, strict=False))
+        if len(self.joints) != len(self.others) or any(a == b for a, b in pairs) or not self.width >= 0:
+            raise UsageError(
+                "joint-coupling",
+                found=f"joints {list(self.joints)} with others {list(self.others)}, width {self.width}",
+                expected="as many others as joints, each another joint, and a width >= 0",
+            )
+
+    def pairs(self, robot: RobotModel) -> tuple[tuple[int, int], ...]:
+        """(j, k) of every coupling."""
+        if not self.joints:
+            n = robot.n
+            return tuple((j, k) for j in range(n) for k in (j - 1, j + 1) if 0 <= k < n)
+        for name in (*self.joints, *self.others):
+            if name not in robot.joint_names:
+                raise UsageError(
+                    "unknown-joint",
+                    found=f"joint '{name}'",
+                    expected="one of " + ", ".join(robot.joint_names),
+                )
+        index = robot.joint_names.index
+        return tuple((index(a), index(b)) for a, b in zip(self.joints, self.others, strict=True))
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Three a pair, named by both joints."""
+        return tuple(
+            Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j)
+            for j, k in self.pairs(robot)
+            for symbol, unit in _KINDS
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those whose other joint moved."""
+        return np.repeat(np.asarray(moved)[[k for _, k in self.pairs(robot)]], len(_KINDS))
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Velocity, sign and acceleration of the other joint, on the joint itself."""
+        columns: list[list[int]] = [[] for _ in range(robot.n)]
+        values: list[list[Float]] = [[] for _ in range(robot.n)]
+        for i, (j, k) in enumerate(self.pairs(robot)):
+            lines = (samples.dq[:, k], smooth_sign(samples.dq[:, k], self.width), samples.ddq[:, k])
+            for c, line in enumerate(lines):
+                if wanted[3 * i + c]:
+                    columns[j].append(3 * i + c)
+                    values[j].append(line)
+        return Panels(
+            columns=tuple(np.array(c, dtype=np.int64) for c in columns),
+            values=tuple(np.array(v).reshape(len(v), len(samples)) for v in values),
+        )
