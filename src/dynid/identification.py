@@ -13,6 +13,7 @@ from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
 from dynid.scores import Scores
+from dynid.selection.result import Selection
 from dynid.shapes.result import Choice, ShapeEstimate
 from dynid.terms.term import Terms
 
@@ -91,6 +92,7 @@ class Identification:
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
     shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
+    selection: how the model was chosen, where that was left to the data.
     symptoms: effects that the residuals show and the model lacks.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
@@ -112,3 +114,4 @@ class Identification:
     shapes: tuple[ShapeEstimate, ...] = ()
     choices: tuple[Choice, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
+    selection: Selection | None = None

@@ -37,6 +37,7 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, cross_validate
+from dynid.selection.choose import Chosen, choose_model
 from dynid.settings import Progress, Settings, settings_to_recipe
 from dynid.shapes.folds import held_out_scores
 from dynid.shapes.settle import Fitted, Search, Settled, settle
@@ -80,8 +81,9 @@ def identify(
     chosen = replace(chosen, terms=terms)
     _require_scale(chosen.terms, diagnostics)
     balanced = chosen.terms.balances(robot)
+    remembers = chosen.terms.remembers or chosen.automatic
     batches, summary = read_samples(
-        prepared, diagnostics, balanced, chosen.terms.remembers, workers, stage(progress, "reading")
+        prepared, diagnostics, balanced, remembers, workers, stage(progress, "reading")
     )
     _warn_of_rest(robot, summary.moved, diagnostics)
     length = chosen.block_seconds or block_seconds(prepared)
@@ -98,7 +100,8 @@ def identify(
         return Fitted(structural, assembly, factors, regression, chosen.estimator.fit(regression))
 
     search = Search(robot, fit, batches, np.asarray(summary.moved), chosen.folds, chosen.seed, workers)
-    settled = settle(chosen.terms, search)
+    model = choose_model(chosen.terms, search, diagnostics) if chosen.automatic else Chosen(chosen.terms)
+    settled = settle(model.terms, search, model.start)
     fitted = fit(settled.terms)
     structural, assembly, factors = fitted.structural, fitted.assembly, fitted.factors
     estimate, shapes = with_shape_uncertainty(fitted, settled, search)
@@ -155,6 +158,7 @@ def identify(
         shapes=shapes,
         choices=settled.choices,
         symptoms=symptoms,
+        selection=model.selection,
     )
 
 
