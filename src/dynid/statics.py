@@ -19,7 +19,7 @@ from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.given import Given, Joined
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.prior import parameter_spread
-from dynid.factor.base import STRUCTURAL_TOLERANCE, BaseMap, base_of_matrix, random_states
+from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Identification
@@ -27,8 +27,7 @@ from dynid.log.read import Log
 from dynid.pipeline import identify
 from dynid.poses import StaticPoses
 from dynid.robot.model import RobotModel
-from dynid.rows.motor import MotorRows
-from dynid.rows.torque import TorqueRows
+from dynid.rows.static import StaticRows
 from dynid.settings import Settings, settings_to_recipe
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Offset
@@ -139,12 +138,7 @@ def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = 5e-3) -> 
 
 def static_base(robot: RobotModel, terms: Terms, seed: int = 0) -> BaseMap:
     """Base parameters that static poses could tell apart, found from random poses."""
-    columns = terms.columns(robot)
-    count = max(64, -(-4 * len(columns) // robot.n))
-    states = random_states(robot, count, seed, terms.channels())
-    panels = terms.torque_regressor(robot, _at_rest(states.q, states.tau, states.extra))
-    W = panels.dense(len(columns)).transpose(1, 0, 2).reshape(-1, len(columns))
-    return base_of_matrix(W, [column.name for column in columns], STRUCTURAL_TOLERANCE)
+    return structural_base(robot, terms, StaticRows(), seed)
 
 
 def identify_statics(
@@ -188,7 +182,7 @@ def static_factors(
     centred: less their mean over all poses, by joint: what a constant torque of its own would take up.
     """
     samples = _at_rest(poses.q, poses.tau, {})
-    rows = MotorRows() if robot.drive.coupled else TorqueRows()
+    rows = StaticRows()
     equations = rows.equations(robot, terms, samples, wanted)
     used = poses.both | ~poses.offset_known
     panels = [

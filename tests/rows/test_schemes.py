@@ -10,7 +10,7 @@ import pytest
 
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError, UsageError
-from dynid.factor.base import structural_base
+from dynid.factor.base import STRUCTURAL_TOLERANCE, base_of_matrix, structural_base
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
@@ -221,6 +221,17 @@ def test_ranks_of_every_scheme(name: str, rank: int) -> None:
     robot = load_robot(ROBOTS / f"{name}.toml")
     for rows in (MomentumRows(), EnergyRows(), PowerRows(), FilteredPowerRows(), InertiaRows()):
         assert structural_base(robot, RIGID, rows).rank == rank, rows.name
+
+
+@pytest.mark.parametrize(("name", "rank"), [("panda_gaz", 43), ("ur10e_innopolis", 36)])
+def test_energy_itself_has_one_rank_more_than_its_change(name: str, rank: int) -> None:
+    robot = load_robot(ROBOTS / f"{name}.toml")
+    rng = np.random.default_rng(0)
+    states = Samples.from_motion(*(rng.uniform(-2, 2, (600, robot.n)) for _ in range(3)))
+    columns = [column.name for column in RIGID.columns(robot)]
+    stored = RIGID.energy_form(robot, states, np.ones(len(columns), dtype=np.bool_))[0].T
+    assert base_of_matrix(stored, columns, STRUCTURAL_TOLERANCE).rank == rank + 1
+    assert base_of_matrix(stored[1:] - stored[0], columns, STRUCTURAL_TOLERANCE).rank == rank
 
 
 def test_ranks_of_gaz() -> None:

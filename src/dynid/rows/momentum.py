@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from dynid.arrays import Bool, Float, Int
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, require_finite
+from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, check_stick, require_finite
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
@@ -21,6 +22,8 @@ class MomentumRows:
 
     cutoff: Hz.    degree: relative degree of f2; 2 lets noise of the velocity through less than 1.
     hold: "zero" where the torque is constant between samples, as a digital controller commands it; else "linear".
+    stick: rad/s (m/s). A joint that is not faster may be held by dry friction of any value, so its equation pauses and
+        begins anew, f1[P - P(t)], when it slides again; 0 = it never sticks.
     Source: Chavez-Olivares et al. 2012 eqs 12 to 14, with R in place of the misprinted eq. 34.
 
     Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
@@ -29,10 +32,12 @@ class MomentumRows:
     cutoff: float = 5.0
     degree: int = 2
     hold: Hold = "linear"
+    stick: float = 0.0
     name: str = "momentum"
 
     def __post_init__(self) -> None:
         check_filter(self.cutoff, self.degree, self.hold)
+        check_stick(self.stick)
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
         """The joints."""
@@ -45,7 +50,8 @@ class MomentumRows:
         P, R = terms.momentum_form(robot, samples, wanted)
         known = terms.known_momentum(robot, samples)
         columns, panels = zip(
-            *(filtered(f, (P, R), known, samples, j, self.hold) for j in range(robot.n)), strict=True
+            *(filtered(f, (P, R), known, samples, j, self.hold, self.stick) for j in range(robot.n)),
+            strict=True,
         )
         return Equations(columns, panels)
 
@@ -57,16 +63,36 @@ def filtered(
     samples: Samples,
     joint: int,
     hold: Hold,
+    stick: float = 0.0,
 ) -> tuple[Int, Float]:
-    """Columns and panel of one filtered equation: (P, R) of the model, known torque (T, n), measured torque."""
-    start, T = begin(samples), len(samples)
+    """Columns and panel of one filtered equation: (P, R) of the model, known torque (T, n), measured torque.
+
+    While the joint sticks, and at the first sample of each stretch of sliding, the equation is 0 = 0.
+    """
     P, R = forms
     union = np.union1d(P.columns[joint], R.columns[joint])
-    momentum, force = (np.zeros((len(union) + 1, T - start)) for _ in range(2))
-    momentum[np.searchsorted(union, P.columns[joint])] = P.values[joint][:, start:]
-    force[np.searchsorted(union, R.columns[joint])] = R.values[joint][:, start:]
-    momentum[-1], force[-1] = -known[0][start:, joint], -known[1][start:, joint]
-    panel = np.zeros((len(union) + 1, T))
-    panel[:, start:] = f.run(f.steps(momentum, force))
-    panel[-1:, start:] += f.of_torque(samples.tau[None, start:, joint], hold)
+    momentum, force = (np.zeros((len(union) + 1, len(samples))) for _ in range(2))
+    momentum[np.searchsorted(union, P.columns[joint])] = P.values[joint]
+    force[np.searchsorted(union, R.columns[joint])] = R.values[joint]
+    momentum[-1], force[-1] = -known[0][:, joint], -known[1][:, joint]
+    panel = np.zeros((len(union) + 1, len(samples)))
+    for part in sliding(samples, joint, stick):
+        panel[:, part] = f.run(f.steps(momentum[:, part], force[:, part]))
+        panel[-1:, part] += f.of_torque(samples.tau[None, part, joint], hold)
     return union, panel
+
+
+def sliding(samples: Samples, joint: int, stick: float) -> list[slice]:
+    """Stretches of samples through which a joint is faster than `stick`; all that count for stick = 0."""
+    start = begin(samples)
+    if stick == 0:
+        return [slice(start, len(samples))]
+    moves = np.abs(samples.dq[start:, joint]) > stick
+    # A change of direction between two samples is a stop as well.
+    turns = np.diff(np.sign(samples.dq[start:, joint]), prepend=0.0) != 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], moves, [False]])))
+    found = []
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        cuts = [a, *(np.flatnonzero(turns[a + 1 : b]) + a + 1), b]
+        found += [slice(start + int(x), start + int(y)) for x, y in pairwise(cuts) if y - x > 1]
+    return found

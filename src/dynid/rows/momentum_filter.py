@@ -98,6 +98,12 @@ def check_filter(cutoff: float, degree: int, hold: str) -> None:
         )
 
 
+def check_stick(stick: float) -> None:
+    """Raises UsageError for a velocity below which joints stick that is none."""
+    if not (np.isfinite(stick) and stick >= 0):
+        raise UsageError("rows-stick", found=f"stick = {stick}", expected="a velocity >= 0 in rad/s (m/s)")
+
+
 def begin(samples: Samples) -> int:
     """Where integrals begin: the first sample that counts at the start of a segment, elsewhere the batch's first."""
     return int(np.argmax(samples.keep)) if samples.first == 0 and samples.keep.any() else 0

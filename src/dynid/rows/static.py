@@ -10,7 +10,8 @@ from dynid.arrays import Bool
 from dynid.errors import Place, UnfitDataError
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import require_finite
-from dynid.rows.rows import Equations
+from dynid.rows.motor import MotorRows
+from dynid.rows.rows import Equations, Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
@@ -18,7 +19,7 @@ from dynid.terms.term import Terms
 
 @dataclass(frozen=True)
 class StaticRows:
-    """tau = Y(q, 0, 0) theta, grouped by joint.
+    """tau = Y(q, 0, 0) theta, grouped by joint, or by motor where motors move several joints.
 
     still: rad/s (m/s), the greatest velocity of a pose.
     `equations` raises UnfitDataError that names the first row in which a joint moves faster.
@@ -28,8 +29,12 @@ class StaticRows:
     name: str = "static"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The joints."""
-        return robot.joint_names
+        """The joints, or the motors of a coupled drive: friction at rest sits there."""
+        return self._moving(robot).groups(robot)
+
+    @staticmethod
+    def _moving(robot: RobotModel) -> Rows:
+        return MotorRows() if robot.drive.coupled else TorqueRows()
 
     def posed(self, robot: RobotModel, samples: Samples) -> Samples:
         """The same positions at rest."""
@@ -52,4 +57,4 @@ class StaticRows:
                     row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
                 ),
             )
-        return TorqueRows().equations(robot, terms, self.posed(robot, samples), wanted)
+        return self._moving(robot).equations(robot, terms, self.posed(robot, samples), wanted)
