@@ -15,6 +15,7 @@ from dynid.diagnosis.wording import ALARM, level
 # Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
 LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
 REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
+END_CYCLES = 2.0
 MOST_NAMED = 5
 POINTS = 400
 
@@ -34,6 +35,7 @@ class Bursts:
         looks = max(2.0 * evidence.bandwidth * T / rate * len(evidence.joints), 1.0)
         threshold = max(LEAST_HEIGHT, float(-ndtri(0.5 * ALARM / looks)))
         beyond = (height > threshold) & ~near_reversal(evidence)
+        beyond[near_ends(evidence)] = False
         high: Bool = np.asarray(beyond.any(axis=1))
         if not high.any() or high.mean() > MOST_TIME:
             return []
@@ -105,6 +107,16 @@ def near_reversal(evidence: Evidence) -> Bool:
     T = len(dq)
     low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
     return np.asarray(counts[high] > counts[low])
+
+
+def near_ends(evidence: Evidence) -> Bool:
+    """Samples (T,) within two periods of the bandwidth of a run's ends, where filters have less to go by."""
+    reach = max(1, round(END_CYCLES * evidence.residuals.rate / evidence.bandwidth))
+    near = np.zeros(len(evidence.residuals.t), dtype=np.bool_)
+    for run in evidence.runs:
+        near[run.start : run.start + reach] = True
+        near[max(run.stop - reach, run.start) : run.stop] = True
+    return near
 
 
 def stretches(evidence: Evidence, high: Bool) -> list[Interval]:

@@ -59,8 +59,8 @@ class LogWatch:
         self.total_rows = 0
         self.agreement = np.zeros((3, n, n))
         self.position_step, self.velocity_step = np.zeros(n), np.zeros(n)
-        self.peak_count = np.zeros(n)
-        self.peak = np.zeros(n)
+        self.extreme_count = np.zeros((2, n))
+        self.extreme = np.full((2, n), -np.inf)
         self.wraps = 0
         self.states: list[States] = []
         self.has_velocity = self.has_effort = False
@@ -220,13 +220,15 @@ class LogWatch:
         one.missing_rows += int(rows.sum())
 
     def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
-        top = _peak(low, high)
-        higher = top > self.peak * (1 + 1e-9)
-        self.peak_count = np.where(higher, 0.0, self.peak_count)
-        self.peak = np.where(higher, top, self.peak)
-        # Only a chunk that reaches the peak can hold samples at the peak.
-        for j in np.flatnonzero((top >= self.peak * (1 - 1e-9)) & (self.peak > 0)):
-            self.peak_count[j] += np.count_nonzero(np.abs(tau[:, j]) >= self.peak[j] * (1 - 1e-9))
+        # Both ends of the range: a limit may cut off one side only.
+        reached = np.where(low <= high, np.stack([high, -low]), -np.inf)
+        near = 1e-9 * np.abs(np.where(np.isfinite(reached), reached, 0.0))
+        self.extreme_count = np.where(reached > self.extreme + near, 0.0, self.extreme_count)
+        self.extreme = np.maximum(self.extreme, reached)
+        # Only a chunk that reaches an end can hold samples there; no torque at all is no limit.
+        for side, j in np.argwhere((reached >= self.extreme - near) & (reached != 0) & np.isfinite(reached)):
+            values = tau[:, j] if side == 0 else -tau[:, j]
+            self.extreme_count[side, j] += np.count_nonzero(values >= self.extreme[side, j] - near[side, j])
 
     def _lattice(self, chunk: RawChunk) -> None:
         self.position_step = np.fmax(self.position_step, lattice_step(chunk.q[:8192]))
@@ -285,11 +287,14 @@ class LogWatch:
         if self.has_velocity:
             self._velocity(moved)
         self._torque()
-        saturated = self.peak_count / max(self.total_rows, 1)
+        shares = self.extreme_count / max(self.total_rows, 1)
+        saturated = shares.max(axis=0)
         for k in np.flatnonzero(saturated > SATURATED_SHARE):
+            side = int(np.argmax(shares[:, k]))
+            peak = float(self.extreme[side, k]) * (1 - 2 * side)
             self.sink.warn(
                 "saturated",
-                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its peak of {self.peak[k]:.4g}: saturated?",
+                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its peak of {peak:.4g}: saturated?",
                 Place(joint=names[k]),
             )
         if self.wraps:
