@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.simulate.setup import read_setup
+from dynid.terms import JointDamping, Stiffness
 
 N = np.array([[5.0, 0, 0], [0, -8.0, 0], [0, 4.0, 9.0]])
 NAN = np.full(3, np.nan)
@@ -213,3 +216,26 @@ def test_motor_side_logs_come_to_the_joints(bars: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(chunk.q, q, atol=1e-11)
     np.testing.assert_allclose(chunk.dq, dq, atol=1e-10)
     np.testing.assert_allclose(chunk.tau, robot.drive.joint_torque(q, tau), atol=1e-10)
+
+
+def test_stiffness_and_damping_of_the_transmission(tmp_path: Path) -> None:
+    text = THREE.replace(
+        "drive.gear_ratio = 9\n", "drive = { gear_ratio = 9, stiffness = 2e4, damping = 3.0 }\n"
+    )
+    robot = read(text, tmp_path)
+    np.testing.assert_array_equal(robot.drive.stiffness, [np.nan, np.nan, 2e4])
+    np.testing.assert_array_equal(robot.drive.damping, [np.nan, np.nan, 3.0])
+    plain = json.loads(json.dumps(robot_to_dict(robot)))
+    np.testing.assert_array_equal(robot_from_dict(plain).drive.stiffness, robot.drive.stiffness)
+    priors = {c.name: c.prior for c in (Stiffness() + JointDamping()).columns(robot)}
+    assert (priors["K3"], priors["D3"]) == (2e4, 3.0)
+    assert np.isnan([priors["K1"], priors["D2"]]).all()
+    for wrong in ("stiffness = 0.0", "stiffness = -2e4", "damping = -1.0"):
+        with pytest.raises(DynidError, match=wrong.split(" ")[0]):
+            read(
+                THREE.replace("drive.gear_ratio = 9\n", f"drive = {{ gear_ratio = 9, {wrong} }}\n"), tmp_path
+            )
+    with pytest.raises(DynidError, match="negative-stiffness"):
+        Drive(np.eye(1), np.ones(1), np.ones(1), np.ones(1), stiffness=np.array([-1.0]))
+    with pytest.raises(UsageError, match="no stiffness of a, b"):
+        read_setup(robot, "pd")

@@ -283,3 +283,13 @@ def test_an_interrupted_campaign_leaves_nothing(robot_file: Path, tmp_path: Path
     )
     assert code == 128 + number
     assert list(tmp_path.iterdir()) == []
+
+
+def test_stiffness_of_the_robot_file_makes_joints_elastic() -> None:
+    robot = ROBOT
+    stiff = replace(robot.drive, stiffness=np.full(3, 800.0), damping=np.array([1.0, np.nan, 2.0]))
+    setup = read_setup(replace(robot, drive=stiff), "pd")
+    assert setup.plant.elasticity is not None
+    assert setup.plant.elasticity.stiffness.tolist() == [800.0] * 3
+    assert setup.plant.elasticity.damping.tolist() == [1.0, 0.0, 2.0]
+    assert read_setup(robot, "pd").plant.elasticity is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -34,8 +34,9 @@ class Drive:
     drive_gain: joint-side effort per ampere (or per raw unit), (m,), N m/A; nan = unknown.
     torque_side: the side on which a logged torque is measured.
     linkages: one a joint, None = none; () = none at all.
+    stiffness, damping: of the transmission at the joint, (n,), N m/rad and N m s/rad; nan, or () for all, = unknown.
 
-    Raises InputError if N is singular or not finite, or a rotor inertia is negative.
+    Raises InputError if N is singular or not finite, an inertia or damping is negative, or a stiffness not positive.
     """
 
     transmission: Float
@@ -44,12 +45,17 @@ class Drive:
     drive_gain: Float
     torque_side: TorqueSide = TorqueSide.LINK
     linkages: tuple[FourBar | None, ...] = ()
+    stiffness: Float = field(default_factory=lambda: np.zeros(0))
+    damping: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         n = np.shape(self.transmission)[0]
         object.__setattr__(self, "transmission", locked(self.transmission, (n, n), "transmission"))
         for name in ("rotor_inertia", "torque_constant", "drive_gain"):
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+        for name in ("stiffness", "damping"):
+            given = getattr(self, name) if len(getattr(self, name)) else np.full(n, np.nan)
+            object.__setattr__(self, name, locked(given, (n,), name))
         if not any(self.linkages):
             object.__setattr__(self, "linkages", ())
         elif len(self.linkages) != n:
@@ -71,6 +77,12 @@ class Drive:
                 "negative-rotor-inertia",
                 found=f"{self.rotor_inertia.tolist()} kg m^2",
                 expected="values >= 0",
+            )
+        if (self.stiffness <= 0).any() or (self.damping < 0).any():
+            raise InputError(
+                "negative-stiffness",
+                found=f"stiffness {self.stiffness.tolist()} N m/rad, damping {self.damping.tolist()} N m s/rad",
+                expected="stiffness > 0, damping >= 0",
             )
 
     @staticmethod

@@ -40,6 +40,8 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "rotor_inertia": _plain(robot.drive.rotor_inertia),
             "torque_constant": _plain(robot.drive.torque_constant),
             "drive_gain": _plain(robot.drive.drive_gain),
+            "stiffness": _plain(robot.drive.stiffness),
+            "damping": _plain(robot.drive.damping),
             "torque_side": str(robot.drive.torque_side),
             "linkages": [None if one is None else asdict(one) for one in robot.drive.linkages],
         },
@@ -80,6 +82,8 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             torque_constant=_array(drive["torque_constant"], np.nan),
             drive_gain=_array(drive["drive_gain"], np.nan),
             torque_side=TorqueSide(drive["torque_side"]),
+            stiffness=_array(drive.get("stiffness", []), np.nan),
+            damping=_array(drive.get("damping", []), np.nan),
             linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
         ),
     )

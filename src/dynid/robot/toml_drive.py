@@ -57,6 +57,8 @@ def drive(
         drive_gain=_over([entry.drive_gain for entry in entries], known.drive_gain),
         torque_side=TorqueSide(description.drive.torque_side),
         linkages=linkages,
+        stiffness=_over([entry.stiffness for entry in entries], known.stiffness),
+        damping=_over([entry.damping for entry in entries], known.damping),
     )
 
 

@@ -48,12 +48,14 @@ class LinkageEntry(Strict):
 
 
 class DriveEntry(Strict):
-    """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2) and torque constant (N m/A), gain."""
+    """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2), torque constant (N m/A), gain, elasticity."""
 
     gear_ratio: Number | None = None
     rotor_inertia: NotNegative | None = None
     torque_constant: Positive | None = None
     drive_gain: Positive | None = None
+    stiffness: Positive | None = None
+    damping: NotNegative | None = None
     linkage: LinkageEntry | None = None
 
 

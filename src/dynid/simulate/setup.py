@@ -225,8 +225,11 @@ def read_setup(
 
 
 def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
-    """The simulated robot of a description and a plant file."""
-    elastic, payload = described.elastic, None
+    """The simulated robot of a description and a plant file; elastic where either gives stiffness.
+
+    Raises UsageError for what does not go together, such as a stiffness of some joints only.
+    """
+    payload = None
     if described.payload is not None:
         load = described.payload
         if load.body and load.body not in robot.body_names:
@@ -238,13 +241,28 @@ def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
         payload[index] = from_com(load.mass, np.array(load.com), symmetric(np.array(load.inertia)))
     return Plant(
         robot,
-        elasticity=None
-        if elastic is None
-        else Elasticity(_each(elastic.stiffness, robot.n), _each(elastic.damping, robot.n)),
+        elasticity=_elasticity(robot, described.elastic),
         coupling=described.coupling,
         payload=payload,
         friction=_friction(robot, described.friction),
     )
+
+
+def _elasticity(robot: RobotModel, section: ElasticSection | None) -> Elasticity | None:
+    if section is not None:
+        return Elasticity(_each(section.stiffness, robot.n), _each(section.damping, robot.n))
+    known = np.isfinite(robot.drive.stiffness)
+    if not known.any():
+        return None
+    if not known.all():
+        rigid = ", ".join(robot.joint_names[j] for j in np.flatnonzero(~known))
+        raise UsageError(
+            "elasticity",
+            found=f"no stiffness of {rigid}, but of other joints",
+            expected="a stiffness of every joint, or of none",
+            do="give drive.stiffness of all joints, or [elastic] in a plant file",
+        )
+    return Elasticity(robot.drive.stiffness, np.nan_to_num(robot.drive.damping, nan=0.0))
 
 
 def _friction(robot: RobotModel, f: FrictionSection) -> Friction | None:

@@ -43,10 +43,15 @@ class SpringTerm(Term):
                 unit=self.unit_prismatic if robot.prismatic[joint] else self.unit_revolute,
                 term=self.name,
                 owner=joint,
+                prior=float(self.prior(robot)[joint]),
                 lower=0.0,
             )
             for joint in joint_indices(robot, self.joints)
         )
+
+    @abstractmethod
+    def prior(self, robot: RobotModel) -> Float:
+        """What the description says of each joint, (n,); nan = unknown."""
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Nothing: what the spring gives to the link it takes from the motor."""
@@ -80,6 +85,10 @@ class Stiffness(SpringTerm):
     unit_revolute = "N m/rad"
     unit_prismatic = "N/m"
 
+    def prior(self, robot: RobotModel) -> Float:
+        """Stiffness of the drive."""
+        return robot.drive.stiffness
+
     def basis(self, samples: Samples) -> Float:
         """Deflection theta - q."""
         motor = samples.motor
@@ -94,6 +103,10 @@ class JointDamping(SpringTerm):
     symbol = "D"
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
+
+    def prior(self, robot: RobotModel) -> Float:
+        """Damping of the drive."""
+        return robot.drive.damping
 
     def basis(self, samples: Samples) -> Float:
         """Rate of the deflection."""
