@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,27 @@ from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.settings import Settings
+from dynid.signals.prepare import prepare
+from dynid.signals.settings import Preparation
+from dynid.simulate.open_loop import OpenLoop, first_stretch, open_loop
+from dynid.simulate.stick import Hold
 
+# Seconds that a model is driven by measured torque alone.
+OPEN_LOOP = 5.0
 SCHEMES: tuple[Rows, ...] = (TorqueRows(), MomentumRows(), EnergyRows(), PowerRows(), FilteredPowerRows())
 
 
 @dataclass(frozen=True, eq=False)
 class SchemeResult:
-    """One scheme: its identification, or why there is none."""
+    """One scheme: its identification, or why there is none; its model driven open loop by measured torque.
+
+    open_loop: None where the model cannot be driven, as with terms that read a log channel.
+    """
 
     name: str
     identification: Identification | None
     failure: str = ""
+    open_loop: OpenLoop | None = None
 
 
 def compare_schemes(
@@ -41,7 +52,10 @@ def compare_schemes(
     threads: int | None = None,
     schemes: Sequence[Rows] = SCHEMES,
 ) -> tuple[SchemeResult, ...]:
-    """Identifies with each scheme in turn, everything else alike; a scheme that fails is reported, not hidden."""
+    """Identifies with each scheme in turn, everything else alike; a scheme that fails is reported, not hidden.
+
+    Each model is then driven by the measured torque of the first OPEN_LOOP seconds of the held-out log, or of the log.
+    """
     chosen = settings or Settings()
     found = []
     for rows in schemes:
@@ -54,15 +68,43 @@ def compare_schemes(
                 threads=threads,
                 diagnostics=Diagnostics(),
             )
-            found.append(SchemeResult(rows.name, result))
+            found.append(SchemeResult(rows.name, result, open_loop=_driven(result, validation or log)))
         except DynidError as error:
             found.append(SchemeResult(rows.name, None, str(error)))
     return tuple(found)
 
 
+def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
+    """Drives an identified model by the torque of a log's first seconds, prepared as in the identification.
+
+    Raises UnfitDataError for a log without a stretch of motion, UsageError for terms that cannot be driven.
+    """
+    settings: Any = identification.preparation["settings"]
+    preparation = replace(Preparation(**settings), rate=None)
+    samples = first_stretch(prepare(log, preparation, Diagnostics()), seconds)
+    model: Any = identification.recipe.get("experiment", {})
+    rows = model.get("model", {}).get("rows", {})
+    hold: Hold = "zero" if isinstance(rows, dict) and rows.get("hold") == "zero" else "linear"
+    return open_loop(
+        identification.robot, identification.terms, identification.estimate.full_vector, samples, hold
+    )
+
+
+def _driven(result: Identification, log: Log) -> OpenLoop | None:
+    try:
+        return drive(result, log, OPEN_LOOP)
+    except DynidError:
+        return None
+
+
 def scheme_lines(results: Sequence[SchemeResult]) -> list[str]:
-    """A table of schemes: errors of torque, base parameters and how well they are known; then the parameters."""
-    lines = [f"{'rows':<16}{'held-out':>10}{'training':>10}{'base':>6}{'condition':>11}{'median std':>12}"]
+    """A table of schemes, their open-loop errors by joint, and their parameters.
+
+    The table has errors of torque, base parameters and how well they are known, and ||q_error||_2 over all joints.
+    """
+    lines = [
+        f"{'rows':<16}{'held-out':>10}{'training':>10}{'base':>6}{'condition':>11}{'median std':>12}{'open loop':>18}"
+    ]
     for one in results:
         if one.identification is None:
             lines.append(f"{one.name:<16}{one.failure}")
@@ -72,9 +114,31 @@ def scheme_lines(results: Sequence[SchemeResult]) -> list[str]:
         lines.append(
             f"{one.name:<16}{100 * held_out:>8.2f} %{100 * run.training.scores.total_relative:>8.2f} %"
             f"{run.estimate.base.rank:>6}{run.estimate.base.condition:>11.3g}"
-            f"{100 * float(np.median(run.estimate.relative_std)):>10.2g} %"
+            f"{100 * float(np.median(run.estimate.relative_std)):>10.2g} %{_open_loop_cell(one.open_loop):>18}"
         )
+    lines += _open_loop_lines(results)
     return lines + _parameter_lines([one for one in results if one.identification is not None])
+
+
+def _open_loop_cell(run: OpenLoop | None) -> str:
+    if run is None:
+        return "-"
+    if run.diverged_at is not None:
+        return f"diverges, {run.diverged_at:.3g} s"
+    return f"{float(np.sqrt((run.norm**2).sum())):.4g}"
+
+
+def _open_loop_lines(results: Sequence[SchemeResult]) -> list[str]:
+    runs = [(one.name, one.open_loop) for one in results if one.open_loop is not None]
+    if not runs:
+        return []
+    first = runs[0][1]
+    seconds = float(first.t[-1] - first.t[0])
+    lines = ["", f"||q_error||_2 by joint, driven open loop for {seconds:.3g} s ({len(first.t)} samples)"]
+    lines.append(f"{'rows':<16}" + "".join(f"{name:>14.13}" for name in first.joint_names))
+    for name, run in runs:
+        lines.append(f"{name:<16}" + "".join(f"{x:>14.4g}" for x in run.norm))
+    return lines
 
 
 def _parameter_lines(results: Sequence[SchemeResult]) -> list[str]:

@@ -66,12 +66,25 @@ def test_rows_on_the_command_line(run: Run, robot_file: Path, train_log: Path, t
     for name in ("torque", "momentum", "energy", "power", "filtered_power"):
         assert f"\n{name} " in table
     assert "base parameter" in table
+    assert "open loop" in table.splitlines()[0]
+    by_joint = table[table.index("||q_error||_2 by joint") :].splitlines()
+    assert "shoulder" in by_joint[1]
+    norms = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in by_joint[2:7]}
+    assert set(norms) == {"torque", "momentum", "energy", "power", "filtered_power"}
+    assert all(len(values) == 2 and min(values) > 0 for values in norms.values())
     found = run("identify", robot_file, train_log, "--rows", "momentum", "--out", tmp_path / "momentum")
     assert found.code == 0, found.err
     stored = json.loads((tmp_path / "momentum" / "run.json").read_text())
     assert stored["recipe"]["experiment"]["model"]["rows"] == "momentum"
     assert run("identify", robot_file, train_log, "--rows", "moment", "--out", tmp_path / "x").code == 3
-    assert run("validate", tmp_path / "momentum", train_log).code == 0
+    stored = tmp_path / "momentum"
+    found = run("validate", stored, train_log, "--open-loop", "0.5", "--picture", tmp_path / "run.html")
+    assert found.code == 0, found.err
+    assert "elbow: ||q_error|| = " in found.out
+    assert "measured torque" in (tmp_path / "run.html").read_text()
+    assert run("validate", stored, train_log, "--open-loop", "0").code == 2
+    again = run("validate", stored, train_log, "--open-loop", "1", "--picture", tmp_path / "run.html")
+    assert again.code == 7
 
 
 def test_a_scheme_that_fails_is_reported(robot_file: Path, train_log: Path) -> None:

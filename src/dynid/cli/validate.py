@@ -17,6 +17,13 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="JSON file to write the scores to; must not exist.")
     ] = None,
+    open_loop: Annotated[
+        float | None,
+        typer.Option("--open-loop", help="Also drive the model by so many seconds of measured torque."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="HTML page of the open-loop run; must not exist.")
+    ] = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
@@ -26,6 +33,7 @@ def command(
     from dynid.summary import score_lines, write_scores
     from dynid.validation import validate
 
+    _check_picture(open_loop, picture)
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
@@ -36,3 +44,27 @@ def command(
     print_diagnostics(diagnostics)
     for line in score_lines(result.scores):
         say(line)
+    if open_loop is not None:
+        from dynid.report.open_loop import write_open_loop
+        from dynid.schemes import drive
+
+        driven = drive(stored, log, open_loop)
+        say(f"open loop, {driven.t[-1] - driven.t[0]:.3g} s of measured torque:")
+        for line in driven.lines():
+            say(f"  {line}")
+        if picture is not None:
+            write_open_loop(driven, stored.robot.name or "robot", picture)
+            say(f"picture: {picture}")
+
+
+def _check_picture(open_loop: float | None, picture: Path | None) -> None:
+    from dynid.errors import RefusedError, UsageError
+
+    if (open_loop is not None and not open_loop > 0) or (picture is not None and open_loop is None):
+        raise UsageError(
+            "open-loop-option",
+            found=f"--open-loop {open_loop}, --picture {picture}",
+            expected="--open-loop with seconds > 0, and --picture only with it",
+        )
+    if picture is not None and picture.exists():
+        raise RefusedError("output-exists", found=f"output '{picture}' exists already", expected="a new file")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.arrays import Float, locked
-from dynid.errors import UsageError
+from dynid.errors import UnfitDataError, UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulate.forward import ForwardModel
@@ -71,6 +72,30 @@ def open_loop(
     diverged = None if run.diverged is None else float(samples.t[run.diverged])
     norm = np.full(robot.n, np.inf) if diverged is not None else np.sqrt((error**2).sum(axis=0))
     return OpenLoop(robot.joint_names, samples.t, run.q, error, norm, diverged)
+
+
+def first_stretch(batches: Iterable[Samples], seconds: float) -> Samples:
+    """The first samples of a prepared log that count, without a gap: what a run is driven by and compared with.
+
+    Raises UnfitDataError if fewer than two follow each other.
+    """
+    for samples in batches:
+        kept = np.flatnonzero(samples.keep)
+        if len(kept) < 2:
+            continue
+        gaps = np.flatnonzero(np.diff(kept) > 1)
+        count = min(int(gaps[0]) + 1 if len(gaps) else len(kept), round(seconds * samples.rate) + 1)
+        if count >= 2:
+            part = slice(int(kept[0]), int(kept[0]) + count)
+            motion = (samples.q[part], samples.dq[part], samples.ddq[part], samples.tau[part])
+            return replace(
+                Samples.from_motion(*motion, samples.rate),
+                t=samples.t[part],
+                trajectory=samples.trajectory,
+            )
+    raise UnfitDataError(
+        "open-loop-samples", found="no two samples that follow each other", expected="a stretch of motion"
+    )
 
 
 def _driving(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
