@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -195,6 +196,27 @@ def test_new_files_of_other_descriptions(name: str) -> None:
     model = model_of(robot)
     found, wanted = pinocchio_torque(new_urdf(model), model)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ["ur10e_innopolis", "puma560", "kr300_rptu", "panda_gaz"])
+def test_mujoco_finds_the_torque_in_new_files(name: str) -> None:
+    robot = load_robot(ROBOTS / f"{name}.toml")
+    model = model_of(robot)
+    # URDF has neither rotors nor gravity; MuJoCo would add damping and friction of its own.
+    model = replace(model, rotor=np.zeros(robot.n), coulomb=np.zeros(robot.n))
+    spec = mujoco.MjSpec.from_string(new_urdf(model).decode())
+    spec.compiler.balanceinertia = spec.compiler.fusestatic = False
+    spec.option.gravity = robot.gravity
+    theirs = spec.compile()
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    state = mujoco.MjData(theirs)
+    found = []
+    q, dq, ddq = states(robot)
+    for state.qpos[:], state.qvel[:], state.qacc[:] in zip(q, dq, ddq, strict=True):
+        mujoco.mj_inverse(theirs, state)
+        found.append(np.array(state.qfrc_inverse))
+    wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
+    np.testing.assert_allclose(np.array(found), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
 
 
 def test_rest_that_no_link_can_have_is_told(tmp_path: Path) -> None:

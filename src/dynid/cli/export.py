@@ -18,9 +18,9 @@ def command(
         typer.Option("--format", help="urdf, mjcf, c, json, khalil or pinocchio. Default: by the suffix."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="URDF to change in place. Default: the run's own.")
+        Path | None, typer.Option("--source", help="URDF or MJCF to change in place. Default: the run's own.")
     ] = None,
-    root: Annotated[str | None, typer.Option("--root", help="Link that stands still in that URDF.")] = None,
+    root: Annotated[str | None, typer.Option("--root", help="Link that stands still in that file.")] = None,
     allow_unphysical: Annotated[
         bool, typer.Option("--allow-unphysical", help="Write bodies that cannot exist as well.")
     ] = False,

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.config import read_bytes
 from dynid.diagnostics import Diagnostics
 from dynid.errors import RefusedError, SolverError, UsageError
 from dynid.export.c_code import write_c
 from dynid.export.ensemble import Ensemble, sample_parameters, spread_on
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
+from dynid.export.mjcf_edit import NotEditable, edit_mjcf
 from dynid.export.model import ExportModel, note_left_out
 from dynid.export.names import c_identifier
 from dynid.export.tables import model_json, table
@@ -28,11 +30,13 @@ from dynid.log.read import Log
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf
-from dynid.robot.xml import parse
+from dynid.robot.xml import MAX_BYTES, parse
 
 FORMATS = {"urdf": ".urdf", "mjcf": ".xml", "c": ".c", "json": ".json", "khalil": ".csv", "pinocchio": ".csv"}
 _SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
 _AGREE = 1e-10
+_EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
+_ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ def export(
 ) -> Exported:
     """Writes an identified model for other programs.
 
-    kind: one of FORMATS; None = by the suffix of `to`.    source: URDF to change in place; None = the run's own
-    description, if that is a URDF, else a new one is written.    root: link that stands still in it.
+    kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
+    description, if that is in the wanted format, else a new one is written.    root: link that stands still in it.
     allow_unphysical: write URDF and MJCF even where a body is no real one.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
@@ -83,7 +87,7 @@ def export(
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     chosen = _kind(to, kind)
-    origin = _source(run, source) if chosen == "urdf" else None
+    origin = _source(run, source, chosen)
     request = _Request(run, chosen, origin, root, allow_unphysical, sink)
     targets = [to] if not ensemble else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
@@ -126,11 +130,16 @@ def _kind(to: Path, kind: str | None) -> str:
     return found
 
 
-def _source(run: Identification, source: Path | None) -> Path | None:
+def _source(run: Identification, source: Path | None, kind: str) -> Path | None:
+    if kind not in _EDITED:
+        return None
     if source is not None:
         return source
     own = Path(run.robot.source)
-    return own if own.suffix.lower() == ".urdf" and own.is_file() else None
+    if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
+        return None
+    # A file that ends in .xml may hold either.
+    return own if parse(read_bytes(own, "a robot", MAX_BYTES), str(own)).tag == _ROOTS[kind] else None
 
 
 def _numbered(to: Path, count: int) -> list[Path]:
@@ -174,9 +183,19 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     note_left_out(model, "MJCF", ["offset"] if model.offset.any() else [], request.diagnostics)
-    data = new_mjcf(model)
-    if _physical(request, model.unphysical()):
-        _require_same(model, read_mjcf(parse(data, str(target)), target, None, Diagnostics()), target)
+    faults: tuple[str, ...] = ()
+    source = request.source
+    try:
+        data, faults = edit_mjcf(model, source, request.root) if source is not None else (new_mjcf(model), ())
+    except NotEditable as reason:
+        request.diagnostics.warn(
+            "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
+        )
+        data, source = new_mjcf(model), None
+    if _physical(request, model.unphysical() + faults):
+        root = request.root if source is not None else None
+        again = read_mjcf(parse(data, str(target)), source or target, root, Diagnostics())
+        _require_same(model, again, target)
     return {target: data}
 
 

@@ -44,7 +44,7 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
             place=Place(file=str(path)),
         )
     robot = read_urdf(element, path, root, Diagnostics())
-    _require_same(model.robot, robot, path)
+    require_same_tree(model.robot, robot, path)
     urdf = lint(element, path.parent, root, Diagnostics())
     tags = scan(data, str(path))
     edits = Edits(data)
@@ -58,7 +58,8 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     return edits.result(), faults
 
 
-def _require_same(wanted: RobotModel, found: RobotModel, path: Path) -> None:
+def require_same_tree(wanted: RobotModel, found: RobotModel, path: Path) -> None:
+    """Raises InputError if a file describes another tree of joints than a run's robot."""
     same = (
         wanted.tree_joint_names == found.tree_joint_names
         and wanted.body_names == found.body_names
@@ -70,7 +71,7 @@ def _require_same(wanted: RobotModel, found: RobotModel, path: Path) -> None:
         raise InputError(
             "other-robot",
             found="another tree of joints than the run's",
-            expected="the URDF that the run was made from, unchanged in its joints",
+            expected="the file that the run was made from, unchanged in its joints",
             do="give it with --source",
             place=Place(file=str(path)),
         )

@@ -17,7 +17,11 @@ _LEVEL = b"  "
 
 @dataclass
 class Tag:
-    """An opening tag: values by attribute, where each stands (without quotes), and the ends of the tag."""
+    """An opening tag: values by attribute, and where they stand.
+
+    start, name_end, end: of the tag, behind its name, behind its bracket.    spans: of values without quotes.
+    wholes: of attributes with the blanks before them.
+    """
 
     name: str
     attributes: dict[str, str]
@@ -26,6 +30,7 @@ class Tag:
     end: int
     empty: bool
     spans: dict[str, tuple[int, int]]
+    wholes: dict[str, tuple[int, int]]
     children: list[Tag] = field(default_factory=list)
 
     def find(self, name: str) -> Tag | None:
@@ -50,6 +55,11 @@ class Edits:
             self.changes.append((*tag.spans[attribute], quoteattr(value)[1:-1].encode()))
         else:
             self.changes.append((tag.name_end, tag.name_end, f" {attribute}={quoteattr(value)}".encode()))
+
+    def remove(self, tag: Tag, attribute: str) -> None:
+        """Takes an attribute away, if it is there."""
+        if attribute in tag.wholes:
+            self.changes.append((*tag.wholes[attribute], b""))
 
     def add(self, parents: Tag, elements: list[str]) -> None:
         """Adds lines of XML as the first content of an element, indented like the file."""
@@ -111,9 +121,11 @@ def _tag(data: bytes, start: int, name: str, attributes: dict[str, str], file: s
             do="save the file as UTF-8",
             place=Place(file=file),
         )
-    position, spans = opening.end(), {}
+    position, spans, wholes = opening.end(), {}, {}
     while (one := _ATTRIBUTE.match(data, position)) is not None:
         spans[one[1].decode()] = one.start(2) + 1, one.end(2) - 1
+        wholes[one[1].decode()] = one.span()
         position = one.end()
     end = data.index(b">", position) + 1
-    return Tag(name, attributes, start, opening.end(), end, data[position:end].strip() == b"/>", spans)
+    empty = data[position:end].strip() == b"/>"
+    return Tag(name, attributes, start, opening.end(), end, empty, spans, wholes)

@@ -26,11 +26,22 @@ _BOUND = 1e-10
 _FROM_GEOM = 1
 
 
-def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <mujoco> element; with `body`, only the tree below that body of the world.
+@dataclass(frozen=True, eq=False)
+class CompiledMjcf:
+    """A checked file as MuJoCo compiles it, without meshes.
 
-    Meshes are not read: a body whose mass would come from them has no prior.
+    inertia: (nbody, 3) principal moments as the file means them; MuJoCo may have been given others to be content.
+    shapeless: bodies whose mass would come from meshes.
     """
+
+    mujoco: Any
+    model: Any
+    inertia: Float
+    shapeless: frozenset[int]
+
+
+def compile_mjcf(root: Element, path: Path, diagnostics: Diagnostics) -> CompiledMjcf:
+    """Checks and compiles a <mujoco> element, which loses what is not part of the dynamics; raises as `read_mjcf`."""
     check_mjcf(root, path.parent, diagnostics)
     mujoco, spec = read_spec(root)
     places = _Places(root)
@@ -43,7 +54,16 @@ def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnost
     inertia = np.array(model.body_inertia)
     for one, shift in shifts:
         inertia[one.id] -= shift
-    reader = _Reader(mujoco, model, inertia, {one.id for one in shapeless}, places, diagnostics)
+    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless))
+
+
+def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnostics) -> RobotModel:
+    """The robot of a <mujoco> element; with `body`, only the tree below that body of the world.
+
+    Meshes are not read: a body whose mass would come from them has no prior.
+    """
+    compiled = compile_mjcf(root, path, diagnostics)
+    reader = _Reader(compiled, _Places(root), diagnostics)
     return reader.robot(root.attributes.get("model", path.stem), body)
 
 
@@ -136,20 +156,14 @@ class _Body:
 
 
 class _Reader:
-    def __init__(
-        self,
-        mujoco: Any,
-        model: Any,
-        inertia: Float,
-        shapeless: set[int],
-        places: _Places,
-        diagnostics: Diagnostics,
-    ) -> None:
-        self.mujoco, self.model, self.inertia, self.shapeless = mujoco, model, inertia, shapeless
+    def __init__(self, compiled: CompiledMjcf, places: _Places, diagnostics: Diagnostics) -> None:
+        self.mujoco, self.model = compiled.mujoco, compiled.model
+        self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
         self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
+        m = self.model
         self.names = {
-            kind: self._names(kind, count) for kind, count in (("body", model.nbody), ("joint", model.njnt))
+            kind: self._names(kind, count) for kind, count in (("body", m.nbody), ("joint", m.njnt))
         }
 
     def _names(self, kind: str, count: int) -> list[str]:
