@@ -46,7 +46,8 @@ def command(
     from dynid.robot import load_robot
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
-    from dynid.watch import WATCH_TERMS, Watcher, WatchSettings, watch_lines
+    from dynid.stream import watch_lines
+    from dynid.watch import WATCH_TERMS, Watcher, WatchSettings
 
     if out is not None and out.exists():
         raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file")

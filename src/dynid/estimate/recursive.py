@@ -206,19 +206,30 @@ class TrajectoryRecorder:
         self.names = tuple(names)
         self._rows: list[tuple[float, Float, Float, Float]] = []
 
-    def note(self, t: float, estimate: RecursiveLeastSquares) -> None:
-        """Writes down the estimate at a time."""
+    @property
+    def time(self) -> float:
+        """Of the last note, s; raises UsageError before the first one."""
+        return self._noted()[-1][0]
+
+    def note(self, t: float, value: Float, std: Float, eigenvalues: Float) -> None:
+        """Writes down values, standard deviations and eigenvalues of P, (b,) each, at a time."""
+        self._rows.append((t, value, std, eigenvalues))
+
+    def note_least_squares(self, t: float, estimate: RecursiveLeastSquares) -> None:
+        """Writes down the estimate at a time; deviations from P and the residuals so far."""
         root = estimate.root
         freedom = max(estimate.count - len(self.names), 1)
         noise = float(root[-1, -1]) ** 2 / freedom
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
-        std = np.sqrt(noise * (inverse**2).sum(axis=1))
-        self._rows.append((t, estimate.value, std, estimate.eigenvalues))
+        self.note(t, inverse @ root[:-1, -1], np.sqrt(noise * (inverse**2).sum(axis=1)), estimate.eigenvalues)
 
     @property
     def trajectory(self) -> ParameterTrajectory:
         """Everything so far; raises UsageError before the first note."""
+        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._noted(), strict=True))
+        return ParameterTrajectory(self.names, t, value, std, eigenvalues)
+
+    def _noted(self) -> list[tuple[float, Float, Float, Float]]:
         if not self._rows:
             raise UsageError("no-trajectory", found="no estimate yet", expected="at least one")
-        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._rows, strict=True))
-        return ParameterTrajectory(self.names, t, value, std, eigenvalues)
+        return self._rows

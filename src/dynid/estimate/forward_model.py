@@ -1,0 +1,114 @@
+"""The forward dynamics of a model as a function of motion, torque and base parameters, with its derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import UsageError
+from dynid.factor.base import BaseMap
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+DIFFERENCE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives of the acceleration (n,) at one state.
+
+    by_position, by_velocity: (n, n).    by_parameter: (n, b).    by_torque: (n, n), the inverse mass matrix.
+    """
+
+    by_position: Float
+    by_velocity: Float
+    by_parameter: Float
+    by_torque: Float
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardModel:
+    """ddq = M(q; beta)^-1 (tau - c(q, dq; beta)) of a rigid robot, beta (b,) the base parameters of its terms.
+
+    Raises UsageError for terms that read further channels or remember the motion.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    base: BaseMap
+
+    def __post_init__(self) -> None:
+        if self.terms.channels() or self.terms.remembers:
+            raise UsageError(
+                "forward-model",
+                found="terms that read " + (", ".join(self.terms.channels()) or "the motion before"),
+                expected="torque as a function of position, velocity and acceleration",
+            )
+
+    @property
+    def count(self) -> int:
+        """Number of base parameters."""
+        return len(self.base.independent)
+
+    def acceleration(self, q: Float, dq: Float, beta: Float, tau: Float) -> tuple[Float, Float]:
+        """Accelerations (S, n) and mass matrices (S, n, n) of S states, each with parameters of its own.
+
+        q, dq, tau: (S, n).    beta: (S, b).
+        """
+        S, n = q.shape
+        ddq = np.tile(np.vstack([np.zeros(n), np.eye(n)]), (S, 1))
+        found = self._torque(
+            np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0), ddq, np.repeat(beta, n + 1, axis=0)
+        ).reshape(S, n + 1, n)
+        M = found[:, 1:] - found[:, :1]
+        M = 0.5 * (M + M.transpose(0, 2, 1))
+        return np.asarray(np.linalg.solve(M, (tau - found[:, 0])[..., None])[..., 0]), M
+
+    def slopes(self, q: Float, dq: Float, beta: Float, ddq: Float, M: Float) -> Slopes:
+        """Derivatives at one state (n,) with its acceleration and mass matrix.
+
+        By implicit differentiation of tau = Y(q, dq, ddq) beta: those by parameters are exact, those by position and
+        velocity central differences of the inverse dynamics.
+        """
+        n = len(q)
+        shift = np.zeros((1 + 4 * n, 2 * n))
+        for i in range(2 * n):
+            shift[1 + 2 * i, i], shift[2 + 2 * i, i] = DIFFERENCE, -DIFFERENCE
+        states = np.tile(ddq, (len(shift), 1))
+        samples = Samples.from_motion(q + shift[:, :n], dq + shift[:, n:], states)
+        panels = self._panels(samples)
+        torque = self._contract(panels, np.tile(beta, (len(shift), 1))) + self.terms.known_torque(
+            self.robot, samples
+        )
+        change = ((torque[1::2] - torque[2::2]) / (2.0 * DIFFERENCE)).T
+        Y = np.zeros((n, self.count))
+        for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+            Y[j, self._place[columns]] = values[:, 0]
+        inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
+        return Slopes(-inverse @ change[:, :n], -inverse @ change[:, n:], -inverse @ Y, inverse)
+
+    @cached_property
+    def _place(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        place = np.zeros(len(self.base.names), dtype=np.int64)
+        place[self.base.independent] = np.arange(self.count)
+        return place
+
+    def _panels(self, samples: Samples) -> Panels:
+        return self.terms.torque_regressor(self.robot, samples, self.base.mask)
+
+    def _torque(self, q: Float, dq: Float, ddq: Float, beta: Float) -> Float:
+        samples = Samples.from_motion(q, dq, ddq)
+        return self._contract(self._panels(samples), beta) + self.terms.known_torque(self.robot, samples)
+
+    def _contract(self, panels: Panels, beta: Float) -> Float:
+        lines = np.ascontiguousarray(beta.T)
+        torque = [
+            np.einsum("ct,ct->t", values, lines[self._place[columns]])
+            for columns, values in zip(panels.columns, panels.values, strict=True)
+        ]
+        return np.stack(torque, axis=1)

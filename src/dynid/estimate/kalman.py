@@ -1,0 +1,183 @@
+"""Extended and unscented Kalman filters for the state of a rigid robot together with its base parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.errors import Place, SolverError, UsageError
+from dynid.estimate.forward_model import ForwardModel
+
+SPREAD_SQUARE = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class KalmanNoise:
+    """Standard deviations of white noise in every row.
+
+    torque: (n,) N m or N.    position: (n,) rad or m.    velocity: (n,), None = velocities are not measured.
+    drift: (b,) of the parameters' random walk, per square root of a second; 0 = they are constant.
+
+    Raises UsageError for values that are not positive.
+    """
+
+    torque: Float
+    position: Float
+    velocity: Float | None = None
+    drift: Float | float = 0.0
+
+    def __post_init__(self) -> None:
+        positive = [self.torque, self.position, *([] if self.velocity is None else [self.velocity])]
+        if not all((np.asarray(x) > 0).all() for x in positive) or not (np.asarray(self.drift) >= 0).all():
+            raise UsageError(
+                "kalman-noise", found="noise that is not positive", expected="deviations > 0, drift >= 0"
+            )
+
+
+class JointFilter(ABC):
+    """A Kalman filter for z = (q, dq, beta), whose measurements are positions and perhaps velocities.
+
+    Torque is the input; its noise drives the state, of which it makes h M^-1 w of velocity in a step h. The forward
+    dynamics are integrated by the midpoint rule with the mean torque of a step.
+    innovation: normalised innovation squared of every correction so far, its expectation is the number of measurements.
+    """
+
+    def __init__(self, model: ForwardModel, mean: Float, covariance: Float, noise: KalmanNoise) -> None:
+        """mean: (2n + b,) of z at the first row.    covariance: (2n + b, 2n + b).
+
+        Raises UsageError for other shapes.
+        """
+        size = 2 * model.robot.n + model.count
+        if np.shape(mean) != (size,) or np.shape(covariance) != (size, size):
+            raise UsageError(
+                "kalman-start",
+                found=f"mean {np.shape(mean)}, covariance {np.shape(covariance)}",
+                expected=f"({size},) and ({size}, {size}): positions, velocities, base parameters",
+            )
+        self.model, self.noise = model, noise
+        self.mean, self.covariance = np.array(mean, dtype=np.float64), np.array(covariance, dtype=np.float64)
+        self.innovation: list[float] = []
+
+    @property
+    def value(self) -> Float:
+        """The parameters, (b,)."""
+        return self.mean[2 * self.model.robot.n :]
+
+    @property
+    def parameter_covariance(self) -> Float:
+        """Of the parameters, (b, b)."""
+        first = 2 * self.model.robot.n
+        return self.covariance[first:, first:]
+
+    def predict(self, tau: Float, seconds: float) -> None:
+        """Carries the state over a step under its mean torque (n,).
+
+        Raises SolverError once the mass matrix of the estimate is no longer positive definite.
+        """
+        inverse = self._carry(tau, seconds)
+        n, h = self.model.robot.n, seconds
+        push = np.concatenate([0.5 * h * h * inverse, h * inverse]) * self.noise.torque
+        self.covariance[: 2 * n, : 2 * n] += push @ push.T
+        walk = np.broadcast_to(np.asarray(self.noise.drift, dtype=np.float64), (self.model.count,))
+        index = np.arange(2 * n, len(self.mean))
+        self.covariance[index, index] += h * walk**2
+
+    def correct(self, q: Float, dq: Float | None = None) -> None:
+        """Takes in a row's positions (n,) and, where they are measured, velocities (n,)."""
+        n = self.model.robot.n
+        measured = q if self.noise.velocity is None or dq is None else np.concatenate([q, dq])
+        spread = [self.noise.position] + ([] if len(measured) == n else [np.asarray(self.noise.velocity)])
+        count = len(measured)
+        R = np.diag(np.concatenate([np.broadcast_to(x, (n,)) for x in spread]) ** 2)
+        S = self.covariance[:count, :count] + R
+        surprise = measured - self.mean[:count]
+        gain = np.linalg.solve(S, self.covariance[:count]).T
+        self.innovation.append(float(surprise @ np.linalg.solve(S, surprise)))
+        self.mean = self.mean + gain @ surprise
+        # Joseph's form keeps the covariance positive where the plain one loses digits.
+        kept = np.eye(len(self.mean))
+        kept[:, :count] -= gain
+        P = kept @ self.covariance @ kept.T + gain @ R @ gain.T
+        self.covariance = 0.5 * (P + P.T)
+
+    @abstractmethod
+    def _carry(self, tau: Float, seconds: float) -> Float:
+        """Moves mean and covariance over a step without its noise; returns the inverse mass matrix."""
+
+    def _midpoint(self, z: Float, tau: Float, h: float) -> tuple[Float, Float, Float, Float]:
+        # States (S, 2n + b) after a step; states, accelerations and mass matrices in its middle.
+        n = self.model.robot.n
+        torque = np.broadcast_to(tau, (len(z), n))
+        first, _ = self.model.acceleration(z[:, :n], z[:, n : 2 * n], z[:, 2 * n :], torque)
+        middle = np.array(z)
+        middle[:, :n] += 0.5 * h * z[:, n : 2 * n]
+        middle[:, n : 2 * n] += 0.5 * h * first
+        ddq, M = self.model.acceleration(middle[:, :n], middle[:, n : 2 * n], middle[:, 2 * n :], torque)
+        after = np.array(z)
+        after[:, :n] += h * middle[:, n : 2 * n]
+        after[:, n : 2 * n] += h * ddq
+        return after, middle, ddq, M
+
+    def _require_positive(self, M: Float) -> None:
+        least = float(np.linalg.eigvalsh(M)[0]) if np.isfinite(M).all() else np.nan
+        if not least > 0:
+            raise SolverError(
+                "filter-diverged",
+                found=f"an estimate whose mass matrix has the eigenvalue {least:.3g}",
+                expected="a positive definite one",
+                do="begin from better parameters, with smaller variances, or after a longer fit by least squares",
+                place=Place(),
+            )
+
+
+class ExtendedKalman(JointFilter):
+    """Linearised at the middle of each step: exact in parameters and torque, by differences in the state.
+
+    Source: Gautier and Poignet 2001, extended Kalman filtering for robot identification; Ljung 1979 on its convergence.
+    """
+
+    def _carry(self, tau: Float, seconds: float) -> Float:
+        n, h = self.model.robot.n, seconds
+        after, middle, ddq, M = self._midpoint(self.mean[None], tau, h)
+        self._require_positive(M[0])
+        q, dq, beta = middle[0, :n], middle[0, n : 2 * n], middle[0, 2 * n :]
+        s = self.model.slopes(q, dq, beta, ddq[0], M[0])
+        A = np.zeros((2 * n, len(self.mean)))
+        A[:n, n : 2 * n] = np.eye(n)
+        A[n:] = np.concatenate([s.by_position, s.by_velocity, s.by_parameter], axis=1)
+        # exp(hA) to second order; the parameters stay.
+        step = h * A + 0.5 * h * h * (A[:, : 2 * n] @ A)
+        P = self.covariance
+        moved = P[: 2 * n] + step @ P
+        P[: 2 * n] = moved
+        P[:, : 2 * n] += P @ step.T
+        self.mean, self.covariance = after[0], 0.5 * (P + P.T)
+        return s.by_torque
+
+
+class UnscentedKalman(JointFilter):
+    """Carries 2L + 1 points of the distribution, L = 2n + b, at sqrt(3) standard deviations, through every step.
+
+    Source: Julier and Uhlmann 2004, eq. 12 with L + kappa = 3 by scaling (Julier 2002).
+    """
+
+    def _carry(self, tau: Float, seconds: float) -> Float:
+        L = len(self.mean)
+        root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
+        points = np.vstack([self.mean, self.mean + root.T, self.mean - root.T])
+        after, _, _, M = self._midpoint(points, tau, seconds)
+        self._require_positive(M[0])
+        weight = 0.5 / SPREAD_SQUARE
+        # Deviations from the centre point: its weight is far below zero, and sums over it would cancel. What remains
+        # of that weight, 2 - alpha^2 with alpha^2 = 3 / L, is positive.
+        deviation = after - after[0]
+        shift = weight * deviation[1:].sum(axis=0)
+        P = weight * deviation[1:].T @ deviation[1:] + (2.0 - SPREAD_SQUARE / L) * np.outer(shift, shift)
+        self.mean, self.covariance = after[0] + shift, 0.5 * (P + P.T)
+        return np.asarray(np.linalg.inv(M[0]))
+
+
+FILTERS: dict[str, type[JointFilter]] = {"ekf": ExtendedKalman, "ukf": UnscentedKalman}
