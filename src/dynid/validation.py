@@ -14,6 +14,7 @@ from dynid.errors import UnfitDataError
 from dynid.estimate.estimator import Estimate
 from dynid.factor.assemble import Assembly
 from dynid.identification import Identification, Residuals, Validation
+from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
@@ -88,6 +89,7 @@ def read_samples(
             progress(len(samples) / samples.rate)
         if expected < CACHE_BYTES:
             kept.append(samples)
+    release_memory()  # the threads' heaps have grown by what the windows took
     anew = WithPast(prepared) if remembers else prepared
     return (kept if expected < CACHE_BYTES else anew), watch.finish()
 
@@ -129,8 +131,13 @@ def score(
         raise UnfitDataError(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
-    lines = np.concatenate(parts, axis=1)
     n = robot.n
+    lines = np.empty((4 * n, sum(len(t) for t in times)))
+    at = lines.shape[1]
+    while parts:  # from the last one on, each forgotten when it is copied: the residuals are never there twice
+        part = parts.pop()
+        lines[:, at - part.shape[1] : at] = part
+        at -= part.shape[1]
     residuals = Residuals(
         trajectories=tuple(names),
         joint_names=robot.joint_names,

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.errors import UnfitDataError
 from dynid.factor.factor import Block, Factor, Factors
+from dynid.kernel import release_memory
 from dynid.parallel import ordered_map
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
@@ -52,6 +53,7 @@ class Assembly:
                 latest = block.segment, number
             if progress is not None and done:
                 progress(sum(piece.end - piece.start for _, piece in done))
+        release_memory()
         if not pieces:
             raise UnfitDataError(
                 "no-samples",

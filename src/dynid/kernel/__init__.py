@@ -283,6 +283,12 @@ def line_ranges(lines: Float) -> Float:
     return np.stack([lines.min(axis=1), lines.max(axis=1)], axis=1)
 
 
+def release_memory() -> None:
+    """Gives heap memory that is free back to the system, where the C library can; between stages of long work."""
+    if _native is not None:
+        _native.release_memory()
+
+
 def _chosen() -> Any:
     return _native if _native_wanted.get() else None
 

@@ -243,7 +243,7 @@ class LogWatch:
             slope = (q[2:] - q[:-2]) / np.maximum(t[2:] - t[:-2], 1e-9)[:, None]
             logged = chunk.dq[::stride][1:-1]
             ok = np.isfinite(slope).all(axis=1) & np.isfinite(logged).all(axis=1)
-            small = (np.abs(np.diff(q, axis=0)) < 2.0).all(axis=1)
+            small = np.asarray((np.abs(np.diff(q, axis=0)) < 2.0).all(axis=1))
             ok &= small[1:] & small[:-1]
             a, b = slope[ok], logged[ok]
             self.agreement += np.stack([a.T @ b, np.outer((a**2).sum(axis=0), np.ones(a.shape[1])),

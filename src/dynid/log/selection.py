@@ -17,7 +17,7 @@ from dynid.arrays import Float
 from dynid.errors import InputError, Place
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
 
-ROWS = 65536
+ROWS = 32768
 
 
 @dataclass(frozen=True)

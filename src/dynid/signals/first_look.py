@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -62,13 +63,14 @@ def positions_for_evidence(log: Log, rate: float) -> list[Float]:
     for trajectory in log.trajectories:
         segments: dict[int, list[Piece]] = {}
         for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
-            segments.setdefault(piece.segment, []).append(piece)
+            positions = replace(piece, lines=piece.lines[: log.robot.n].copy())  # a view would keep all channels
+            segments.setdefault(piece.segment, []).append(positions)
             total += len(piece.t)
             if total > EVIDENCE_SAMPLES:
                 break
         for parts in segments.values():
             t = np.concatenate([piece.t for piece in parts])
-            q = np.concatenate([piece.lines[: log.robot.n] for piece in parts], axis=1)
+            q = np.concatenate([piece.lines for piece in parts], axis=1)
             if len(t) > 8:
                 found.append(q if is_uniform(t, rate) else at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
         if total > EVIDENCE_SAMPLES:

@@ -1,4 +1,7 @@
 // The Python module, and regressors and dynamics of trees. The numeric code is in passes.cpp, one copy per instruction set.
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -189,4 +192,10 @@ NB_MODULE(_native, m) {
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);
   m.def("line_ranges", &line_ranges);
+  m.def("release_memory", [] {
+#if defined(__GLIBC__)
+    nb::gil_scoped_release free;
+    malloc_trim(0);
+#endif
+  });
 }
