@@ -18,11 +18,11 @@ def open_loop_figure(run: OpenLoop, joint: int) -> Figure:
         line(t, measured, "measured", INK),
         line(t, run.q[:, joint], "simulated", VERMILION, dash="dash"),
     )
-    error = (line(t, run.error[:, joint], "measured - simulated", BLUE),)
+    error = (line(t, 1e3 * run.error[:, joint], "measured - simulated", BLUE),)
     return column_of(
         [
             Panel(positions, Axis(""), Axis("position"), weight=2.0),
-            Panel(error, Axis("time, s"), Axis("difference")),
+            Panel(error, Axis("time, s"), Axis("difference, 10⁻³", most_ticks=4)),
         ],
         300,
         "time",

@@ -6,4 +6,6 @@ figures and results, each printed number beside ours. A new one is one more line
 
 from __future__ import annotations
 
-STUDIES: dict[str, str] = {}
+STUDIES: dict[str, str] = {
+    "chavez2012": "dynid.studies.chavez2012",
+}

@@ -21,6 +21,7 @@ from dynid.terms import Coulomb, RigidBody, Viscous
 STEP, SECONDS, LENGTH, GRAVITY, COUNTS, POLE = 2.5e-3, 10.0, 0.45, 9.81, 1_024_000, 9.11
 TERMS = RigidBody() + Viscous() + Coulomb()
 NAMES = tuple(f"theta_{i}" for i in range(1, 22))
+JOINTS = ("base", "shoulder", "elbow")
 SCHEMES = ("dynamic", "filtered dynamic", "energy", "power", "filtered power")
 # Table 3, by scheme.
 TABLE_3 = np.array([
@@ -57,12 +58,11 @@ def arm() -> RobotModel:
     T = np.tile(np.eye(4), (3, 1, 1))
     T[1, :3, :3] = [[0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]]
     T[2, 0, 3] = LENGTH
-    names = ("base", "shoulder", "elbow")
     return RobotModel(
         name="rotradi",
-        body_names=names,
-        tree_joint_names=names,
-        joint_names=names,
+        body_names=JOINTS,
+        tree_joint_names=JOINTS,
+        joint_names=JOINTS,
         parent=np.arange(3) - 1,
         joint_types=(JointType.CONTINUOUS,) * 3,
         T_parent_joint=T,

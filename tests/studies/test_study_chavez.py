@@ -1,0 +1,50 @@
+"""Study of Chavez-Olivares et al. 2012: its numbers against the corrected specification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.studies.rotradi import POLE, STEP, THETA, exciting, full, lift, phases, testing
+from dynid.studies.run import results_dict, run_study
+from dynid.studies.study import Drawing, Study
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return run_study("chavez2012")
+
+
+def test_every_result_lies_within_its_bounds(study: Study) -> None:
+    assert [(result.name, result.ours) for result in study.missed] == []
+
+
+def test_acceptance_of_the_specification(study: Study) -> None:
+    found = {name: entry["ours"] for name, entry in results_dict(study)["results"].items()}
+    assert found["entries_33"] < 2e-12
+    assert found["entries_34_right"] < 1e-12
+    assert found["entries_34_wrong"] == 20
+    assert found["ramp"] == pytest.approx(1.0114, abs=5e-4)
+    assert found["error_filtered_dynamic"] < 2.5
+    assert max(found["error_energy"], found["error_filtered_power"]) < 0.15
+    assert found["open_loop_filtered_power"] < 0.05
+    assert found["correction"] < 1.0  # the wrong (34) costs
+    assert found["definite_sets"] == 1
+
+
+def test_every_figure_of_the_paper_is_drawn(study: Study) -> None:
+    drawn = {b.name for section in study.sections for b in section.blocks if isinstance(b, Drawing)}
+    assert {"figure2a", "figure3", "figure4", "figure5", "figure6", "figure7"} <= drawn
+
+
+def test_torque_stays_within_the_motors() -> None:
+    t = STEP * np.arange(4000)
+    for seed in range(3):
+        assert (np.abs(exciting(phases(seed))(t)) < [50, 150, 15]).all()
+    assert (np.abs(testing(t)) < [50, 150, 15]).all()
+    assert pytest.approx(9.11) == POLE
+
+
+def test_full_parameters_are_affine_in_the_combinations() -> None:
+    np.testing.assert_allclose(full(THETA), full(np.zeros(21)) + lift() @ THETA, atol=1e-12)
+    assert np.linalg.matrix_rank(lift()) == 21
