@@ -58,7 +58,7 @@ class Drift:
                     curve=binned_curve(
                         t,
                         evidence.error[:, joint] * np.sign(weight),
-                        effect.coefficient[0] * forms[name] * np.sign(weight),
+                        effect.fitted[0] * np.sign(weight),
                         "time, s",
                         f"residual along it, {unit(evidence, joint)}",
                         "straight line in time",

@@ -33,6 +33,7 @@ class Effect:
     share: (n,) part of each joint's mean square residual that is explained.
     p_value: of Hotelling's test of the blocks' scores against zero.
     free: (k,) part of each feature that the model leaves.
+    fitted: (joints, N) torque that the features explain, less what the model takes up of them.
     """
 
     coefficient: Float
@@ -40,6 +41,7 @@ class Effect:
     share: Float
     p_value: float
     free: Float
+    fitted: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,21 +129,26 @@ class Evidence:
         """
         n, N, k = features.shape
         X = (features * self._weight[:, None, None]).reshape(n * N, k)
-        return self._tested(X, self._model, self._left, n)
+        return self._tested(X, self._model, self._left, self._weight)
 
     def alone(self, joint: int, columns: Float) -> Effect | None:
         """`effect` of features (N, k) that act on one joint only, tested on that joint's residual."""
         N = len(self.index)
         rows = slice(joint * N, (joint + 1) * N)
-        found = self._tested(columns * self._weight[joint], self._model[rows], self._left[rows], 1)
+        found = self._tested(
+            columns * self._weight[joint],
+            self._model[rows],
+            self._left[rows],
+            self._weight[joint : joint + 1],
+        )
         if found is None:
             return None
         share = np.zeros(self.robot.n)
         share[joint] = found.share[0]
         return replace(found, share=share)
 
-    def _tested(self, X: Float, model: Float, e: Float, joints: int) -> Effect | None:
-        k, N = X.shape[1], len(self.index)
+    def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> Effect | None:
+        k, N, joints = X.shape[1], len(self.index), len(weight)
         whole = np.linalg.norm(X, axis=0)
         X = X - model @ (model.T @ X)
         length = np.linalg.norm(X, axis=0)
@@ -157,7 +164,8 @@ class Evidence:
         std = np.sqrt(np.diag(bread @ (spread.T @ spread) @ bread))
         total = (before**2).sum(axis=1)
         explained = 1.0 - (after**2).sum(axis=1) / np.where(total > 0, total, 1.0)
-        return Effect(coefficient / length, std / length, explained, hotelling(scores), free)
+        fitted = (before - after) / np.where(weight > 0, weight, np.inf)[:, None]
+        return Effect(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
 
     def independent(self, joint: int) -> float:
         """About how many independent values a joint's residual holds: its samples over its correlation time."""

@@ -60,7 +60,7 @@ class FrictionForm:
             curve=binned_curve(
                 dq,
                 evidence.error[:, joint],
-                size * column,
+                effect.fitted[0],
                 f"velocity, {angle(evidence, joint)}/s",
                 f"residual, {unit(evidence, joint)}",
                 seen.lower(),

@@ -49,7 +49,7 @@ class FollowsPosition:
                     curve=binned_curve(
                         q,
                         evidence.error[:, joint],
-                        columns @ effect.coefficient,
+                        effect.fitted[0],
                         f"position, {angle(evidence, joint)}",
                         f"residual, {unit(evidence, joint)}",
                         "slow function of position",

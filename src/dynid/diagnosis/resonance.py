@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ from dynid.diagnosis.spectra import spectrum
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import counts, figures, level, unit
 
-# Power that the motion's own torque has below: beyond it residuals are not errors of the motion's harmonics.
-MOTION = 0.9995
+# Share of the velocities' power below: beyond it residuals are not errors at the motion's own harmonics.
+MOTION = 0.999
 HIGHEST = 0.85
 LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
@@ -32,14 +33,12 @@ class Resonance:
         rate = evidence.residuals.rate
         runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
         found = []
+        motion = highest_motion(evidence, runs) if runs else 0.0
         for joint in evidence.joints if runs else ():
             frequency, density, windows = spectrum(
                 [evidence.residuals.error[run, joint] for run in runs], rate, LEAST_WINDOW
             )
-            _, torque, _ = spectrum(
-                [evidence.residuals.predicted[run, joint] for run in runs], rate, LEAST_WINDOW
-            )
-            peak = highest_peak(frequency, density, torque, evidence.bandwidth)
+            peak = highest_peak(frequency, density, 1.2 * motion, HIGHEST * evidence.bandwidth)
             if peak is None:
                 continue
             at, ratio, width, bins = peak
@@ -86,16 +85,26 @@ class Resonance:
         )
 
 
+def highest_motion(evidence: Evidence, runs: Sequence[slice]) -> float:
+    """Frequency, Hz, below which all but a thousandth of the fastest joint's velocity lies."""
+    highest = 0.0
+    for joint in evidence.joints:
+        frequency, density, _ = spectrum(
+            [evidence.residuals.dq[run, joint] for run in runs], evidence.residuals.rate, LEAST_WINDOW
+        )
+        cumulative = np.cumsum(density)
+        highest = max(highest, float(frequency[int(np.searchsorted(cumulative, MOTION * cumulative[-1]))]))
+    return highest
+
+
 def highest_peak(
-    frequency: Float, density: Float, torque: Float, bandwidth: float
+    frequency: Float, density: Float, low: float, high: float
 ) -> tuple[float, float, Bool, int] | None:
     """Frequency, height over the neighbourhood, bins that belong to it and bins searched; None = nothing to search.
 
-    frequency, density, torque: (F,) of the residual and of the predicted torque.
+    frequency, density: (F,) of the residual, searched between low and high, Hz.
     """
-    cumulative = np.cumsum(torque) / max(float(torque.sum()), 1e-300)
-    motion = float(frequency[int(np.searchsorted(cumulative, MOTION))]) if cumulative[-1] > 0 else 0.0
-    searched = np.flatnonzero((frequency > 1.2 * motion) & (frequency < HIGHEST * bandwidth))
+    searched = np.flatnonzero((frequency > low) & (frequency < high))
     if len(searched) < 8:
         return None
     ratios = np.zeros(len(searched))

@@ -62,7 +62,7 @@ class Saturation:
             level(evidence, joint, share),
             name,
             f"{name}: torque is missing at its peaks",
-            f"Beyond {side * cap:.4g} {unit(evidence, joint)} {missing:.2g} % of the torque that the motion takes was "
+            f"Beyond {side * cap:.4g} {unit(evidence, joint)} {missing:.0f} % of the torque that the motion takes was "
             f"not measured: {figures(evidence, joint, share, p_value)}.",
             "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
             share,
@@ -70,7 +70,7 @@ class Saturation:
             curve=binned_curve(
                 predicted,
                 evidence.error[:, joint],
-                effect.coefficient[0] * np.maximum(side * predicted - cap, 0.0),
+                effect.fitted[0],
                 f"predicted torque, {unit(evidence, joint)}",
                 f"residual, {unit(evidence, joint)}",
                 "missing beyond a level",

@@ -12,7 +12,7 @@ from dynid.errors import UnfitDataError
 
 SIZE_WARN, SIZE_STOP = 5.0, 30.0
 TILT_WARN, TILT_STOP = 0.5, 1.0
-LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.7, 2.5
+LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
 def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> None:

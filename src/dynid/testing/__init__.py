@@ -19,17 +19,23 @@ from dynid.testing.builders import (
     synthetic_regression,
 )
 from dynid.testing.contracts import EstimatorContract, LogReaderContract, RowsContract, TermContract
+from dynid.testing.diagnoses import DiagnosisContract
+from dynid.testing.lab import TrueMotion, evidence_of, small_arm
 
 __all__ = [
+    "DiagnosisContract",
     "EstimatorContract",
     "LogReaderContract",
     "RowsContract",
     "Synthetic",
     "TermContract",
+    "TrueMotion",
+    "evidence_of",
     "factors_of",
     "piece_of",
     "random_robot",
     "simulated_log",
+    "small_arm",
     "smooth_samples",
     "synthetic_regression",
 ]

@@ -1,0 +1,82 @@
+"""How often diagnoses are wrong, and how small an effect they find, on simulated logs.
+
+    python benchmarks/diagnoses.py [--clean 500] [--seeds 20]
+
+Clean logs carry noise of 1 % of the torque whose neighbouring samples are correlated by 0, 0.9 or 0.98; they last 15 to
+60 s. Effects are those of the contract suites, at a quarter, a half and the whole of their size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnosis.diagnosis import DIAGNOSES, diagnose
+from dynid.testing import DiagnosisContract, TrueMotion, evidence_of, small_arm
+from tests.diagnosis import test_contracts
+
+CORRELATIONS, SECONDS, SIZES = (0.0, 0.9, 0.98), (15.0, 30.0, 60.0), (0.25, 0.5, 1.0)
+
+
+def false_alarms(logs: int) -> Counter[str]:
+    """Logs of each diagnosis in which it found something, though there was nothing."""
+    found: Counter[str] = Counter()
+    for seed in range(logs):
+        evidence = evidence_of(
+            small_arm(),
+            seed=1000 + seed,
+            correlation=CORRELATIONS[seed % 3],
+            seconds=SECONDS[seed // 3 % 3],
+            speed=0.5 if seed % 2 else 1.0,
+        )
+        symptoms = diagnose(evidence)
+        found.update({one.identifier for one in symptoms})
+        found["any"] += bool(symptoms)
+    return found
+
+
+def detected(suite: DiagnosisContract, size: float, seeds: int) -> int:
+    """Logs of so many in which a suite's effect, scaled, is found."""
+
+    def effect(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        return size * suite.effect(motion, rng)
+
+    look = (suite.look(evidence_of(suite.robot(), effect, 500 + s, speed=suite.speed)) for s in range(seeds))
+    return sum(bool(found) for found in look)
+
+
+def main() -> None:
+    """Prints both tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clean", type=int, default=500)
+    parser.add_argument("--seeds", type=int, default=20)
+    chosen = parser.parse_args()
+    alarms = false_alarms(chosen.clean)
+    print(f"{chosen.clean} clean logs: {alarms['any']} with a false alarm of any kind")
+    for one in DIAGNOSES:
+        print(f"  {one.identifier:<20}{alarms[one.identifier]:>5}")
+    print(f"{'found of ' + str(chosen.seeds):<28}" + "".join(f"{f'size {size}':>12}" for size in SIZES))
+    for name, suite in sorted(vars(test_contracts).items()):
+        if (
+            isinstance(suite, type)
+            and issubclass(suite, DiagnosisContract)
+            and suite is not DiagnosisContract
+        ):
+            counts = [detected(suite(), size, chosen.seeds) for size in SIZES]
+            print(f"{name:<28}" + "".join(f"{count:>12}" for count in counts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What the residuals say about the cause: symptoms with their evidence, and what was looked for in vain."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from dynid.diagnosis.diagnosis import DIAGNOSES
+from dynid.diagnosis.symptom import Curve, Symptom
+from dynid.identification import Identification
+from dynid.report.figures import BLUE, VERMILION, Axis, Panel, line, row_of
+from dynid.report.section import Page, render
+from dynid.report.text import percent
+
+_HEIGHT = 220
+_MARKS = {"warning": "!", "note": "i"}
+
+
+class DiagnosisSection:
+    """Each symptom in words beside the curve that shows it, then a line for every test."""
+
+    anchor = "diagnosis"
+    title = "Diagnosis"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """Symptoms, those that matter first, and the tests with how many of them each found."""
+        found = identification.symptoms
+        tests = [
+            {"looks_at": one.looks_at, "count": sum(s.identifier == one.identifier for s in found)}
+            for one in DIAGNOSES
+        ]
+        return render(
+            "diagnosis.html.jinja",
+            {"symptoms": [_symptom(symptom, page) for symptom in found], "tests": tests},
+        )
+
+
+def _symptom(symptom: Symptom, page: Page) -> dict[str, object]:
+    curve = symptom.curve
+    return {
+        "level": symptom.level,
+        "mark": _MARKS.get(symptom.level, "i"),
+        "title": symptom.title,
+        "text": symptom.text,
+        "advice": symptom.advice,
+        "share": percent(symptom.share),
+        "beside": curve.beside_title if curve is not None and len(curve.beside) else "",
+        "name": curve.y_title if curve is not None else "",
+        "plot": page.figure(row_of((_panel(curve),), _HEIGHT), symptom.title) if curve is not None else "",
+    }
+
+
+def _panel(curve: Curve) -> Panel:
+    traces = [line(curve.x, curve.y, curve.y_title, BLUE, 1.4)]
+    if len(curve.beside):
+        traces.append(line(curve.x, curve.beside, curve.beside_title, VERMILION, 1.4))
+    positive = curve.y[curve.y > 0]
+    span = None
+    if curve.logarithmic and len(positive):
+        span = (max(float(positive.min()) / 2, float(positive.max()) * 1e-8), float(positive.max()) * 2)
+    return Panel(
+        tuple(traces),
+        Axis(curve.x_title),
+        Axis(log=span is not None, span=span, most_ticks=5),
+        title=curve.y_title,
+    )

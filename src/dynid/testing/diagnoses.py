@@ -1,0 +1,96 @@
+"""What every diagnosis must do, as a suite to inherit from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnosis.diagnosis import Diagnosis, diagnose
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.symptom import Symptom, symptom_from_dict, symptom_to_dict
+from dynid.robot.model import RobotModel
+from dynid.testing.lab import TrueMotion, evidence_of, small_arm
+
+
+class DiagnosisContract(ABC):
+    """Laws of every diagnosis.
+
+    Hooks: `diagnosis` and `effect` (required), the torque of what it looks for; `joint` that shows it, "" = none in
+    particular; `robot`; `speed` of the motion, as a share of the limits.
+    """
+
+    joint: str = "shoulder"
+    speed: float = 1.0
+    seeds = (0, 1, 2)
+
+    @abstractmethod
+    def diagnosis(self) -> Diagnosis:
+        """The diagnosis under test."""
+
+    @abstractmethod
+    def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
+        """Torque (T, n) of the effect that it looks for."""
+
+    def robot(self) -> RobotModel:
+        """The robot that shows it."""
+        return small_arm()
+
+    def look(self, evidence: Evidence) -> tuple[Symptom, ...]:
+        """Its symptoms."""
+        return diagnose(evidence, (self.diagnosis(),))
+
+    def test_its_effect_is_found_where_it_is(self) -> None:
+        """The joint with the effect is named, and no other one."""
+        for seed in self.seeds:
+            found = self.look(evidence_of(self.robot(), self.effect, seed, speed=self.speed))
+            _law(bool(found), f"the effect went unnoticed (seed {seed})")
+            names = {symptom.joint for symptom in found}
+            _law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
+
+    def test_clean_logs_are_silent(self) -> None:
+        """Noise of any colour is no symptom."""
+        for seed in self.seeds:
+            for correlation in (0.0, 0.97):
+                clean = evidence_of(self.robot(), seed=seed, correlation=correlation, speed=self.speed)
+                _law(not self.look(clean), f"a false alarm (seed {seed}, correlation {correlation})")
+
+    def test_symptoms_are_complete(self) -> None:
+        """Words, figures and curves that a reader can use, and that survive a run folder."""
+        one = self.diagnosis()
+        _law(bool(one.identifier) and bool(one.looks_at), "a diagnosis needs an identifier and a description")
+        evidence = evidence_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
+        for symptom in self.look(evidence):
+            _law(symptom.identifier == one.identifier, f"a symptom of '{symptom.identifier}'")
+            _law(symptom.level in ("note", "warning"), f"level '{symptom.level}'")
+            _law(symptom.joint in ("", *evidence.robot.joint_names), f"joint '{symptom.joint}'")
+            _law(all((symptom.title, symptom.text, symptom.advice)), "a symptom without words")
+            _law(0 <= symptom.share <= 1 and 0 <= symptom.p_value <= 1, f"{symptom.share}, {symptom.p_value}")
+            curve = symptom.curve
+            _law(curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan")
+            back = symptom_to_dict(symptom_from_dict(symptom_to_dict(symptom)))
+            _law(str(back) == str(symptom_to_dict(symptom)), "plain data changes the symptom")
+            try:
+                symptom.share = 0.0  # type: ignore[misc]
+            except FrozenInstanceError:
+                continue
+            raise AssertionError("a symptom must be frozen")
+
+    def test_little_data_are_no_symptom(self) -> None:
+        """A handful of samples, none at all, an exact fit and joints at rest go by without a word."""
+        evidence = evidence_of(self.robot(), self.effect, 0, speed=self.speed)
+        r = evidence.residuals
+        for count in (0, 1, 2, 30):
+            part = {name: getattr(r, name)[:count] for name in ("t", "trajectory", "segment")}
+            motion = {name: getattr(r, name)[:count] for name in ("measured", "predicted", "q", "dq")}
+            _law(not self.look(replace(evidence, residuals=replace(r, **part, **motion))), f"{count} samples")
+        _law(not self.look(replace(evidence, residuals=replace(r, predicted=r.measured))), "an exact fit")
+        still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
+        _law(not self.look(replace(evidence, residuals=still)), "a robot at rest")
+
+
+def _law(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)

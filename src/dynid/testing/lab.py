@@ -1,0 +1,132 @@
+"""Logs of a small arm with one effect in its torque, fitted: evidence for diagnoses under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.signal import lfilter
+
+from dynid.arrays import Float
+from dynid.diagnosis.evidence import Evidence
+from dynid.estimate.estimator import Regression
+from dynid.estimate.least_squares import WLS
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.data_base import data_base
+from dynid.robot.drive import Drive
+from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.scores import Origin
+from dynid.settings import DEFAULT_TERMS
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples
+from dynid.simulate.rigid import inverse
+from dynid.spatial.inertia import from_com
+from dynid.terms.term import Terms
+from dynid.validation import score
+
+RATE, CUTOFF = 200.0, 8.0
+EDGE, REST = 0.5, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class TrueMotion:
+    """What a simulated robot does, without noise; t (T,), the rest (T, n)."""
+
+    t: Float
+    q: Float
+    dq: Float
+    tau: Float
+
+    @property
+    def size(self) -> Float:
+        """Root mean square torque by joint, (n,)."""
+        return np.asarray(np.sqrt(np.mean(self.tau**2, axis=0)))
+
+
+AddedTorque = Callable[[TrueMotion, np.random.Generator], Float]
+
+
+def small_arm() -> RobotModel:
+    """A column that turns, a shoulder and an elbow that lift, with friction and limits."""
+    T = np.tile(np.eye(4), (3, 1, 1))
+    T[0, 2, 3], T[1, 2, 3], T[2, 0, 3] = 0.3, 0.2, 0.4
+    bodies = [
+        from_com(mass, np.array(com), mass * np.diag([0.012, 0.015, 0.01]))
+        for mass, com in ((6.0, (0.03, 0.01, 0.1)), (4.0, (0.2, 0.02, 0.03)), (2.5, (0.15, -0.02, 0.01)))
+    ]
+    names = ("column", "shoulder", "elbow")
+    return RobotModel(
+        name="small arm",
+        body_names=("trunk", "upper_arm", "forearm"),
+        tree_joint_names=names,
+        joint_names=names,
+        parent=np.array([-1, 0, 1]),
+        joint_types=(JointType.REVOLUTE,) * 3,
+        T_parent_joint=T,
+        axis=np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]),
+        inertia_prior=np.array(bodies),
+        gravity=np.array([0.0, 0.0, -9.81]),
+        limits=Limits(np.full(3, -2.2), np.full(3, 2.2), np.full(3, 1.8), np.full(3, 100.0)),
+        drive=Drive.direct(3),
+        projection=np.eye(3),
+        projection_offset=np.zeros(3),
+        friction_prior=np.array([[1.2, 1.5], [1.5, 1.8], [0.8, 0.9]]),
+    )
+
+
+def nothing(motion: TrueMotion, rng: np.random.Generator) -> Float:
+    """No torque besides the model's."""
+    return np.zeros_like(motion.tau)
+
+
+def evidence_of(
+    robot: RobotModel,
+    added: AddedTorque = nothing,
+    seed: int = 0,
+    *,
+    seconds: float = 30.0,
+    terms: Terms = DEFAULT_TERMS,
+    noise: float = 0.01,
+    correlation: float = 0.9,
+    speed: float = 1.0,
+    truth: RobotModel | None = None,
+) -> Evidence:
+    """Simulates a random motion whose torque holds something besides the model, fits the terms, keeps what is left.
+
+    noise: standard deviation of measured torque, as a share of each joint's.    correlation: of it between samples.
+    speed: share of the joints' speed limits.    truth: the robot that moves, None = as described.
+    """
+    real = truth or robot
+    rng = np.random.default_rng([seed, 77])
+    slowed = replace(real, limits=replace(real.limits, velocity=speed * real.limits.velocity))
+    path = FourierTrajectory.random(slowed, seconds, 5, int(rng.integers(2**31)), 0.1)
+    t = np.arange(0.0, seconds, 1.0 / RATE)
+    q, dq, ddq = path.motion(t)
+    theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(real)])
+    tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
+    motion = TrueMotion(t, q, dq, tau)
+    white = np.sqrt(1.0 - correlation**2) * rng.normal(size=tau.shape)
+    coloured = noise * motion.size * lfilter([1.0], [1.0, -correlation], white, axis=0)
+    samples = Samples.from_motion(q, dq, ddq, tau + added(motion, rng) + coloured, RATE)
+    keep = (np.abs(dq).max(axis=1) > REST) & (t > EDGE) & (t < seconds - EDGE)
+    return fitted(robot, replace(samples, keep=keep), terms)
+
+
+def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> Evidence:
+    """Weighted least squares on samples of RATE, and its residuals below CUTOFF."""
+    structural = structural_base(robot, terms, TorqueRows())
+    parallel = ParallelFilter(RATE, CUTOFF, 4, 5)
+    length = len(samples) / RATE / 40
+    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, length)
+    factors = assembly.factors([samples])
+    base = data_base(structural, factors)
+    kept = factors if base.rank == structural.rank else factors.select(base.mask)
+    estimate = WLS().fit(Regression(terms.columns(robot), base, kept, np.ones(len(base.names))))
+    residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None).residuals
+    if residuals is None:
+        raise RuntimeError("a fit without residuals")
+    return Evidence(robot, terms, estimate, residuals, CUTOFF)
