@@ -5,22 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, progress_bar, say
 
-if TYPE_CHECKING:
-    from dynid.arrays import Float
-    from dynid.excite.basis import Basis
-    from dynid.excite.criteria import Information
-    from dynid.excite.plan import Plan
-    from dynid.robot.model import RobotModel
-
-Word = TypeVar("Word", bound=StrEnum)
 PER_JOINT = "one number for all joints, or one each, with commas between."
 
 
@@ -33,9 +24,24 @@ def command(
     ] = "logdet",
     focus: Annotated[
         list[str] | None,
-        typer.Option("--focus", help="Parameter whose variance alone counts; may be repeated."),
+        typer.Option(
+            "--focus",
+            help="What alone counts: a parameter (may be repeated), torque, torque:MOTION or payload.",
+        ),
     ] = None,
-    family: Annotated[str, typer.Option("--family", help="fourier or spline.")] = "fourier",
+    family: Annotated[
+        str, typer.Option("--family", help="fourier, spline, sweep (friction) or poses (static).")
+    ] = "fourier",
+    motions: Annotated[
+        int, typer.Option("--motions", min=1, help="Motions of --time each, designed together.")
+    ] = 1,
+    speeds: Annotated[
+        str, typer.Option("--speeds", help="Of sweeps: shares of each velocity limit.")
+    ] = "0.02,0.05,0.1,0.2,0.4",
+    joint: Annotated[
+        list[str] | None, typer.Option("--joint", help="Joint to sweep; may be repeated. Default: all.")
+    ] = None,
+    poses: Annotated[int, typer.Option("--poses", min=1, help="Number of static poses.")] = 20,
     harmonics: Annotated[int, typer.Option("--harmonics", min=1, help="Harmonics of a Fourier motion.")] = 5,
     frequency: Annotated[float, typer.Option("--frequency", help="Its first harmonic, Hz.")] = 0.1,
     pieces: Annotated[int, typer.Option("--pieces", min=6, help="Intervals between knots of a spline.")] = 20,
@@ -61,8 +67,18 @@ def command(
     tool: Annotated[
         str | None, typer.Option("--tool", help="Tool's point in the last joint frame: x,y,z, m.")
     ] = None,
+    payload: Annotated[
+        float, typer.Option("--payload", min=0, help="Mass at the tool, for torque limits, kg.")
+    ] = 0.0,
     radius: Annotated[
-        float | None, typer.Option("--radius", help="Radius of the links' capsules, m; none = no check.")
+        str | None,
+        typer.Option("--radius", help="Radius of the links' capsules, m, or one each, with commas between."),
+    ] = None,
+    shapes: Annotated[
+        bool, typer.Option("--shapes", help="Capsules round the collision shapes of the URDF.")
+    ] = False,
+    packages: Annotated[
+        Path | None, typer.Option("--packages", help="Folder that package:// names of meshes start from.")
     ] = None,
     clearance: Annotated[float, typer.Option("--clearance", min=0, help="Between capsules, m.")] = 0.02,
     after: Annotated[
@@ -83,68 +99,66 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
-    from dataclasses import replace
-
+    from dynid.cli.excite_parts import (
+        Given,
+        bounds_of,
+        family_of,
+        focused,
+        lines,
+        model_of,
+        numbers,
+        required,
+        word,
+    )
     from dynid.diagnostics import Diagnostics
     from dynid.errors import UsageError
-    from dynid.excite.capsules import link_capsules
-    from dynid.excite.criteria import Criterion, focus_on
     from dynid.excite.design import Task
     from dynid.excite.export import Format
     from dynid.excite.folder import write_plan
-    from dynid.excite.limits import Bounds, MotionLimits, Workspace
-    from dynid.excite.plan import design_motion
+    from dynid.excite.plan import Sheet, design_motion
+    from dynid.excite.sequences import poses_plan, sweep_plan
     from dynid.parallel import default_threads
     from dynid.robot import load_robot
     from dynid.store import check_output
 
     check_output(out, (robot,))
-    forms = tuple(_word(name, Format, "format") for name in (form or ["csv"]))
+    forms = tuple(word(name, Format, "format") for name in (form or ["csv"]))
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     if Format.URSCRIPT in forms and model.n != 6:
         raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
-    limits = MotionLimits.of(
-        model,
-        acceleration=_numbers(acceleration, "--acceleration"),
-        jerk=_numbers(jerk, "--jerk"),
-        share=share,
-        velocity=_numbers(velocity, "--velocity"),
-        lower=_numbers(lower, "--lower"),
-        upper=_numbers(upper, "--upper"),
-        torque=_numbers(torque, "--torque"),
-    )
-    information, theta = _information(model, config, after)
-    information = replace(information, criterion=_word(criterion, Criterion, "criterion"))
-    if focus:
-        information = replace(information, focus=focus_on(information.base, focus))
-    tip = _numbers(tool, "--tool", 3)
-    corners = _numbers(box, "--box", 6)
-    bounds = Bounds(
-        limits,
-        theta,
-        uncertainty,
-        Workspace.of(model, floor, None if corners is None else corners.reshape(2, 3), tip),
-        None if radius is None else link_capsules(model, radius, tip),
-        clearance,
-    )
-    task = Task(
-        _basis(family, time, harmonics, frequency, pieces), information, bounds, _numbers(start, "--start")
-    )
-    with progress_bar(starts) as advance, _interruptible() as stop:
-        plan = design_motion(
-            task,
-            starts,
-            iterations,
-            seed,
-            workers=workers or default_threads(),
-            progress=None if advance is None else lambda done, every, best: advance("starts", 1.0),
-            stop=stop,
-        )
+    given = Given(
+        share, velocity, acceleration, jerk, torque, lower, upper, uncertainty, payload,
+        floor, box, tool, radius, shapes, packages, root, clearance,
+    )  # fmt: skip
+    information, theta = model_of(model, config, after, criterion)
+    bounds = bounds_of(model, robot, information, theta, given)
+    home = numbers(start, "--start", model.n)
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
+    plan: Sheet
+    if family == "sweep":
+        plan = sweep_plan(
+            information, bounds, [float(x) for x in required(speeds, "--speeds")], joint or (), home
+        )
+    elif family == "poses":
+        plan = poses_plan(information, bounds, poses, seed)
+    else:
+        basis = family_of(family, time, harmonics, frequency, pieces, motions)
+        information = focused(information, focus or [], bounds, basis, home)
+        task = Task(basis, information, bounds, home)
+        with progress_bar(starts) as advance, _interruptible() as stop:
+            plan = design_motion(
+                task,
+                starts,
+                iterations,
+                seed,
+                workers=workers or default_threads(),
+                progress=None if advance is None else lambda done, every, best: advance("starts", 1.0),
+                stop=stop,
+            )
     paths = write_plan(plan, out, forms, rate, settings)
     print_diagnostics(diagnostics)
-    for line in _lines(plan, theta is None, radius is None):
+    for line in lines(plan):
         say(line)
     for path in paths:
         say(f"written: {path}")
@@ -166,79 +180,3 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(asked)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _information(
-    model: RobotModel, config: Path | None, after: Path | None
-) -> tuple[Information, Float | None]:
-    from dynid.excite.after import information_after
-    from dynid.excite.plan import information_of, prior_theta
-    from dynid.recipe import Experiment
-    from dynid.store import load
-
-    if after is None:
-        information = information_of(model, Experiment.read(config).terms())
-        return information, prior_theta(model, information.terms)
-    run = load(after)
-    information = information_after(model, run.terms, run.factors, run.estimate.sigma)
-    return information, run.estimate.parameters
-
-
-def _basis(family: str, time: float, harmonics: int, frequency: float, pieces: int) -> Basis:
-    from dynid.errors import UsageError
-    from dynid.excite.basis import FourierBasis, SplineBasis
-
-    if family == "fourier":
-        return FourierBasis(time, harmonics, frequency, min(2.0, 0.2 * time))
-    if family == "spline":
-        return SplineBasis(time, pieces)
-    raise UsageError("family", found=f"family '{family}'", expected="fourier or spline")
-
-
-def _word(text: str, kind: type[Word], what: str) -> Word:
-    from dynid.errors import UsageError
-
-    try:
-        return kind(text)
-    except ValueError as error:
-        known = ", ".join(kind)
-        raise UsageError(what, found=f"{what} '{text}'", expected=f"one of {known}") from error
-
-
-def _numbers(text: str | None, option: str, count: int | None = None) -> Float | None:
-    import numpy as np
-
-    from dynid.errors import UsageError
-
-    if text is None:
-        return None
-    try:
-        values = np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        values = np.zeros(0)
-    if not len(values) or not np.isfinite(values).all() or (count is not None and len(values) != count):
-        expected = "numbers with commas between" if count is None else f"{count} numbers with commas between"
-        raise UsageError("option-numbers", found=f"{option} '{text}'", expected=expected)
-    return values
-
-
-def _lines(plan: Plan, no_torque: bool, no_capsules: bool) -> list[str]:
-    information = plan.task.information
-    lines = [
-        f"{information.robot.name}: {plan.trajectory.duration:g} s for {information.base.rank} base parameters, "
-        f"condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}",
-        f"criterion {information.criterion}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
-        f"({plan.starts} starts, {plan.iterations} iterations{', stopped' if plan.stopped else ''})",
-        "tightest bounds:",
-    ]
-    kinds = dict.fromkeys(m.what for m in plan.margins)
-    lines += [
-        f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}" for kind in kinds
-    ]
-    if no_torque:
-        lines.append("not checked: torque (the description holds no masses)")
-    if plan.task.bounds.workspace is None or not plan.task.bounds.workspace.names:
-        lines.append("not checked: surroundings (give --floor, --box)")
-    if no_capsules:
-        lines.append("not checked: self-collision (give --radius)")
-    return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.signal import correlate
 
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError
@@ -12,22 +13,58 @@ from dynid.excite.criteria import Information
 from dynid.excite.plan import information_of
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors, stack
+from dynid.identification import Residuals
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 
+LEAST_STRETCH = 8
 
-def information_after(robot: RobotModel, terms: Terms, factors: Factors, sigma: Float) -> Information:
+
+def information_after(
+    robot: RobotModel, terms: Terms, factors: Factors, sigma: Float, correlation: Float | None = None
+) -> Information:
     """The criterion of a motion to be recorded beside what the factors hold.
 
     factors: by joint, of the same model.    sigma: (n,) deviation of the residuals, N m (N).
-    A second of new motion counts as many rows as a second of what was recorded.
+    correlation: (n,) rows that count as one independent row, see `rows_a_sample`; None = 1 each.
+    A second of new motion counts as many rows as a second of what was recorded, of the same deviation and correlation.
     Raises UnfitDataError if the factors are not those of torque rows of this model.
     """
-    information = information_of(robot, terms, np.asarray(sigma, dtype=np.float64))
+    spread = np.ones(robot.n) if correlation is None else np.sqrt(correlation)
+    information = information_of(robot, terms, np.asarray(sigma, dtype=np.float64) * spread)
     recorded = _triangle(information.base, robot, factors, information.noise)
     seconds = sum(block.end - block.start for block in factors.blocks)
     rate = factors.count / robot.n / seconds if seconds > 0 else 1.0
     return replace(information, recorded=recorded, rate=rate)
+
+
+def rows_a_sample(residuals: Residuals) -> Float:
+    """How many rows carry the information of one independent row, by joint (n,), at least 1.
+
+    1 + 2 sum of the autocorrelation of the residual up to its first sign change, over all unbroken stretches: the
+    variance of a mean of correlated rows is that many times larger than of independent ones.
+    Source: Bartlett 1946; Madsen et al. 2020 find residuals whose printed deviations are four times too small.
+    """
+    error = residuals.error
+    cuts = np.flatnonzero((np.diff(residuals.trajectory) != 0) | (np.diff(residuals.segment) != 0)) + 1
+    stretches = [part for part in np.split(error, cuts) if len(part) >= LEAST_STRETCH]
+    if not stretches:
+        return np.ones(error.shape[1])
+    lags = max(len(part) for part in stretches) // 2
+    mean = np.concatenate(stretches).mean(axis=0)
+    total = np.zeros((lags, error.shape[1]))
+    for part in stretches:
+        width = min(lags, len(part))
+        for j, line in enumerate((part - mean).T):
+            total[:width, j] += correlate(line, line, mode="full", method="fft")[len(part) - 1 :][:width]
+    found = np.ones(error.shape[1])
+    for j in range(error.shape[1]):
+        if total[0, j] <= 0:
+            continue
+        rho = total[:, j] / total[0, j]
+        negative = np.flatnonzero(rho < 0)
+        found[j] = 1.0 + 2.0 * float(rho[1 : negative[0] if len(negative) else lags].sum())
+    return found
 
 
 def _triangle(base: BaseMap, robot: RobotModel, factors: Factors, noise: Float) -> Float:

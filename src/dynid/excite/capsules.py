@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dynid.arrays import Float, locked
 from dynid.errors import UsageError
@@ -56,10 +58,14 @@ def segment_distance(a0: Float, a1: Float, b0: Float, b1: Float) -> tuple[Float,
 
 @dataclass(frozen=True, eq=False)
 class Capsules:
-    """Capsules and the pairs of them that must stay apart; pairs: indices into `capsules`."""
+    """Capsules and the pairs of them that must stay apart.
+
+    pairs: indices into `capsules`.    left_out: pairs that are not compared, as they touch in most poses.
+    """
 
     capsules: tuple[Capsule, ...]
     pairs: tuple[tuple[int, int], ...]
+    left_out: tuple[tuple[int, int], ...] = ()
 
     def distances(self, robot: RobotModel, q: Float, jacobian: bool = True) -> tuple[Float, Float]:
         """Free distance of every pair (T, K), negative in collision, and its derivatives (T, K, n)."""
@@ -78,26 +84,52 @@ class Capsules:
 
     def names(self, robot: RobotModel) -> tuple[str, ...]:
         """The pairs by the names of their bodies, (K,)."""
+        return self._named(robot, self.pairs)
+
+    def left_out_names(self, robot: RobotModel) -> tuple[str, ...]:
+        """The pairs of bodies of which some part is not compared, each once."""
+        return tuple(dict.fromkeys(self._named(robot, self.left_out)))
+
+    def _named(self, robot: RobotModel, pairs: tuple[tuple[int, int], ...]) -> tuple[str, ...]:
         label = [robot.body_names[c.body] if c.body >= 0 else "base" for c in self.capsules]
-        return tuple(f"{label[i]} - {label[j]}" for i, j in self.pairs)
+        return tuple(f"{label[i]} - {label[j]}" for i, j in pairs)
 
 
-def link_capsules(robot: RobotModel, radius: float, tool: Float | None = None, states: int = 300) -> Capsules:
-    """A capsule of one radius from each joint to the next, and all pairs that are not always in touch.
+def link_capsules(
+    robot: RobotModel, radius: npt.ArrayLike, tool: Float | None = None, clearance: float = 0.0
+) -> Capsules:
+    """A capsule from each joint to the next, and all pairs that are not always in touch.
 
-    radius: m.    tool: (3,) point of the last body up to which its capsule reaches, None = its own origin.
-    Neighbours in the tree never count, nor do pairs that touch in more than half of `states` random poses: such links
-    are too short for the radius to say anything.
+    radius: m, one for all bodies or (nb,).    tool: (3,) point of the last body up to which its capsule reaches, None =
+    its own origin.    clearance: m that they are to keep.    Raises UsageError for another number of radii.
     """
+    wide = np.asarray(radius, dtype=np.float64)
+    if wide.size not in (1, robot.n_bodies):
+        raise UsageError("capsule", found=f"{wide.size} radii", expected=f"1 or {robot.n_bodies}")
+    wide = np.broadcast_to(wide.ravel(), (robot.n_bodies,))
     made = []
     for i in range(robot.n_bodies):
         children = np.flatnonzero(robot.parent == i)
         ends = [robot.T_parent_joint[c, :3, 3] for c in children] or [np.zeros(3) if tool is None else tool]
-        made += [Capsule(i, np.zeros(3), end, radius) for end in ends]
-    parent = robot.parent
+        made += [Capsule(i, np.zeros(3), end, float(wide[i])) for end in ends]
+    return keep_apart(robot, made, clearance)
+
+
+def keep_apart(
+    robot: RobotModel, capsules: Sequence[Capsule], clearance: float = 0.0, states: int = 300
+) -> Capsules:
+    """All pairs of capsules that are to stay apart.
+
+    Neighbours in the tree never count. Pairs closer than the clearance (m) in more than half of `states` random poses
+    are left out, as capsules are too coarse to say anything of them.
+    """
+    made, parent = tuple(capsules), robot.parent
+
+    def above(a: int) -> int:
+        return int(parent[a]) if a >= 0 else -2
 
     def near(a: int, b: int) -> bool:
-        return bool(a == b or parent[a] == b or parent[b] == a or parent[a] == parent[b])
+        return a == b or above(a) == b or above(b) == a or above(a) == above(b)
 
     pairs = tuple(
         (i, j)
@@ -106,13 +138,14 @@ def link_capsules(robot: RobotModel, radius: float, tool: Float | None = None, s
         if not near(made[i].body, made[j].body)
     )
     if not pairs:
-        return Capsules(tuple(made), ())
+        return Capsules(made, ())
     rng = np.random.default_rng(0)
     low = np.where(np.isfinite(robot.limits.lower), robot.limits.lower, -np.pi)
     high = np.where(np.isfinite(robot.limits.upper), robot.limits.upper, np.pi)
-    free, _ = Capsules(tuple(made), pairs).distances(robot, rng.uniform(low, high, (states, robot.n)), False)
-    often = (free < 0).mean(axis=0) > 0.5
-    return Capsules(tuple(made), tuple(pair for pair, bad in zip(pairs, often, strict=True) if not bad))
+    free, _ = Capsules(made, pairs).distances(robot, rng.uniform(low, high, (states, robot.n)), False)
+    often = (free < clearance).mean(axis=0) > 0.5
+    kept = tuple(pair for pair, bad in zip(pairs, often, strict=True) if not bad)
+    return Capsules(made, kept, tuple(pair for pair in pairs if pair not in kept))
 
 
 def _dot(a: Float, b: Float) -> Float:

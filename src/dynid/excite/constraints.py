@@ -124,7 +124,7 @@ class SmoothBounds:
         x, J = points(self.robot, q, space.body, space.local)
         g, dg = [], []
         for normal, offset in zip(space.normal, space.offset, strict=True):
-            value, share = softmax((x @ normal - offset) / LENGTH)
+            value, share = softmax((x @ normal + space.radius - offset) / LENGTH)
             slope = np.einsum("tp,tpxn,x->tn", share, J, normal) / LENGTH
             g.append(value)
             dg.append(self.values[0].T @ slope)
@@ -169,7 +169,7 @@ def margins(
     space = bounds.workspace
     if space is not None and space.names:
         x, _ = points(robot, q, space.body, space.local, jacobian=False)
-        reach = x @ space.normal.T
+        reach = x @ space.normal.T + space.radius[:, None]
         for h, name in enumerate(space.names):
             i, p = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
             worst, bound = float(reach[i, p, h]), float(space.offset[h])
@@ -184,6 +184,26 @@ def margins(
                 Margin("self-collision", name, worst, bounds.clearance, worst - bounds.clearance, float(t[i]))
             )
     return tuple(found)
+
+
+def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> Float:
+    """The least margin (T,) over all bounds of each pose (T, n) by itself, at rest; below 0 where one is broken."""
+    limits = bounds.limits
+    half = 0.5 * (limits.upper - limits.lower)
+    room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
+    if bounds.theta is not None:
+        zero = np.zeros_like(q)
+        tau = terms.torque(robot, Samples.from_motion(q, zero, zero), bounds.theta)
+        room.append((1.0 - np.abs(tau) * (1.0 + bounds.uncertainty) / limits.torque).min(axis=1))
+    space = bounds.workspace
+    if space is not None and space.names:
+        x, _ = points(robot, q, space.body, space.local, jacobian=False)
+        reach = x @ space.normal.T + space.radius[:, None]
+        room.append((space.offset - reach).min(axis=(1, 2)))
+    if bounds.capsules is not None and bounds.capsules.pairs:
+        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
+        room.append((free - bounds.clearance).min(axis=1))
+    return np.asarray(np.min(room, axis=0))
 
 
 def _sizes(what: str, names: tuple[str, ...], values: Float, limit: Float, t: Float) -> list[Margin]:

@@ -135,13 +135,13 @@ class Problem:
 
     def shrunk(self, X: Float, denser: int = 1) -> Float | None:
         """The motion made smaller about its start pose until it keeps all bounds; None if even the pose does not."""
-        if _broken(self.task.margins(X, denser)) is None:
+        if worst_broken(self.task.margins(X, denser)) is None:
             return X
-        if _broken(self.task.standing(X[0])) is not None:
+        if worst_broken(self.task.standing(X[0])) is not None:
             return None
         # Larger first: a motion about a pose near a bound may keep it as a whole and break it when made smaller.
         for share in SHARES:
-            if _broken(self.task.margins(_resized(X, share), denser)) is None:
+            if worst_broken(self.task.margins(_resized(X, share), denser)) is None:
                 return _resized(X, share)
         return None
 
@@ -159,7 +159,7 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
         X = problem.unpacked(row)
         X[0] = problem.middle + 0.5 * (X[0] - problem.middle)
         X[1:] *= 2.0 / math.sqrt(rest)
-        bad = _broken(problem.task.standing(X[0]))
+        bad = worst_broken(problem.task.standing(X[0]))
         if bad is not None:
             refused.append(bad)
             continue
@@ -251,7 +251,7 @@ def check_start(task: Task) -> None:
             found=f"a start pose of {np.size(task.start)}",
             expected=f"{task.information.robot.n} joints",
         )
-    bad = _broken(task.standing(task.start))
+    bad = worst_broken(task.standing(task.start))
     if bad is not None:
         kind = "start-collides" if bad.what == "self-collision" else "start-pose"
         raise UnfitDataError(
@@ -280,9 +280,10 @@ def _resized(X: Float, share: float) -> Float:
     return np.concatenate([X[:1], share * X[1:]])
 
 
-def _broken(found: tuple[Margin, ...]) -> Margin | None:
+def worst_broken(found: tuple[Margin, ...], tolerance: float = 0.0) -> Margin | None:
+    """The bound that is broken most, None where all hold."""
     worst = min(found, key=lambda m: m.margin)
-    return worst if worst.margin < 0 else None
+    return worst if worst.margin < -tolerance else None
 
 
 def _infeasible(refused: list[Margin]) -> UnfitDataError:

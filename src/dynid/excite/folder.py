@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,24 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import ResourceError
-from dynid.excite.basis import FourierBasis, SplineBasis
 from dynid.excite.codec import parts_of, to_json
 from dynid.excite.export import Format, write_motion
 from dynid.excite.picture import plan_html
-from dynid.excite.plan import Plan
+from dynid.excite.plan import Sheet
 
 FORMAT = 1
 
 
 def write_plan(
-    plan: Plan, folder: Path, forms: Sequence[Format], rate: float, settings: Mapping[str, Any]
+    plan: Sheet, folder: Path, forms: Sequence[Format], rate: float, settings: Mapping[str, Any]
 ) -> tuple[Path, ...]:
     """Writes everything; returns the paths.    settings: plain data to be kept in plan.json.
 
     Raises ResourceError if the folder cannot be written, UsageError for a format that does not fit the arm.
     """
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    robot = plan.task.information.robot
+    robot = plan.information.robot
     try:
         scratch.mkdir(parents=True)
         _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
@@ -51,33 +51,27 @@ def write_plan(
     return tuple(sorted(folder.iterdir()))
 
 
-def plan_dict(plan: Plan) -> dict[str, Any]:
+def plan_dict(plan: Sheet) -> dict[str, Any]:
     """Plain data: family, coefficients, figures and margins."""
-    basis, information = plan.task.basis, plan.task.information
-    family = (
-        "fourier"
-        if isinstance(basis, FourierBasis)
-        else "spline"
-        if isinstance(basis, SplineBasis)
-        else "other"
-    )
-    numbers = asdict(basis) if isinstance(basis, FourierBasis | SplineBasis) else {}
+    information = plan.information
     return {
         "kind": "plan",
         "format": FORMAT,
         "robot": information.robot.name,
         "joints": list(information.robot.joint_names),
-        "basis": {"family": family} | numbers,
-        "coefficients": plan.trajectory.X.tolist(),
+        "duration": plan.trajectory.duration,
         "criterion": str(information.criterion),
-        "condition": plan.figures.condition,
-        "logdet": plan.figures.logdet,
+        "condition": _number(plan.figures.condition),
+        "logdet": _number(plan.figures.logdet),
         "base_parameters": information.base.rank,
         "stopped": plan.stopped,
-        "starts": plan.starts,
-        "iterations": plan.iterations,
         "margins": [asdict(margin) for margin in plan.margins],
-    }
+    } | plan.describe()
+
+
+def _number(value: float) -> float | None:
+    # Moves that leave some direction untold have infinite figures, which JSON cannot hold.
+    return value if math.isfinite(value) else None
 
 
 def _text(path: Path, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,11 @@ import numpy.typing as npt
 from dynid.arrays import Float, Int, locked, locked_int
 from dynid.errors import NOWHERE, Place, UnfitDataError, UsageError
 from dynid.excite.capsules import Capsules
+from dynid.excite.kinematics import points
 from dynid.robot.model import JointType, RobotModel
 
 SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
+STATES, LEAST_WAY = 60, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,7 @@ class Workspace:
 
     body: (P,) index of the body a point sits on.    local: (P, 3) in its joint frame.
     normal: (H, 3) unit vectors.    offset: (H,).    names: (H,).
+    radius: (P,) of the balls round the points that have to fit as a whole; () = points.
     """
 
     body: Int
@@ -136,11 +139,14 @@ class Workspace:
     normal: Float
     offset: Float
     names: tuple[str, ...]
+    radius: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         P, H = len(self.body), len(self.names)
         object.__setattr__(self, "body", locked_int(self.body, (P,), "body"))
-        for name, shape in (("local", (P, 3)), ("normal", (H, 3)), ("offset", (H,))):
+        if not len(self.radius):
+            object.__setattr__(self, "radius", np.zeros(P))
+        for name, shape in (("local", (P, 3)), ("normal", (H, 3)), ("offset", (H,)), ("radius", (P,))):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         if H and np.abs(np.linalg.norm(self.normal, axis=1) - 1.0).max() > 1e-9:
             raise UsageError("half-space", found=f"normals {self.normal.tolist()}", expected="unit length")
@@ -151,10 +157,12 @@ class Workspace:
         floor: float | None = None,
         box: npt.ArrayLike | None = None,
         tool: npt.ArrayLike | None = None,
+        capsules: Capsules | None = None,
     ) -> Workspace:
         """Origins of all joint frames that move, and the tool's point, above a floor and within a box.
 
         floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
+        capsules: their ends that move count too, with their radius.
         Raises UsageError for a box that holds nothing.
         """
         moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
@@ -163,6 +171,10 @@ class Workspace:
         local = np.concatenate(
             [np.zeros((len(moving), 3)), np.reshape(np.zeros(3) if tool is None else tool, (1, 3))]
         )
+        radius = np.zeros(len(body))
+        if capsules is not None:
+            more, where, size = _moving_ends(robot, capsules)
+            body, local, radius = np.append(body, more), np.vstack([local, where]), np.append(radius, size)
         normal, offset, names = [], [], []
         if floor is not None:
             normal.append([0.0, 0.0, -1.0])
@@ -179,7 +191,18 @@ class Workspace:
                     normal.append([sign * (i == k) for i in range(3)])
                     offset.append(sign * corners[int(sign > 0), k])
                     names.append(f"box {axis} {side}")
-        return Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names))
+        return Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names), radius)
+
+
+def _moving_ends(robot: RobotModel, capsules: Capsules) -> tuple[Int, Float, Float]:
+    # The mount of an arm stands on the floor or below it, whatever the arm does.
+    body = np.array([c.body for c in capsules.capsules for _ in range(2)], dtype=np.int64)
+    local = np.array([x for c in capsules.capsules for x in (c.start, c.end)])
+    radius = np.array([c.radius for c in capsules.capsules for _ in range(2)])
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (STATES, robot.n))
+    x, _ = points(robot, q, body, local, jacobian=False)
+    moves = np.ptp(x, axis=0).max(axis=1) > LEAST_WAY
+    return body[moves], local[moves], radius[moves]
 
 
 @dataclass(frozen=True, eq=False)

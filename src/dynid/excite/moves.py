@@ -13,8 +13,9 @@ from dynid.errors import UsageError
 from dynid.excite.trajectory import blend
 from dynid.robot.model import RobotModel
 
-# Greatest slope of the septic blend.
+# Greatest slope of the septic blend, and greatest size of its second derivative, at x = 1/2 - sqrt(5)/10.
 _STEEPEST = 140.0 / 64.0
+_SHARPEST = 84.0 * 5.0**0.5 / 25.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +123,13 @@ def friction_sweep(
     longest: float = 10.0,
     hold: float = 0.2,
     margin: float = 0.05,
+    jerk: Float | None = None,
 ) -> SmoothMoves:
     """Every named joint in turn across its range at each speed, forth and back, the others at home.
 
     velocities: rad/s (m/s), > 0.    home: (n,), None = middle of the limits.
-    acceleration: (n,), None = full speed within 0.25 s.    longest: s, a slow sweep covers less of the range.
-    margin: share of the range left free at both ends.
+    acceleration: (n,), None = full speed within 0.25 s.    jerk: (n,), None = no bound.
+    longest: s, a slow sweep covers less of the range.    margin: share of the range left free at both ends.
     Raises UsageError for a speed above the joint's limit, an unknown joint or a joint without position limits.
     """
     limits = robot.limits
@@ -142,7 +144,7 @@ def friction_sweep(
                 "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
             )
         j = robot.joint_names.index(name)
-        a = _pushes(robot, acceleration)[j]
+        a, sharp = _pushes(robot, acceleration)[j], np.inf if jerk is None else jerk[j]
         ends = low[j] + margin * (high[j] - low[j]), high[j] - margin * (high[j] - low[j])
         for speed in velocities:
             if not 0 < speed <= limits.velocity[j]:
@@ -151,7 +153,7 @@ def friction_sweep(
                     found=f"{speed:g} for joint '{name}'",
                     expected=f"a speed above 0 and at most {limits.velocity[j]:g}",
                 )
-            blend_time = _STEEPEST * speed / a
+            blend_time = max(_STEEPEST * speed / a, math.sqrt(_SHARPEST * speed / sharp))
             half = 0.5 * min(ends[1] - ends[0], speed * (longest + blend_time))
             centre = min(max(middle[j], ends[0] + half), ends[1] - half)
             for goal in (centre - half, centre + half, centre - half):
@@ -162,12 +164,12 @@ def friction_sweep(
                     continue
                 rise = min(blend_time, distance / speed)
                 poses.append(pose)
-                ramp.append(rise if rise == blend_time else math.sqrt(_STEEPEST * distance / a))
+                ramp.append(rise if rise == blend_time else _shortest(distance, a, sharp))
                 cruise.append(max(distance / speed - rise, 0.0) if rise == blend_time else 0.0)
         if np.any(poses[-1] != middle):
             distance = abs(middle[j] - poses[-1][j])
             poses.append(middle)
-            ramp.append(max(distance / limits.velocity[j], math.sqrt(_STEEPEST * distance / a)))
+            ramp.append(max(distance / limits.velocity[j], _shortest(distance, a, sharp)))
             cruise.append(0.0)
     return SmoothMoves(np.stack(poses), np.array(cruise), np.array(ramp), np.full(len(ramp), hold))
 
@@ -179,6 +181,7 @@ def static_poses(
     hold: float = 1.0,
     speed: float = 0.3,
     acceleration: Float | None = None,
+    jerk: Float | None = None,
 ) -> SmoothMoves:
     """Poses held at rest, each reached twice: from below and from above in every joint, so that friction averages out.
 
@@ -207,7 +210,14 @@ def static_poses(
     velocity = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0) * speed
     push = _pushes(robot, acceleration) * speed
     ramp = np.maximum((way / velocity).max(axis=1), np.sqrt(_STEEPEST * way / push).max(axis=1))
+    if jerk is not None:
+        ramp = np.maximum(ramp, np.cbrt(_SHARPEST * way / jerk).max(axis=1))
     return SmoothMoves(np.stack(chain), np.zeros(len(ramp)), ramp, np.array(holds))
+
+
+def _shortest(distance: float, acceleration: float, jerk: float) -> float:
+    # Of two blends one behind the other.
+    return max(math.sqrt(_STEEPEST * distance / acceleration), float(np.cbrt(_SHARPEST * distance / jerk)))
 
 
 def _pushes(robot: RobotModel, acceleration: Float | None) -> Float:

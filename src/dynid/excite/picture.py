@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.excite.constraints import Margin
-from dynid.excite.plan import Plan
+from dynid.excite.plan import Sheet
 from dynid.signals.samples import Samples
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POINTS = 1500
 
 
-def plan_html(plan: Plan) -> str:
+def plan_html(plan: Sheet) -> str:
     """The page as text; it needs no network, and the same plan gives the same bytes."""
     from markupsafe import Markup
 
@@ -25,7 +25,7 @@ def plan_html(plan: Plan) -> str:
     from dynid.report.section import Page
 
     page = Page()
-    robot = plan.task.information.robot
+    robot = plan.information.robot
     drawn = [
         page.figure(_joint_figure(plan, j), f"planned motion of joint {name}")
         for j, name in enumerate(robot.joint_names)
@@ -59,10 +59,10 @@ def _room(margin: Margin) -> str:
     return f"{100 * margin.margin:.1f} %"
 
 
-def _joint_figure(plan: Plan, joint: int) -> Figure:
+def _joint_figure(plan: Sheet, joint: int) -> Figure:
     from dynid.report.figures import BLUE, VERMILION, Axis, Panel, column_of, level_line, line
 
-    bounds, information = plan.task.bounds, plan.task.information
+    bounds, information = plan.bounds, plan.information
     limits, robot = bounds.limits, information.robot
     t = np.linspace(0.0, plan.trajectory.duration, POINTS)
     q, dq, ddq = plan.trajectory.motion(t)

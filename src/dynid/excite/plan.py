@@ -5,18 +5,20 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.basis import BasisTrajectory
+from dynid.excite.basis import Basis, BasisTrajectory, FourierBasis, SplineBasis
+from dynid.excite.chain import Together
 from dynid.excite.constraints import Margin
 from dynid.excite.criteria import Figures, Information
 from dynid.excite.design import DENSER, Problem, Solution, Task, check_rank, check_start, draws, solve
 from dynid.excite.limits import Bounds
+from dynid.excite.trajectory import Trajectory
 from dynid.factor.base import structural_base
 from dynid.kernel import backend, using
 from dynid.robot.model import RobotModel
@@ -54,6 +56,71 @@ class Plan:
     def tightest(self) -> Margin:
         """The bound that the motion comes nearest to."""
         return min(self.margins, key=lambda m: m.margin)
+
+    @property
+    def information(self) -> Information:
+        """The criterion that it was designed for."""
+        return self.task.information
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds that it keeps."""
+        return self.task.bounds
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data of how it was made."""
+        return {
+            "basis": _basis_data(self.task.basis),
+            "coefficients": self.trajectory.X.tolist(),
+            "starts": self.starts,
+            "iterations": self.iterations,
+        }
+
+
+class Sheet(Protocol):
+    """What a plan's files are written from, designed or put together."""
+
+    @property
+    def information(self) -> Information:
+        """The criterion."""
+        ...
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds."""
+        ...
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The motion."""
+        ...
+
+    @property
+    def figures(self) -> Figures:
+        """What it tells."""
+        ...
+
+    @property
+    def margins(self) -> tuple[Margin, ...]:
+        """How far it stays from each bound."""
+        ...
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the search was interrupted."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data of how it was made."""
+        ...
+
+
+def _basis_data(basis: Basis) -> dict[str, Any]:
+    if isinstance(basis, Together):
+        return {"family": "together", "parts": [_basis_data(part) for part in basis.parts]}
+    if isinstance(basis, FourierBasis | SplineBasis):
+        return {"family": "fourier" if isinstance(basis, FourierBasis) else "spline"} | asdict(basis)
+    return {"family": "other"}
 
 
 def design_terms(terms: Terms, robot: RobotModel) -> Terms:
