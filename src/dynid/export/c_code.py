@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import RefusedError
+from dynid.export.curves import c_sign
 from dynid.export.expression import Graph, statements
 from dynid.export.model import ExportModel
 from dynid.export.names import c_comment, c_identifier
@@ -49,7 +51,8 @@ class _Writer:
         self.prefix = c_identifier(self.robot.name)
         self.macro = self.prefix.upper()
         self.n, self.nb = self.robot.n, self.robot.n_bodies
-        self.count = 10 * self.nb + 4 * self.n
+        self.shares = [(c, k) for c in self.model.curves for k in range(len(c.coefficients))]
+        self.count = 10 * self.nb + 4 * self.n + len(self.shares)
         self.inertia, self.rotor = reduced(model)
 
     def files(self) -> CFiles:
@@ -102,7 +105,8 @@ class _Writer:
             "#endif",
             "",
             "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
-            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint. */",
+            " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint, then the",
+            " * coefficients of friction curves. */",
             f"extern const double {p}_parameters[{M}_NP];",
             "",
             "/* M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction. */",
@@ -113,7 +117,7 @@ class _Writer:
             f"void {p}_coriolis(const double q[{M}_N], const double dq[{M}_N], double tau[{M}_N]);",
             "/* M(q), rotors included, row by row. */",
             f"void {p}_mass_matrix(const double q[{M}_N], double M[{M}_N * {M}_N]);",
-            "/* Viscous and Coulomb friction and offset. */",
+            "/* Viscous and Coulomb friction, friction curves and offset. */",
             f"void {p}_friction(const double dq[{M}_N], double tau[{M}_N]);",
             "/* Inverse dynamics and friction together. */",
             f"void {p}_torque({inputs}, double tau[{M}_N]);",
@@ -138,8 +142,12 @@ class _Writer:
             ("Coulomb", m.coulomb),
             ("offset", m.offset),
         ):
-            end = "" if what == "offset" else ","
+            end = "" if what == "offset" and not self.shares else ","
             lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}{end} /* {what} */")
+        for i, (curve, k) in enumerate(self.shares):
+            end = "" if i == len(self.shares) - 1 else ","
+            joint = c_comment(self.robot.joint_names[curve.joint])
+            lines.append(f"    {_number(curve.coefficients[k])}{end} /* {curve.term.name} of {joint} */")
         return [*lines, "};", ""]
 
     def _graph(self) -> tuple[Graph, list[int], Recursion]:
@@ -199,12 +207,15 @@ class _Writer:
             dq = g.variable(f"dq[{j}]")
             tau = g.mul(g.constant(float(m.viscous[j])), dq)
             tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
+            for curve, k in self.shares:
+                if curve.joint == j:
+                    share = g.variable(curve.c_texts(f"dq[{j}]")[k])
+                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), share))
             outputs.append((f"tau[{j}]", g.add(tau, g.constant(float(m.offset[j])))))
         return self._function(g, "friction", ("dq",), outputs)
 
     def _sign(self, j: int) -> str:
-        width = float(self.model.width[j])
-        return f"tanh(dq[{j}] / {width!r})" if width > 0 else f"(double)((dq[{j}] > 0.0) - (dq[{j}] < 0.0))"
+        return c_sign(f"dq[{j}]", float(self.model.width[j]))
 
     def _torque(self) -> list[str]:
         p, M = self.prefix, self.macro
@@ -234,7 +245,12 @@ class _Writer:
             total = tau[j]
             of_joint = [g.variable(f"pi[{10 * self.nb + k * self.n + j}]") for k in range(4)]
             basis = (ddq[j], dq[j], g.variable(self._sign(j)), g.constant(1.0))
-            outputs.append((f"tau[{j}]", g.add(total, g.dot(of_joint, basis))))
+            total = g.add(total, g.dot(of_joint, basis))
+            for i, (curve, k) in enumerate(self.shares):
+                if curve.joint == j:
+                    factor = g.variable(f"pi[{10 * self.nb + 4 * self.n + i}]")
+                    total = g.add(total, g.mul(factor, g.variable(curve.c_texts(f"dq[{j}]")[k])))
+            outputs.append((f"tau[{j}]", total))
         arguments = ("q", "dq", "ddq", "pi")
         return self._function(g, "regressor_times", arguments, outputs)
 
@@ -319,7 +335,7 @@ class _Writer:
 
 
 def _reads(text: str, argument: str) -> bool:
-    return text.startswith((f"{argument}[", f"tanh({argument}[", f"(double)(({argument}["))
+    return re.search(rf"(?<![a-z]){argument}\[", text) is not None
 
 
 def _number(value: float) -> str:

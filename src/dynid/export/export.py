@@ -161,6 +161,7 @@ def _files(request: _Request, target: Path, theta: Float) -> dict[Path, bytes]:
 
 
 def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
     further = ["rotor inertia"] if model.rotor.any() else []
     further += ["offset"] if model.offset.any() else []
     note_left_out(model, "URDF", further, request.diagnostics)
@@ -182,6 +183,7 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 
 def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
     note_left_out(model, "MJCF", ["offset"] if model.offset.any() else [], request.diagnostics)
     faults: tuple[str, ...] = ()
     source = request.source
@@ -207,6 +209,7 @@ def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, byt
 
 
 def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
     note_left_out(model, "the table", (), request.diagnostics)
     return {target: table(model, request.kind)}
 

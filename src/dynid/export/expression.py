@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -161,13 +162,15 @@ def statements(
 
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
+_NAME = re.compile(r"[a-z]+(\[\d+\]|\([^()]*\))")
 
 
 def _text(node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
     if node.kind == "constant":
         return repr(node.value), _ATOM if node.value >= 0 else _SUM
     if node.kind == "variable":
-        return node.text, _ATOM
+        # Inputs may be expressions of the target language.
+        return node.text, _ATOM if _NAME.fullmatch(node.text) else _SUM
     if node.kind == "call":
         return f"{node.text}({operands[0][0]})", _ATOM
     if node.kind == "neg":

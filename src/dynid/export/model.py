@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Float, locked
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
+from dynid.export.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
 from dynid.identification import Identification
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import eigenvalues, is_physical
+from dynid.terms.curve import CurveTerm
 from dynid.terms.friction import Coulomb, smooth_sign
-from dynid.terms.term import Column, Terms
+from dynid.terms.friction_shapes import Presliding
+from dynid.terms.term import Column, Terms, joint_indices
 
 # Rounding of parameters that lie on the border of what is physical.
 BORDER = 1e-10
+# Of the sign of straightened friction where the model has none, rad/s or m/s.
+_WIDTH = 0.02
 _HELD = ("rotor_inertia", "viscous", "coulomb", "offset")
-# These describe the measurement or the load of a log, not the robot.
-_NOT_OF_THE_ROBOT = ("drive_gain", "known_payload")
+# The last of these describe the measurement or the load of a log, not the robot.
+_KNOWN = ("rigid_body", *_HELD, "drive_gain", "known_payload", "torque_delay", "gain_error", "drift")
 
 
 @dataclass(frozen=True, eq=False)
 class ExportModel:
-    """tau = rigid bodies + rotor ddq + viscous dq + coulomb s(dq) + offset, s = tanh(dq / width) or the sign.
+    """tau = rigid bodies + rotor ddq + viscous dq + coulomb s(dq) + curves(dq) + offset, s = tanh(dq / width) or sign.
 
     inertia: (nb, 10) m, mcx, ..., Izz about the joint frames.
     rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
     left_out: names of terms of the identified model that are not among these.
+    curves: further friction that depends on a joint's speed.    peak: (n,) greatest speeds of the log, rad/s or m/s.
     """
 
     robot: RobotModel
@@ -41,10 +48,14 @@ class ExportModel:
     offset: Float
     width: Float
     left_out: tuple[str, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    peak: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
-        for name in ("rotor", "viscous", "coulomb", "offset", "width"):
+        if not len(self.peak):
+            object.__setattr__(self, "peak", np.ones(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak"):
             object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
         for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
             if not np.isfinite(getattr(self, name)).all():
@@ -58,7 +69,10 @@ class ExportModel:
     def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
         """The model of a run with its full parameters, or with others, (p,)."""
         theta = run.estimate.parameters if parameters is None else parameters
-        return ExportModel.of_terms(run.robot, run.terms, theta)
+        joints: Any = run.log_summary.get("joints", ())
+        peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
+        peak = np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
+        return replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak)
 
     @staticmethod
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
@@ -70,10 +84,22 @@ class ExportModel:
             )
         values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
         width = np.zeros(robot.n)
+        curves: list[Curve] = []
+        missing: list[str] = []
+        start = 0
         for term in terms:
+            own = slice(start, start := start + len(term.columns(robot)))
             if isinstance(term, Coulomb):
-                width[:] = term.width
-        known = {"rigid_body", *_HELD, *_NOT_OF_THE_ROBOT}
+                width[list(joint_indices(robot, term.joints))] = term.width
+            elif isinstance(term, Presliding):
+                acting = list(joint_indices(robot, term.joints))
+                values["coulomb"][acting] = theta[own]
+                width[acting] = _WIDTH
+                missing.append("the memory of presliding friction")
+            elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
+                curves += curves_of(term, theta[own], robot)
+            elif term.name not in _KNOWN:
+                missing.append(term.name)
         return ExportModel(
             robot=robot,
             inertia=np.array(
@@ -84,7 +110,8 @@ class ExportModel:
             coulomb=values["coulomb"],
             offset=values["offset"],
             width=width,
-            left_out=tuple(dict.fromkeys(term.name for term in terms if term.name not in known)),
+            left_out=tuple(dict.fromkeys(missing)),
+            curves=tuple(curves),
         )
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
@@ -95,13 +122,41 @@ class ExportModel:
         )
 
     def friction(self, dq: Float) -> Float:
-        """Viscous dq + coulomb s(dq) + offset, (T, n)."""
+        """Viscous dq + coulomb s(dq) + curves + offset, (T, n)."""
         signs = np.column_stack([smooth_sign(dq[:, j], float(self.width[j])) for j in range(self.robot.n)])
-        return self.viscous * dq + self.coulomb * signs + self.offset
+        total = self.viscous * dq + self.coulomb * signs + self.offset
+        for curve in self.curves:
+            total[:, curve.joint] += curve.torque(self.robot, dq)
+        return total
 
     def torque(self, q: Float, dq: Float, ddq: Float) -> Float:
         """Torque of the whole exported model, (T, n)."""
         return self.rigid_torque(q, dq, ddq) + self.friction(dq)
+
+    def straightened(self, diagnostics: Diagnostics) -> ExportModel:
+        """The model with viscous and Coulomb friction and an offset in place of its curves, as close as they come.
+
+        Joint by joint over the speeds of the log; how much torque that costs is a warning.
+        """
+        bent = sorted({curve.joint for curve in self.curves})
+        if not bent:
+            return self
+        viscous, coulomb, offset, width = (
+            np.array(part) for part in (self.viscous, self.coulomb, self.offset, self.width)
+        )
+        told = []
+        for j in bent:
+            width[j] = width[j] or _WIDTH
+            dq = np.zeros((len(speed := speeds_up_to(float(self.peak[j]))), self.robot.n))
+            dq[:, j] = speed
+            viscous[j], coulomb[j], offset[j], left = straight(speed, self.friction(dq)[:, j], width[j])
+            told.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
+        diagnostics.warn(
+            "export-straightened",
+            "friction curves are exported as the closest viscous and Coulomb friction, off by (r.m.s., N m or N): "
+            + ", ".join(told),
+        )
+        return replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
 
     def unphysical(self) -> tuple[str, ...]:
         """What no real robot has, one sentence each: eigenvalues of bodies, negative friction or rotors."""

@@ -1,0 +1,116 @@
+"""Friction curves: the same in C as in the model, and the closest straight lines where a format has no more."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.export import ExportModel
+from dynid.export.c_code import write_c
+from dynid.export.curves import speeds_up_to, straight
+from dynid.robot import load_robot
+from dynid.signals.samples import Samples
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
+from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, PositionFriction
+from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from tests.export.models import compiled, model_of, states
+from tests.export.test_c_code import call, library
+
+PUMA = load_robot(Path(__file__).resolve().parents[1] / "robots" / "puma560.toml")
+CURVES = [
+    SmoothCoulomb((0.03, 0.05), ("j1", "j2")),
+    AsymmetricCoulomb(0.02, ("j3",)),
+    PolynomialFriction((2, 3), ("j1", "j4")),
+    Stribeck((0.2,), width=0.01, joints=("j4",)),
+    Sigmoid((12.0, 8.0), (0.04, -0.03), ("j5", "j6")),
+    ZolloFriction((0.05,), (15.0,), joints=("j2",)),
+]
+
+
+def bent(curves: list[object] | None = None) -> tuple[ExportModel, Terms, np.ndarray]:
+    terms = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02, ("j3", "j4", "j6")) + Offset()
+    for term in CURVES if curves is None else curves:
+        terms = terms + term  # type: ignore[operator] # any term
+    columns = terms.columns(PUMA)
+    rng = np.random.default_rng(0)
+    theta = rng.uniform(0.2, 1.0, len(columns))
+    rigid = [i for i, column in enumerate(columns) if column.term == "rigid_body"]
+    theta[rigid] = model_of(PUMA).inertia.ravel()
+    return ExportModel.of_terms(PUMA, terms, theta), terms, theta
+
+
+def test_the_exported_model_has_the_torque_of_the_terms() -> None:
+    model, terms, theta = bent()
+    assert model.left_out == ()
+    q, dq, ddq = states(PUMA)
+    wanted = terms.torque(PUMA, Samples.from_motion(q, dq, ddq, np.zeros_like(q)), theta)
+    np.testing.assert_allclose(model.torque(q, dq, ddq), wanted, atol=1e-10)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
+def test_c_code_holds_them(tmp_path: Path) -> None:
+    model, _, _ = bent()
+    code = write_c(model, "model.h")
+    assert "greatest difference" in compiled(code.source, code.header, tmp_path)
+    found: ctypes.CDLL = library(model, tmp_path)
+    for scale in (0.0, 1e-3, 0.05, 1.0, 30.0, -30.0, -0.01):
+        dq = scale * np.array([1.0, -2.0, 0.5, 1.5, -1.0, 3.0])
+        wanted = model.friction(dq[None])[0]
+        np.testing.assert_allclose(call(found["puma560_friction"], 6, dq), wanted, rtol=0, atol=1e-11)
+
+
+def test_speed_zero_is_rest() -> None:
+    model, _, _ = bent()
+    np.testing.assert_allclose(model.friction(np.zeros((1, 6)))[0], model.offset, atol=1e-15)
+
+
+def test_straight_lines_come_back_exactly() -> None:
+    v = speeds_up_to(2.0)
+    torque = 0.7 * v + 0.3 * np.tanh(v / 0.02) - 0.2
+    np.testing.assert_allclose(straight(v, torque, 0.02), [0.7, 0.3, -0.2, 0.0], atol=1e-8)
+    # What would feed the motion is not written into a simulator's file.
+    viscous, coulomb, _, left = straight(v, -0.1 * v, 0.02)
+    assert viscous == coulomb == 0.0
+    assert left > 0.05
+
+
+def test_formats_without_curves_get_straight_lines_and_a_warning() -> None:
+    model, _, _ = bent()
+    diagnostics = Diagnostics()
+    plain = replace(model, peak=np.full(6, 2.0)).straightened(diagnostics)
+    assert plain.curves == ()
+    (warning,) = diagnostics.warnings
+    assert "'j1'" in warning.text
+    # No curve is worth throwing away: the lines leave less than half of it.
+    dq = np.outer(speeds_up_to(2.0), np.ones(6))
+    whole, left = model.friction(dq), model.friction(dq) - plain.friction(dq)
+    assert (np.linalg.norm(left, axis=0) < 0.5 * np.linalg.norm(whole, axis=0)).all()
+    straight_already, _, _ = bent([])
+    assert straight_already.straightened(quiet := Diagnostics()) is straight_already
+    assert len(quiet) == 0
+
+
+def test_presliding_becomes_coulomb_and_what_needs_more_than_speed_is_named() -> None:
+    model, _, theta = bent([Presliding((0.001,), ("j1",)), PositionFriction(joints=("j2",))])
+    assert model.left_out == ("the memory of presliding friction", "position_friction")
+    assert model.coulomb[0] == theta[-3]
+    assert model.width[0] > 0
+    assert model.coulomb[1] == 0.0
+
+
+def test_hostile_names_in_curves_stay_in_comments(tmp_path: Path) -> None:
+    evil = "*/ int main(void) { return 1; } /*"
+    names = tuple(f"{evil}{i}" for i in range(6))
+    model, _, _ = bent()
+    robot = replace(PUMA, joint_names=names, tree_joint_names=names)
+    curves = tuple(replace(c, term=replace(c.term, joints=(names[c.joint],))) for c in model.curves)
+    code = write_c(replace(model, robot=robot, curves=curves), "model.h")
+    if shutil.which("gcc") is not None:
+        compiled(code.source, code.header, tmp_path)
+    assert evil not in code.source
