@@ -138,8 +138,9 @@ def commands() -> dict[str, set[str]]:
 
 
 def options_of(command: Any) -> set[str]:
-    """The options of one command, long and short."""
-    return {option for param in command.params for option in param.opts if option.startswith("-")}
+    """The options of one command, long and short, and those that switch something off."""
+    names = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
+    return {name for name in names if name.startswith("-")}
 
 
 def kinds_in(module: Any, base: type) -> set[Any]:

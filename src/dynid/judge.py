@@ -14,6 +14,8 @@ from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap, Category
 from dynid.identification import Finding, Residuals, Validation, Verdict
 from dynid.scores import Origin
+from dynid.selection.findings import selection_findings
+from dynid.selection.result import Selection
 from dynid.shapes.result import Choice
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
@@ -80,8 +82,9 @@ def judge(
     diagnostics: Diagnostics,
     choices: Sequence[Choice] = (),
     symptoms: Sequence[Symptom] = (),
+    selection: Selection | None = None,
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability, choices of friction, symptoms and what the log checks found."""
+    """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found."""
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
@@ -96,6 +99,7 @@ def judge(
             )
         )
     _identifiability(estimate, structural, findings)
+    findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
     if not estimate.status.ok:

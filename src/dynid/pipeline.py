@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 from typing import Any
 
 import numpy as np
 
+from dynid.absorbed import tell_absorbed
 from dynid.arrays import Bool
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.evidence import Evidence
@@ -42,6 +44,7 @@ from dynid.settings import Progress, Settings, settings_to_recipe
 from dynid.shapes.folds import held_out_scores
 from dynid.shapes.settle import Fitted, Search, Settled, settle
 from dynid.shapes.uncertainty import with_shape_uncertainty
+from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import prepare
 from dynid.terms.compensation import RotorCompensation
 from dynid.terms.term import Terms
@@ -95,7 +98,7 @@ def identify(
         factors = assembly.factors(batches, workers, stage(progress, "equations"))
         regression = replace(
             _regression(robot, terms, structural, factors),
-            source=LogSource(assembly, batches, workers, prepared),
+            source=LogSource(assembly, batches, workers, partial(MotionNoise.of, prepared)),
         )
         return Fitted(structural, assembly, factors, regression, chosen.estimator.fit(regression))
 
@@ -117,6 +120,7 @@ def identify(
         if not any(isinstance(term, RotorCompensation) for term in settled.terms):
             refuse_negative_friction(estimate, training.residuals)
         check_lag(training.residuals, prepared.source_rate, diagnostics)
+        tell_absorbed(robot, estimate, prepared.source_rate, diagnostics)
         compare_with_description(evidence, diagnostics)
         symptoms = diagnose(evidence)
     if validation is None:
@@ -149,7 +153,16 @@ def identify(
         factors=factors,
         training=training,
         validations=validations,
-        verdict=judge(estimate, structural, training, validations, diagnostics, settled.choices, symptoms),
+        verdict=judge(
+            estimate,
+            structural,
+            training,
+            validations,
+            diagnostics,
+            settled.choices,
+            symptoms,
+            model.selection,
+        ),
         diagnostics=diagnostics,
         preparation=prepared.describe() | {"rows": replace(choice, rows=rows).describe()},
         log_summary=summary.describe() | stiffness,

@@ -86,6 +86,7 @@ class ModelSection(Strict):
 
     rows: str | dict[str, Any] = "auto"
     terms: list[str | dict[str, Any]] | None = None
+    automatic: bool | None = None
 
 
 class LimitEntry(Strict):
@@ -130,6 +131,7 @@ class EstimateSection(Strict):
     block_seconds: Positive | None = None
 
 
+_ON_FACTORS = ("ols", "wls", "ridge", "feasible")
 _OF_NO_METHOD = {"method", "limits", "folds", "seed", "block_seconds"}
 
 
@@ -194,7 +196,19 @@ class Experiment:
             folds=e.folds,
             seed=e.seed,
             block_seconds=e.block_seconds,
+            automatic=self.automatic,
         )
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the model is chosen by the data: where no terms are given, unless the file says otherwise.
+
+        Methods that simulate the robot at every step are not asked for dozens of models unless told so.
+        """
+        model = self.content.model
+        if model.automatic is not None:
+            return model.automatic
+        return model.terms is None and self.content.estimate.method in _ON_FACTORS
 
     def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
         """What is written down so that the run can be repeated."""

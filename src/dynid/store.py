@@ -28,6 +28,7 @@ from dynid.run_tables import (
     write_residuals,
 )
 from dynid.scores import Origin, Scores
+from dynid.selection.plain import selection_from_dict, selection_to_dict
 from dynid.shapes.result import Candidate, Choice, ShapeEstimate
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
@@ -151,6 +152,7 @@ def load(folder: Path) -> Identification:
             truth=run["truth"],
             shapes=tuple(_read_shape(entry) for entry in model["shapes"]),
             choices=tuple(_read_choice(entry) for entry in run["choices"]),
+            selection=selection_from_dict(run["selection"]),
             symptoms=tuple(symptom_from_dict(entry) for entry in run.get("symptoms", [])),
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
@@ -218,6 +220,7 @@ def _run(one: Identification) -> dict[str, Any]:
             }
             for choice in one.choices
         ],
+        "selection": selection_to_dict(one.selection),
         "symptoms": [symptom_to_dict(symptom) for symptom in one.symptoms],
     }
 

@@ -44,6 +44,14 @@ def command(
             "--friction-side", help="Friction at the joint or the motor; both = where the log wants it."
         ),
     ] = None,
+    auto: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto/--no-auto",
+            help="Choose the model on held-out blocks; the default where no terms are given.",
+            show_default=False,
+        ),
+    ] = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -71,6 +79,10 @@ def command(
         settings = replace(settings, rows=rows_from_spec(rows))
         section = recipe["experiment"].get("model", {}) | {"rows": rows}
         recipe["experiment"] = recipe["experiment"] | {"model": section}
+    if auto is not None:
+        settings = replace(settings, automatic=auto)
+        section = recipe["experiment"].get("model", {}) | {"automatic": auto}
+        recipe["experiment"] = recipe["experiment"] | {"model": section}
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
@@ -79,6 +91,7 @@ def command(
             experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
         )
     if friction_side is not None:
+        settings = replace(settings, automatic=False)
         settings, _ = on_side(model, training, settings, friction_side, diagnostics)
         section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.terms)}
         recipe["experiment"] = recipe["experiment"] | {"model": section}
@@ -99,6 +112,7 @@ def command(
         say(line)
     if rows == "all":
         say("")
+        settings = replace(settings, terms=result.terms, automatic=False)
         for line in scheme_lines(
             compare_schemes(model, training, settings, validation=unseen, threads=threads)
         ):

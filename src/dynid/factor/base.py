@@ -19,6 +19,8 @@ from dynid.terms.term import Terms
 STRUCTURAL_TOLERANCE = 1e-9
 DATA_TOLERANCE = 1e-6
 ROUNDING = 1e-10
+# Random states lie within so many seconds: what changes with time shows as such, on any clock.
+LONG = 1e6
 
 
 class Category(StrEnum):
@@ -221,6 +223,7 @@ def random_states(
         rng.normal(0, 1, (count, robot.n)),
     )
     extra = {name: rng.normal(0, 1, count) for name in channels}
+    samples = replace(samples, t=np.random.default_rng(seed).uniform(0.0, LONG, count))
     if not len(two_encoders):
         return replace(samples, extra=extra)
     theta, dtheta, ddtheta = np.array(q), np.array(samples.dq), np.array(samples.ddq)

@@ -46,6 +46,15 @@ _LETTERS: dict[str, tuple[str, str, str]] = {
     "fcl": ("f", "c,link", "Coulomb friction behind the spring"),
     "fol": ("f", "o,link", "constant torque behind the spring"),
     "dk": ("δk", "", "deviation of the drive gain"),
+    "delay": ("Δt", "", "delay of the torque"),
+    "tiltx": ("δ", "x", "tilt of the base about x"),
+    "tilty": ("δ", "y", "tilt of the base about y"),
+    "tiltz": ("δ", "z", "tilt of the base about z"),
+    "tmc": ("t", "c", "first moment of the first body times the tilt, with cos q"),
+    "tms": ("t", "s", "first moment of the first body times the tilt, with sin q"),
+    "cq": ("c", "", "compliance of the joint"),
+    "dg": ("δg", "", "deviation of the drive gain from the first joint's"),
+    "fd": ("f", "d", "offset that grows with time"),
 }
 _SHOWN = 4
 

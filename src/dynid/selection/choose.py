@@ -180,7 +180,6 @@ def _axes(contest: Contest, forms: dict[int, Option], search: Search) -> list[Ax
     if forms:
         labels = viscous + tuple(("coulomb", j) for j in every if j not in forms)
         labels += tuple(label for form in forms.values() for label in form.labels)
-        labels += tuple(("offset", j) for j in forms)
         friction.append(Option("by joint", labels, sum(form.shapes for form in forms.values())))
     base = [label for label in _plain(robot) if not (label[0] == "coulomb" and label[1] in forms)]
     base += [label for form in forms.values() for label in form.labels]

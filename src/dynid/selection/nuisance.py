@@ -46,7 +46,6 @@ def estimate_nuisance(
     found: list[Nuisance] = []
     for kind in KINDS:
         own = contest.wide.joints(kind)
-        adopted = any(label in labels for label in own)
         names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*labels, *own])))
         index = np.array([place[contest.board.names[i]] for i in contest.board.index(names)], dtype=np.int64)
         fit = _fit(factors, index, weights)
@@ -63,7 +62,7 @@ def estimate_nuisance(
                             unit=wide[place[name]].unit,
                             value=float(value),
                             half_width=float(half),
-                            adopted=adopted,
+                            adopted=label in labels,
                         )
                     )
     return tuple(found)

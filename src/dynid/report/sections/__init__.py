@@ -1,6 +1,7 @@
 """The sections of the report in their order; a new one is listed here with one line."""
 
 from dynid.report.section import Section
+from dynid.report.sections.diagnosis import DiagnosisSection
 from dynid.report.sections.excitation import ExcitationSection
 from dynid.report.sections.friction import FrictionSection
 from dynid.report.sections.log import LogSection
@@ -8,6 +9,7 @@ from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.provenance import ProvenanceSection
 from dynid.report.sections.residuals import ResidualsSection
 from dynid.report.sections.scores import ScoresSection
+from dynid.report.sections.selection import SelectionSection
 from dynid.report.sections.signals import SignalsSection
 from dynid.report.sections.torque import TorqueSection
 from dynid.report.sections.verdict import VerdictSection
@@ -17,8 +19,10 @@ SECTIONS: tuple[Section, ...] = (
     TorqueSection(),
     ScoresSection(),
     ParametersSection(),
+    SelectionSection(),
     FrictionSection(),
     ExcitationSection(),
+    DiagnosisSection(),
     ResidualsSection(),
     SignalsSection(),
     LogSection(),

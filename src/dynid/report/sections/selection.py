@@ -1,0 +1,128 @@
+"""Models side by side on held-out blocks, why the chosen one won, and what the log adds to the robot."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from dynid.identification import Identification
+from dynid.report.figures import (
+    BLUE,
+    GREY,
+    VERMILION,
+    Axis,
+    Figure,
+    Panel,
+    Trace,
+    dots,
+    labelled,
+    level_line,
+    row_of,
+)
+from dynid.report.section import Page, render
+from dynid.report.text import interval, number, percent
+from dynid.selection.result import Model, Nuisance, Selection, Worth
+
+SHOWN = 16
+_NUISANCE = {
+    "delay": "torque behind the motion",
+    "tilt": "base turned about its axis",
+    "gain": "drive gain, relative to the first joint's",
+    "offset": "constant torque",
+    "drift": "offset that grows with time",
+}
+_LOUD = {"mrad": 1e3, "ms": 1e3, "%": 100.0}
+_UNITS = {"rad": "mrad", "s": "ms", "1": "%"}
+
+
+class SelectionSection:
+    """Which models were compared, how they did on data they were not fitted on, and which was chosen."""
+
+    anchor = "selection"
+    title = "Choice of the model"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """Plot of error against size, table of models, worth of each option, quantities of the log."""
+        selection = identification.selection
+        if selection is None:
+            return render("selection.html.jinja", {"selection": None})
+        return render(
+            "selection.html.jinja",
+            {
+                "selection": selection,
+                "plot": page.figure(
+                    _figure(selection), "held-out error of every model against its parameters"
+                ),
+                "rows": [_model_row(m, m is selection.chosen) for m in selection.models[:SHOWN]],
+                "hidden": max(selection.compared - SHOWN, 0),
+                "friction": [
+                    (f.joint, f.form, percent(f.gain, 2), percent(f.gain_std, 2)) for f in selection.friction
+                ],
+                "by_joint": "by joint" in selection.chosen.options,
+                "worth": [_worth_row(w) for w in selection.worth],
+                "nuisance": [_nuisance_row(n) for n in selection.nuisance],
+            },
+        )
+
+
+def _worth_row(one: Worth) -> tuple[str, ...]:
+    clear = abs(one.gain) > one.gain_std
+    word = "no difference" if not clear else "better" if one.gain > 0 else "worse"
+    return one.axis, one.option, one.other, percent(one.gain, 2), percent(one.gain_std, 2), word
+
+
+def _model_row(model: Model, chosen: bool) -> dict[str, object]:
+    return {
+        "options": model.options,
+        "parameters": model.parameters,
+        "relative": percent(model.relative, 3),
+        "behind": percent(model.behind, 2),
+        "error": percent(model.behind_std, 2),
+        "within": model.within,
+        "chosen": chosen,
+    }
+
+
+def _nuisance_row(one: Nuisance) -> dict[str, object]:
+    unit = _UNITS.get(one.unit, one.unit)
+    factor = _LOUD.get(unit, 1.0)
+    value, half = one.value * factor, one.half_width * factor
+    shown, width = interval(value, half) if np.isfinite(half) else (number(value), "")
+    return {
+        "name": one.name,
+        "meaning": _NUISANCE[one.kind],
+        "joint": one.joint,
+        "value": shown,
+        "half": width,
+        "unit": unit,
+        "adopted": one.adopted,
+        "significant": one.significant,
+    }
+
+
+def _figure(selection: Selection) -> Figure:
+    models = selection.models
+    size = np.array([float(m.parameters) for m in models])
+    error = np.array([100.0 * m.relative for m in models])
+    within = np.array([m.within for m in models])
+    near = error <= 2.0 * np.nanmin(error)
+
+    def marks(mask: np.ndarray, name: str, color: str, diameter: float) -> Trace:
+        labels = [
+            f"{', '.join(models[i].options)}: {error[i]:.3g} %, {models[i].parameters} parameters"
+            for i in np.flatnonzero(mask)
+        ]
+        return labelled(dots(size[mask], error[mask], name, color, diameter, 0.85), labels)
+
+    chosen = np.arange(len(models)) == 0
+    panel = Panel(
+        traces=(
+            marks(near & ~within & ~chosen, "other", GREY, 6),
+            marks(near & within & ~chosen, "as good as the best", BLUE, 7),
+            marks(chosen, "chosen", VERMILION, 11),
+        ),
+        x=Axis("parameters"),
+        y=Axis("held-out error, %"),
+        shapes=(level_line(float(np.nanmin(error))),),
+    )
+    return row_of((panel,), 280)

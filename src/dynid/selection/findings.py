@@ -1,0 +1,22 @@
+"""What a choice among models says, in plain words."""
+
+from __future__ import annotations
+
+from dynid.identification import Finding
+from dynid.selection.result import Selection
+
+_NAMES = {"rotors": "rotor inertia", "base": "base", "time": "torque"}
+
+
+def selection_findings(selection: Selection | None) -> list[Finding]:
+    """One finding on the chosen model; none without a choice."""
+    if selection is None:
+        return []
+    parts = [
+        f"{_NAMES.get(axis, axis)}: {option}"
+        for axis, option in zip(selection.axes, selection.chosen.options, strict=True)
+    ]
+    text = "; ".join(parts) + "."
+    if selection.friction and "by joint" in selection.chosen.options:
+        text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
+    return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]

@@ -1,0 +1,44 @@
+"""dynid identify chooses the model by itself unless it is told one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.command_line import Run
+
+
+def test_no_terms_means_that_the_log_chooses(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    found = run("identify", robot_file, train_log, "--out", tmp_path / "run")
+    assert found.code == 0
+    selection = json.loads((tmp_path / "run" / "run.json").read_text())["selection"]
+    assert selection["compared"] >= 24
+    assert len(selection["models"][0]["options"]) == len(selection["axes"])
+    assert "Model chosen among" in found.out
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "What the log adds to the robot" in page
+
+
+def test_given_terms_are_taken_and_auto_chooses_around_them(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "experiment.toml"
+    config.write_text('[model]\nterms = ["rigid_body", "viscous"]\n')
+    plain, around = tmp_path / "plain", tmp_path / "around"
+    assert run("identify", robot_file, train_log, "--config", config, "--out", plain).code == 0
+    model = json.loads((plain / "model.json").read_text())
+    assert [term["term"] for term in model["terms"]] == ["rigid_body", "viscous"]
+    assert json.loads((plain / "run.json").read_text())["selection"] is None
+    assert run("identify", robot_file, train_log, "--config", config, "--auto", "--out", around).code == 0
+    written = json.loads((around / "run.json").read_text())
+    assert written["recipe"]["experiment"]["model"]["automatic"] is True
+    assert written["selection"]["compared"] >= 24
+
+
+def test_no_auto_keeps_the_default_model(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+    assert run("identify", robot_file, train_log, "--no-auto", "--out", tmp_path / "run").code == 0
+    model = json.loads((tmp_path / "run" / "model.json").read_text())
+    names = [term["term"] for term in model["terms"]]
+    assert names == ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
