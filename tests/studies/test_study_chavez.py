@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.studies.rotradi import POLE, STEP, THETA, exciting, full, lift, phases, testing
+from dynid.studies.rotradi import POLE, STEP, THETA, exciting, full, lift, phases, unseen
 from dynid.studies.run import results_dict, run_study
 from dynid.studies.study import Drawing, Study
 
@@ -41,7 +41,7 @@ def test_torque_stays_within_the_motors() -> None:
     t = STEP * np.arange(4000)
     for seed in range(3):
         assert (np.abs(exciting(phases(seed))(t)) < [50, 150, 15]).all()
-    assert (np.abs(testing(t)) < [50, 150, 15]).all()
+    assert (np.abs(unseen(t)) < [50, 150, 15]).all()
     assert pytest.approx(9.11) == POLE
 
 

@@ -18,7 +18,7 @@ from dynid.report.figures import GREY, INK, Figure, Trace
 _FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 _DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "7 3 2 3"}
 _LEGEND = 20.0
-_MOST_POINTS = 1600
+_MOST_POINTS = 1000
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,8 @@ def _ticks(axis: Mapping[str, Any], scale: _Scale) -> tuple[Float, list[str]]:
     if scale.log:
         stride = max(math.ceil((scale.high - scale.low) / most), 1)
         decades = [e for e in range(math.ceil(scale.low), math.floor(scale.high) + 1) if e % stride == 0]
-        return np.array([10.0**e for e in decades]), [_decade(e) + suffix for e in decades]
+        plain = all(-3 <= e <= 3 for e in decades)
+        return np.array([10.0**e for e in decades]), [_decade(e, plain) + suffix for e in decades]
     raw = (scale.high - scale.low) / most
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(m * size for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * size >= raw * 0.999)
@@ -168,8 +169,8 @@ def _ticks(axis: Mapping[str, Any], scale: _Scale) -> tuple[Float, list[str]]:
     return places, [_label(v, step) + suffix for v in places]
 
 
-def _decade(exponent: int) -> str:
-    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else f"10<sup>{exponent}</sup>".replace("-", "\u2212")
+def _decade(exponent: int, plain: bool) -> str:
+    return f"{10.0**exponent:g}" if plain else f"10<sup>{exponent}</sup>".replace("-", "\u2212")
 
 
 def _label(value: float, step: float) -> str:

@@ -11,10 +11,8 @@ from markupsafe import Markup, escape
 from dynid.report.html import Chapter, page_html
 from dynid.report.section import Page
 from dynid.report.svg import legend_of
-from dynid.report.text import number, percent
+from dynid.report.text import number, percent, plain_number
 from dynid.studies.study import Block, Cell, Drawing, Result, Study, Table, Text
-
-_RESULT_HEAD = ("", "printed", "recomputed", "deviation", "bound", "")
 
 
 def study_html(study: Study) -> str:
@@ -59,7 +57,7 @@ def cell_text(cell: Cell, digits: int = 3) -> str:
 
 def _summary(study: Study) -> Markup:
     head = Markup("<p class='intro'>{}</p><p>{}</p><p class='counts'>{} {}</p>").format(
-        study.paper.summary, _dose(study), _chip(not study.missed), _count(study)
+        study.paper.summary, _inline(_dose(study)), _chip(not study.missed), _count(study)
     )
     found = differing(study)
     if not found:
@@ -72,11 +70,7 @@ def _summary(study: Study) -> Markup:
 
 
 def _dose(study: Study) -> str:
-    return (
-        "Run in full."
-        if study.full
-        else "Run in its quick form; `dynid study --full` runs everything.".replace("`", "")
-    )
+    return "Run in full." if study.full else "Run in its quick form; `dynid study --full` runs everything."
 
 
 def _count(study: Study) -> str:
@@ -101,8 +95,11 @@ def _block(block: Block, page: Page) -> Markup:
         return Markup("<h3>{}</h3>{}{}").format(
             _inline(block.caption), _legend(block), page.figure(block.figure, label)
         )
-    rows = [[*_result_cells(r), _chip(r.ok) if _is_bounded(r) else ""] for r in block.results]
-    return _table(block.caption, _RESULT_HEAD, rows, (1, 2, 3), "")
+    head, right, cells = _results(block.results)
+    rows = [
+        [*own, _chip(r.ok) if _is_bounded(r) else ""] for own, r in zip(cells, block.results, strict=True)
+    ]
+    return _table(block.caption, (*head, ""), rows, right, "")
 
 
 def _table(
@@ -133,22 +130,40 @@ def _right(table: Table) -> tuple[int, ...]:
     )
 
 
-def _result_cells(result: Result) -> list[str]:
-    unit = f"\u00a0{result.unit}" if result.unit else ""
-    printed = "–" if result.printed is None else number(result.printed, 4) + unit
-    deviation = "–" if result.deviation is None else percent(result.deviation)
-    return [result.what, printed, number(result.ours, 4) + unit, deviation, _bound(result)]
+def _results(results: Sequence[Result]) -> tuple[tuple[str, ...], tuple[int, ...], list[list[str]]]:
+    # Heading, columns of numbers, and cells; without print there is nothing to deviate from.
+    if all(result.printed is None for result in results):
+        cells = [[r.what, _value(r.ours, r.unit), _bound(r)] for r in results]
+        return ("", "recomputed", "bound"), (1,), cells
+    cells = [
+        [
+            r.what,
+            "–" if r.printed is None else _value(r.printed, r.unit),
+            _value(r.ours, r.unit),
+            "–" if r.deviation is None else percent(r.deviation),
+            _bound(r),
+        ]
+        for r in results
+    ]
+    return ("", "printed", "recomputed", "deviation", "bound"), (1, 2, 3), cells
+
+
+def _value(value: float, unit: str = "") -> str:
+    whole = float(value).is_integer() and abs(value) < 1e5
+    return (f"{int(value)}".replace("-", "−") if whole else number(value, 4)) + (
+        f"\u00a0{unit}" if unit else ""
+    )
 
 
 def _bound(result: Result) -> str:
     low, high = math.isfinite(result.least), math.isfinite(result.most)
     if low and high:
         if result.least == result.most:
-            return f"= {number(result.least, 4)}"
-        return f"{number(result.least, 4)} to {number(result.most, 4)}"
+            return f"= {plain_number(result.least)}"
+        return f"{plain_number(result.least)} to {plain_number(result.most)}"
     if high:
-        return f"≤ {number(result.most, 4)}"
-    return f"≥ {number(result.least, 4)}" if low else ""
+        return f"≤ {plain_number(result.most)}"
+    return f"≥ {plain_number(result.least)}" if low else ""
 
 
 def _is_bounded(result: Result) -> bool:
@@ -186,8 +201,10 @@ def _block_markdown(block: Block) -> str:
         return f"{table}\n\n{block.note}" if block.note else table
     if isinstance(block, Drawing):
         return f"**{block.caption}**\n\n![{_plain(block.caption)}]({block.name}.svg)"
-    rows = [[*_result_cells(r), ("yes" if r.ok else "no") if _is_bounded(r) else ""] for r in block.results]
-    return _table_markdown(block.caption, (*_RESULT_HEAD[:-1], "kept"), rows, (1, 2, 3))
+    head, right, cells = _results(block.results)
+    kept = [("yes" if r.ok else "no") if _is_bounded(r) else "" for r in block.results]
+    rows = [[*own, mark] for own, mark in zip(cells, kept, strict=True)]
+    return _table_markdown(block.caption, (*head, "kept"), rows, right)
 
 
 def _table_markdown(

@@ -20,7 +20,7 @@ from dynid.terms import Coulomb, RigidBody, Viscous
 
 STEP, SECONDS, LENGTH, GRAVITY, COUNTS, POLE = 2.5e-3, 10.0, 0.45, 9.81, 1_024_000, 9.11
 TERMS = RigidBody() + Viscous() + Coulomb()
-NAMES = tuple(f"theta_{i}" for i in range(1, 22))
+NAMES = tuple("θ" + "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(i)) for i in range(1, 22))
 JOINTS = ("base", "shoulder", "elbow")
 SCHEMES = ("dynamic", "filtered dynamic", "energy", "power", "filtered power")
 # Table 3, by scheme.
@@ -116,7 +116,7 @@ def exciting(phase: Float) -> Torque:
     return law
 
 
-def testing(t: Float) -> Float:
+def unseen(t: Float) -> Float:
     """Equations (40) to (42): t (T,) -> (T, 3) N m."""
     c, s, pi = np.cos, np.sin, np.pi
     base = 30 * s(2.4 * pi * t) - 6 * c(0.4 * pi * t)

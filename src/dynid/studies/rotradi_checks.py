@@ -44,7 +44,7 @@ def check_equations(page: StudyPage) -> None:
     page.table(
         "Entries of the printed (34) that are wrong",
         ("joint", "parameters"),
-        [(joint, ", ".join(f"θ{j + 1}" for i, j in wrong if i == row)) for row, joint in enumerate(JOINTS)],
+        [(joint, ", ".join(NAMES[j] for i, j in wrong if i == row)) for row, joint in enumerate(JOINTS)],
     )
     page.results(
         "Closed forms against the general equations",
