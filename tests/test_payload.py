@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from dynid.identification import Identification
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log, read_log
 from dynid.log.write import write_log
-from dynid.payload import Payload, find_payload, payload_lines
+from dynid.payload import Payload, find_payload, payload_data, payload_lines
 from dynid.pipeline import identify
 from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com
 from dynid.store import save
+from dynid.terms import KnownPayload
 from tests.command_line import Run
 
 ROBOTS = Path(__file__).resolve().parent / "robots"
@@ -89,6 +91,31 @@ def test_no_load_is_told(unloaded: Identification, tmp_path: Path) -> None:
     assert {item.identifier for item in diagnostics.warnings} & {"no-payload", "payload-unphysical"}
 
 
+def test_a_load_that_cannot_exist_is_replaced_by_the_closest_one_that_can(
+    unloaded: Identification, loaded: Log
+) -> None:
+    found = find_payload(unloaded, loaded, threads=1)
+    assert found.physical
+    assert found.real() is found
+    strange = replace(found, parameters=found.parameters - np.array([0, 0, 0, 0, 0.15, 0, 0, 0, 0, 0]))
+    real = strange.real()
+    assert not strange.physical
+    assert real.physical
+
+    def away(pi: np.ndarray) -> float:
+        d = pi - strange.parameters
+        return float(d @ np.linalg.solve(strange.covariance, d))
+
+    # No other body that can exist is closer: neither the true one nor any on the way to it.
+    for share in (0.001, 0.01, 0.1, 1.0):
+        other = real.parameters + share * (found.parameters - real.parameters)
+        assert away(real.parameters) <= away(other) * (1 + 1e-6)
+    data = payload_data(strange)
+    assert not data["physical"]
+    assert data["real_body"]["ten_parameters"] == real.parameters.tolist()
+    assert any("closest body that can exist" in line for line in payload_lines(strange))
+
+
 def test_gains_calibrated_on_a_known_load(unloaded: Identification, loaded: Log) -> None:
     found = find_payload(unloaded, loaded, threads=1)
     half = replace(found, parameters=0.9 * found.parameters)
@@ -126,6 +153,13 @@ def test_the_command(run: Run, unloaded: Identification, loaded: Log, tmp_path: 
     assert "mass" in done.out
     calibrated = run("payload", tmp_path / "run", log, "--reference", log, "--reference-mass", "4.0")
     assert "mass               4 " in calibrated.out
+    assert run("payload", tmp_path / "run", log, "--out", tmp_path / "p.json").code == 0
+    data = json.loads((tmp_path / "p.json").read_text())
+    assert data["found"]["mass"]["unit"] == "kg"
+    assert KnownPayload(inertia=tuple(data["real_body"]["ten_parameters"]))
+    assert run("payload", tmp_path / "run", log, "--out", tmp_path / "p.json").code == 7
+    assert run("payload", tmp_path / "run", log, "--out", log).code == 7
+    assert run("payload", tmp_path / "run", log, "--out", tmp_path / "no" / "p.json").code == 6
     assert run("payload", tmp_path / "run", log, "--reference", log).code == 2
     assert run("payload", tmp_path / "run", log, "--method", "magic").code == 2
     assert run("payload", tmp_path / "run", tmp_path / "missing.parquet").code == 3

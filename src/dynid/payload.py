@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,7 +19,9 @@ from dynid.identification import Identification
 from dynid.kernel import qr_panel
 from dynid.log.read import Log
 from dynid.parallel import default_threads
-from dynid.spatial.inertia import is_physical, six, symmetric
+from dynid.spatial.inertia import from_com, is_physical, six, symmetric
+from dynid.terms.rigid_body import INERTIAL_SYMBOLS
+from dynid.terms.term import Column
 
 Method = Literal["difference", "joint"]
 
@@ -27,6 +29,12 @@ Method = Literal["difference", "joint"]
 _FOREIGN = 0.5
 _FRICTION = ("viscous", "coulomb", "offset")
 _ROUNDS, _TOLERANCE = 30, 1e-4
+# A direction of the covariance that is determined this much better than the worst counts no more than this.
+_SHARPEST = 1e-6
+# Radius of gyration of that small body over the distance of its centre.
+_SMALL = 0.2
+_NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+_UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +110,30 @@ class Payload:
         freedom = min(self.degrees_of_freedom, reference.degrees_of_freedom)
         return replace(self, parameters=scaled, covariance=covariance, degrees_of_freedom=freedom)
 
+    def real(self, margin: float = 1e-6) -> Payload:
+        """The closest load that can exist, in the metric of the covariance; the same where it exists already.
+
+        min (pi - pi_found)' C^-1 (pi - pi_found) + a weak pull to a small body, pseudo-inertia >= margin.
+        The covariance stays the found one's.
+        Raises SolverError if the solver gives no checked answer.
+        """
+        if self.physical:
+            return self
+        # The solver is loaded for loads that cannot exist alone.
+        from dynid.feasible import PhysicalBodies, feasible_parameters
+
+        values, vectors = np.linalg.eigh(self.covariance)
+        whiten = (vectors / np.sqrt(np.maximum(values, _SHARPEST**2 * values[-1]))).T
+        mass, length = max(abs(self.mass), 0.1), max(float(np.linalg.norm(self.centre)), 0.1)
+        spread = mass * length ** np.array([0.0, *(1.0,) * 3, *(2.0,) * 6])
+        columns = tuple(Column(f"{symbol}1", "", "rigid_body", 0) for symbol in INERTIAL_SYMBOLS)
+        # What the log says nothing of is filled by a small body at the found centre.
+        small = from_com(mass, self.centre, mass * (_SMALL * length) ** 2 * np.eye(3))
+        found = feasible_parameters(
+            whiten, whiten @ self.parameters, columns, [PhysicalBodies(margin)], small, spread, 1.0
+        )
+        return replace(self, parameters=found.parameters)
+
     @property
     def properties(self) -> Float:
         """Mass, centre (3) and inertia about it (xx, xy, yy, xz, yz, zz), (10,)."""
@@ -162,21 +194,46 @@ def find_payload(
 
 
 def payload_lines(found: Payload) -> list[str]:
-    """The payload in words, one line a number, with half widths of 95 % intervals."""
-    names = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-    units = ("kg", *("m",) * 3, *("kg m^2",) * 6)
+    """The payload in words, one line a number, with half widths of 95 % intervals, and the closest real body."""
     lines = [
         f"payload at body '{found.body}' ({found.method} fit), centre in its joint frame, inertia about it:"
     ]
     lines += [
         f"  {name:9s} {value:10.4g} +- {half:.2g} {unit}"
-        for name, unit, value, half in zip(names, units, found.properties, found.half_width(), strict=True)
+        for name, unit, value, half in zip(_NAMES, _UNITS, found.properties, found.half_width(), strict=True)
     ]
+    if not found.physical:
+        real = ", ".join(f"{value:.4g}" for value in found.real().properties)
+        lines.append(f"closest body that can exist, same order and units: {real}")
     return [
         *lines,
         f"relative torque error of the loaded log: {100 * found.relative:.3g} % with it, "
         f"{100 * found.relative_without:.3g} % without",
     ]
+
+
+def payload_data(found: Payload) -> dict[str, Any]:
+    """The payload as plain data: found values with half widths, and the closest real body for `known_payload`."""
+    real = found.real()
+    return {
+        "body": found.body,
+        "method": found.method,
+        "found": {
+            name: {"value": float(value), "half_width95": float(half), "unit": unit}
+            for name, unit, value, half in zip(
+                _NAMES, _UNITS, found.properties, found.half_width(), strict=True
+            )
+        },
+        "physical": found.physical,
+        "real_body": {
+            "mass": real.mass,
+            "centre": real.centre.tolist(),
+            "inertia_about_centre": real.inertia.tolist(),
+            "ten_parameters": real.parameters.tolist(),
+        },
+        "relative": found.relative,
+        "relative_without": found.relative_without,
+    }
 
 
 def _properties(pi: Float) -> Float:

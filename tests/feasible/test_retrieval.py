@@ -18,6 +18,8 @@ from dynid.feasible import (
     feasible_parameters,
 )
 from dynid.feasible.bodies import least_eigenvalues
+from dynid.feasible.conflict import refuse_conflict
+from dynid.feasible.constraints import all_conditions
 from dynid.feasible.entropic import divergence
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
@@ -123,6 +125,13 @@ def test_masses_beyond_the_window_name_the_parties() -> None:
 
 def _number(word: str) -> bool:
     return word.replace(".", "", 1).replace("e-", "", 1).isdigit() and word not in {"30", "3", "0"}
+
+
+def test_constraints_that_a_point_fulfils_are_never_called_a_conflict() -> None:
+    conditions = all_conditions([PhysicalBodies(), TotalMass(5, 40)], COLUMNS, SPREAD)
+    reference = np.tile(from_com(2.0, np.zeros(3), 0.1 * np.eye(3)), 7)
+    with pytest.raises(SolverError, match="not-solved"):
+        refuse_conflict(conditions, reference, SPREAD)
 
 
 def test_a_centre_of_mass_outside_its_ellipsoid_is_a_conflict() -> None:

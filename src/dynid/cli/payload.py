@@ -32,13 +32,19 @@ def command(
     reference_mass: Annotated[
         float | None, typer.Option("--reference-mass", help="Mass of that load, kg.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="JSON file to write the payload to; must not exist.")
+    ] = None,
     config: ConfigOption = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Find mass, centre and inertia of a payload, with intervals."""
+    import json
+
     from dynid.diagnostics import Diagnostics
     from dynid.errors import UsageError
-    from dynid.payload import find_payload, payload_lines
+    from dynid.export.files import check_targets, write_files
+    from dynid.payload import find_payload, payload_data, payload_lines
     from dynid.recipe import Experiment, open_log
     from dynid.store import load
 
@@ -50,6 +56,8 @@ def command(
             found="one of --reference and --reference-mass",
             expected="both: a log and the mass of the load in it",
         )
+    if out is not None:
+        check_targets([out], [log], force=False)
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
@@ -63,6 +71,8 @@ def command(
             stored, known, way, friction=friction, threads=threads, diagnostics=diagnostics
         )
         found = found.calibrated(measured, reference_mass)
+    if out is not None:
+        write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)
     for line in payload_lines(found):
         say(line)

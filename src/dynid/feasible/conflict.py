@@ -14,11 +14,14 @@ from dynid.feasible.constraints import Condition
 
 REGULAR = 1e-6
 SHARE = 1e-3
+# Relaxation in typical sizes that is none.
+NOTHING = 1e-7
 
 
 def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: Float) -> NoReturn:
     """Raises SolverError with the constraints in conflict and the least total relaxation that ends it.
 
+    A conflict that no relaxation is needed for is the solver's mistake and is told as that.
     Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; those with a price
     (dual) are in conflict.
     """
@@ -37,6 +40,13 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
     positive = np.hstack([np.zeros((len(soft), p)), np.eye(len(soft))])
     blocks.append(Block(Cone.POSITIVE, positive, np.zeros(len(soft))))
     answer = solve_cones(P, q, blocks)
+    if not soft or float(answer.x[p:].max()) < NOTHING:
+        raise SolverError(
+            "not-solved",
+            found="a solver that takes constraints for infeasible which a point fulfils",
+            expected="an answer that passes the checks",
+            do="raise the strength of the prior, or the margin",
+        )
     price = [float(_unit(c.block) @ z) for c, z in zip(conditions, answer.duals, strict=False)]
     parties = [c.name for c, value in zip(conditions, price, strict=True) if value > SHARE]
     gaps = [
