@@ -32,6 +32,14 @@ def identification_lines(result: Identification) -> list[str]:
     return lines
 
 
+def symptom_lines(result: Identification) -> list[str]:
+    """What the residuals show, the training error beside it."""
+    missed = 100 * result.training.scores.total_relative
+    lines = [f"a fitted model misses {missed:.3g} % of the torque; its residuals show"]
+    lines += [f"  {one.level}: {one.title}. {one.text} {one.advice}" for one in result.symptoms]
+    return lines if result.symptoms else [f"{lines[0]} nothing but noise"]
+
+
 def static_lines(result: StaticEstimate) -> list[str]:
     """What static poses told: their number, friction at rest, and the base parameters with 95 % intervals."""
     poses, estimate = result.poses, result.estimate

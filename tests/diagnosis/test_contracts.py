@@ -29,6 +29,8 @@ def on(motion: TrueMotion, joint: int, torque: Float) -> Float:
 
 
 class TestLowSpeedFriction(DiagnosisContract):
+    speed = 0.5
+
     def diagnosis(self) -> Diagnosis:
         return FrictionForm()
 

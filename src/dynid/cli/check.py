@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dynid.diagnostics import Diagnostics
     from dynid.excite.tracking import Tracking
     from dynid.log.read import Log
+    from dynid.recipe import Experiment
 
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
@@ -24,6 +25,9 @@ def command(
         Path | None,
         typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
     ] = None,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Also fit the model and look for what its residuals give away.")
+    ] = False,
     config: ConfigOption = None,
     root: RootOption = None,
 ) -> None:
@@ -43,9 +47,20 @@ def command(
         summary = check_log(log, diagnostics, experiment.terms().balances(model))
         for line in summary.lines():
             say(line)
+        if fit:
+            _fit(log, experiment, diagnostics)
         say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
     finally:
         print_diagnostics(diagnostics)
+
+
+def _fit(log: Log, experiment: Experiment, diagnostics: Diagnostics) -> None:
+    from dynid.pipeline import identify
+    from dynid.summary import symptom_lines
+
+    found = identify(log.robot, log, experiment.settings(), diagnostics=diagnostics)
+    for line in symptom_lines(found):
+        say(line)
 
 
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:

@@ -19,6 +19,8 @@ MOTION = 0.999
 HIGHEST = 0.85
 LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
+# The neighbourhood of a peak, as a factor of its frequency to either side.
+REACH = 1.6
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,11 @@ def highest_peak(
         return None
     ratios = np.zeros(len(searched))
     for i, k in enumerate(searched):
-        around = searched[(np.abs(searched - k) > 2) & (np.abs(searched - k) <= max(12, len(searched) // 4))]
-        # Where density falls steeply the lower side alone would flatter: the greater half's median is taken.
-        sides = [
-            np.median(density[part]) for part in (around[around < k], around[around > k]) if len(part) >= 3
-        ]
-        ratios[i] = density[k] / max(max(sides, default=np.inf), 1e-300)
+        # Where density falls steeply one side alone would flatter: the greater of both sides' medians is taken.
+        low_side = density[max(1, int(k / REACH)) : k - 2]
+        high_side = density[k + 3 : int(k * REACH) + 1]
+        if min(len(low_side), len(high_side)) >= 3:
+            ratios[i] = density[k] / max(float(np.median(low_side)), float(np.median(high_side)), 1e-300)
     best = int(np.argmax(ratios))
     width: Bool = np.abs(np.arange(len(frequency)) - searched[best]) <= 2
     return float(frequency[searched[best]]), float(ratios[best]), width, len(searched)
