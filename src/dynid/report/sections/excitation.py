@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.arrays import Float
+from dynid.estimate.influence import influence_of
 from dynid.factor.base import BaseMap, Category
 from dynid.identification import Identification, Residuals
 from dynid.report.figures import (
@@ -28,6 +29,9 @@ from dynid.report.symbols import formula, symbol
 from dynid.report.text import MISSING, number
 
 _WORDS = ((30.0, "excellent"), (100.0, "good"), (300.0, "usable"), (math.inf, "weak: record a richer motion"))
+
+
+WEIGHTIEST = 6
 
 
 class ExcitationSection:
@@ -61,8 +65,32 @@ class ExcitationSection:
                     for row, lead in zip(base.B, base.independent, strict=True)
                     if np.count_nonzero(row) > 1
                 ],
+                "segments": _segments(identification),
             },
         )
+
+
+def _segments(identification: Identification) -> list[dict[str, str]]:
+    """The blocks of time that the result hangs on most."""
+    found = influence_of(identification.estimate, identification.factors)
+    if found is None:
+        return []
+    estimate, blocks = identification.estimate, identification.factors.blocks
+    rows = []
+    for m in np.argsort(-found.cook, kind="stable")[:WEIGHTIEST].tolist():
+        i = int(np.argmax(np.abs(found.shift[:, m])))
+        rows.append(
+            {
+                "trajectory": blocks[m].trajectory,
+                "span": f"{blocks[m].start:.4g} to {blocks[m].end:.4g} s",
+                "leverage": f"{100 * found.leverage[m]:.2g} %",
+                "usual": f"{100 / len(blocks):.2g} %",
+                "moved": str(int(np.count_nonzero(np.abs(found.shift[:, m]) > 1.0))),
+                "parameter": estimate.names[i],
+                "shift": number(float(found.shift[i, m]), 2),
+            }
+        )
+    return rows
 
 
 def _singular_panel(base: BaseMap) -> Panel:
@@ -97,7 +125,7 @@ def _leverage_panel(identification: Identification) -> Panel:
             level_line(100.0 / len(blocks), VERMILION),
             *(time_line(float(left[i]), GREY) for i in changes),
         ),
-        title="Which part of the log informs (dotted: equal shares)",
+        title="Where the log informs (dotted: equally)",
     )
 
 
