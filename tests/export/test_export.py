@@ -10,12 +10,15 @@ import pytest
 
 from dynid.diagnostics import Diagnostics
 from dynid.errors import InputError, RefusedError, ResourceError, UsageError
+from dynid.estimate import FeasibleFit
 from dynid.export import ExportModel, export, sample_parameters
+from dynid.export.export import summary_lines
 from dynid.export.tables import read_model_json, read_table
 from dynid.identification import Identification
 from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot import load_robot
+from dynid.settings import Settings
 from dynid.simulate.rigid import inverse
 from dynid.spatial.inertia import is_physical
 from dynid.store import load, save
@@ -102,10 +105,48 @@ def test_bodies_that_cannot_exist_are_refused(physical: Identification, tmp_path
     with pytest.raises(RefusedError, match="eigenvalues") as refused:
         export(bad, tmp_path / f"m.{suffix}", diagnostics=diagnostics)
     assert "--allow-unphysical" in str(refused.value)
+    assert "--feasible" in str(refused.value)
     assert list(tmp_path.iterdir()) == []
     export(bad, tmp_path / f"m.{suffix}", allow_unphysical=True, diagnostics=diagnostics)
     assert any(item.identifier == "unphysical" for item in diagnostics.warnings)
     assert (tmp_path / f"m.{suffix}").stat().st_size > 0
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml", "json"])
+def test_the_closest_real_bodies_are_written(identified: Identification, tmp_path: Path, suffix: str) -> None:
+    assert ExportModel.of_run(identified).unphysical()
+    exported = export(identified, tmp_path / f"m.{suffix}", feasible=True)
+    assert exported.moved is not None
+    # Two joints and good data: what no real body has lies in directions that the torque does not show.
+    assert (exported.moved < 1e-3).all()
+    assert "closest real bodies" in "\n".join(summary_lines(exported, identified))
+    if suffix != "json":
+        robot = load_robot(tmp_path / f"m.{suffix}")
+        assert all(is_physical(pi) for pi in robot.inertia_prior)
+        return
+    robot, terms, theta = read_model_json(tmp_path / "m.json")
+    q, dq, ddq = states(robot)
+    wanted = inverse(robot, terms, identified.estimate.parameters, q, dq, ddq)
+    found = inverse(robot, terms, theta, q, dq, ddq)
+    assert np.linalg.norm(found - wanted) < 0.01 * np.linalg.norm(wanted)
+
+
+def test_real_bodies_stay_as_they_are(physical: Identification, tmp_path: Path) -> None:
+    exported = export(physical, tmp_path / "m.urdf", feasible=True)
+    assert exported.moved is None
+    again = load_robot(tmp_path / "m.urdf")
+    np.testing.assert_allclose(again.inertia_prior, ExportModel.of_run(physical).inertia, atol=1e-12)
+
+
+def test_limits_of_a_feasible_run_hold_for_its_ensemble(
+    robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    robot = load_robot(robot_file)
+    light = FeasibleFit(limits=({"body": 1, "mass": (0.3, 0.4)},))
+    run = identify(robot, read_log(train_log, robot), Settings(estimator=light), threads=1)
+    drawn = sample_parameters(run, 4, feasible=True)
+    assert (drawn.parameters[:, 0] <= 0.4 + 1e-5).all()
+    assert (drawn.parameters[:, 0] >= 0.3 - 1e-5).all()
 
 
 def test_a_run_from_a_urdf_changes_that_file(physical: Identification, tmp_path: Path) -> None:

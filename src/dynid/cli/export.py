@@ -24,6 +24,9 @@ def command(
     allow_unphysical: Annotated[
         bool, typer.Option("--allow-unphysical", help="Write bodies that cannot exist as well.")
     ] = False,
+    feasible: Annotated[
+        bool, typer.Option("--feasible", help="Closest real bodies, where the run's cannot exist.")
+    ] = False,
     ensemble: Annotated[
         int,
         typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
@@ -67,6 +70,7 @@ def command(
             source=source,
             root=root,
             allow_unphysical=allow_unphysical,
+            feasible=feasible,
             ensemble=ensemble,
             seed=seed,
             unseen=unseen,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,14 +10,15 @@ import numpy as np
 from dynid.arrays import Float, locked
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
-from dynid.estimate.estimator import Estimate
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
+from dynid.feasible.constraints import Convex
 from dynid.further_log import torque_factors
 from dynid.identification import Identification
 from dynid.log.read import Log
 from dynid.parallel import default_threads
+from dynid.recipe import Experiment
 
 MOST = 10_000
 # A direction that the log determines this much better than the worst counts no more than this.
@@ -107,26 +109,56 @@ def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: 
     drawn = estimate.parameters + np.array([estimate.base.lift(step, nothing, spread) for step in steps])
     if feasible:
         std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
-        drawn = _projected(estimate, drawn, (vectors / std).T, spread)
+        drawn = _projected(run, drawn, (vectors / std).T, spread)
         steps = drawn @ estimate.base.B.T - estimate.value
-    moved = np.zeros((count, len(estimate.columns)))
-    moved[:, estimate.base.independent] = steps
-    return Ensemble(drawn, estimate.group_names, _torque_spread(moved, run.factors))
+    return Ensemble(drawn, estimate.group_names, _fitted_spread(run, steps))
 
 
-def _projected(estimate: Estimate, drawn: Float, whiten: Float, spread: Float) -> Float:
-    # The solver is loaded for ensembles alone.
-    from dynid.feasible import ColumnBounds, PhysicalBodies, feasible_parameters
+def closest_real(run: Identification) -> tuple[Float, Float]:
+    """Physically consistent parameters (p,) closest to the estimate as the data weigh it, and what they cost.
 
-    prior = np.array([column.prior for column in estimate.columns])
-    A = whiten @ estimate.base.B
-    held = (PhysicalBodies(), ColumnBounds())
+    min (B theta - beta)' C^-1 (B theta - beta) + distance from the prior, C the estimate's textbook covariance, which
+    is the fit of the data itself for least squares. Limits of a feasible run hold as well.
+    cost: (g,) root mean square change of torque on the fitted motion, relative to the measured torque.
+    Raises SolverError if no parameters are feasible.
+    """
+    estimate = run.estimate
+    values, vectors = np.linalg.eigh(estimate.textbook_covariance)
+    std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
+    spread = parameter_spread(run.robot, estimate.columns, influence(run.factors))
+    theta = _projected(run, estimate.parameters[None], (vectors / std).T, spread)
+    return theta[0], _fitted_spread(run, theta @ estimate.base.B.T - estimate.value)
+
+
+def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) -> Float:
+    # The solver is loaded for models that are to be made real alone.
+    from dynid.feasible import feasible_parameters
+
+    columns = run.estimate.columns
+    prior = np.array([column.prior for column in columns])
+    A, held = whiten @ run.estimate.base.B, _constraints(run)
     return np.array(
         [
-            feasible_parameters(A, A @ theta, estimate.columns, held, prior, spread, _PRIOR_WEIGHT).parameters
+            feasible_parameters(A, A @ theta, columns, held, prior, spread, _PRIOR_WEIGHT).parameters
             for theta in drawn
         ]
     )
+
+
+def _constraints(run: Identification) -> Sequence[Convex]:
+    from dynid.estimate.feasible import FeasibleFit
+
+    if run.estimate.method == "feasible" and "experiment" in run.recipe:
+        fitted = Experiment.of_recipe(run.recipe).settings().estimator
+        if isinstance(fitted, FeasibleFit):
+            return fitted.constraints()
+    return FeasibleFit().constraints()
+
+
+def _fitted_spread(run: Identification, steps: Float) -> Float:
+    moved = np.zeros((len(steps), len(run.estimate.columns)))
+    moved[:, run.estimate.base.independent] = steps
+    return _torque_spread(moved, run.factors)
 
 
 def _torque_spread(changes: Float, factors: Factors) -> Float:

@@ -13,7 +13,7 @@ from dynid.config import read_bytes
 from dynid.diagnostics import Diagnostics
 from dynid.errors import RefusedError, SolverError, UsageError
 from dynid.export.c_code import write_c
-from dynid.export.ensemble import Ensemble, sample_parameters, spread_on
+from dynid.export.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
@@ -41,10 +41,14 @@ _ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
 
 @dataclass(frozen=True)
 class Exported:
-    """Files that were written, and the ensemble behind them if there is one."""
+    """Files that were written, and the ensemble behind them if there is one.
+
+    moved: (g,) change of torque on the fitted motion, relative to the measured torque, where bodies were made real.
+    """
 
     files: tuple[Path, ...]
     ensemble: Ensemble | None = None
+    moved: Float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def export(
     source: Path | None = None,
     root: str | None = None,
     allow_unphysical: bool = False,
+    feasible: bool = False,
     ensemble: int = 0,
     seed: int = 0,
     unseen: Log | None = None,
@@ -76,6 +81,7 @@ def export(
     kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
     description, if that is in the wanted format, else a new one is written.    root: link that stands still in it.
     allow_unphysical: write URDF and MJCF even where a body is no real one.
+    feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
     unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
@@ -96,12 +102,17 @@ def export(
     ]
     check_targets(outputs, inputs, force)
     drawn = _drawn(run, ensemble, seed, not allow_unphysical, unseen, sink) if ensemble else None
-    thetas = run.estimate.parameters[None] if drawn is None else drawn.parameters
+    thetas, moved = run.estimate.parameters[None], None
+    if drawn is not None:
+        thetas = drawn.parameters
+    elif feasible and ExportModel.of_run(run).unphysical():
+        theta, moved = closest_real(run)
+        thetas = theta[None]
     files: dict[Path, bytes] = {}
     for target, theta in zip(targets, thetas, strict=True):
         files |= _files(request, target, theta)
     write_files(files)
-    return Exported(tuple(files), drawn)
+    return Exported(tuple(files), drawn, moved)
 
 
 def _drawn(
@@ -226,7 +237,7 @@ def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
             "unphysical",
             found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
             expected="bodies that exist: simulators refuse others or run away",
-            do="identify with a feasible method, or pass --allow-unphysical",
+            do="pass --feasible for the closest real bodies, identify with method 'feasible', or --allow-unphysical",
         )
     return not faults
 
@@ -269,6 +280,10 @@ def summary_lines(exported: Exported, run: Identification) -> list[str]:
     """What was written, in words."""
     files = [str(path) for path in exported.files]
     lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
+    if exported.moved is not None:
+        lines.append(
+            f"closest real bodies; change of the torque on the fitted motion, %: {_shares(exported.moved)}"
+        )
     if exported.ensemble is not None:
         lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
         unseen = exported.ensemble.unseen
