@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +65,11 @@ class SmoothBounds:
     bounds: Bounds
     values: tuple[Float, Float, Float, Float]
 
+    @cached_property
+    def chain(self) -> MotionGradient:
+        """The chain rule through the model."""
+        return MotionGradient(self.robot, self.terms)
+
     def evaluate(self, X: Float) -> tuple[Float, Float]:
         """Values (c,) and derivatives (c, m, n) for coefficients (m, n)."""
         motion = [B @ X for B in self.values]
@@ -105,8 +111,7 @@ class SmoothBounds:
         bound = bounds.limits.torque
         if bounds.theta is None or not np.isfinite(bound).any():
             return [], []
-        chain = MotionGradient(self.robot, self.terms)
-        tau, J = chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
+        tau, J = self.chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
         g, dg = [], []
         for j in np.flatnonzero(np.isfinite(bound)):
             room = bound[j] / (1.0 + bounds.uncertainty)

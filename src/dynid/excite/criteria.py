@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -115,8 +116,12 @@ class Information:
         G = tuple(
             (2.0 * (W @ F)) * weight for W, weight in zip(rows, self._weights(len(q), seconds), strict=True)
         )
-        chain = MotionGradient(self.robot, self.terms)
-        return value, chain.of_contraction(q, dq, ddq, self.base.independent, G)
+        return value, self.chain.of_contraction(q, dq, ddq, self.base.independent, G)
+
+    @cached_property
+    def chain(self) -> MotionGradient:
+        """The chain rule through the model."""
+        return MotionGradient(self.robot, self.terms)
 
     def _weights(self, T: int, seconds: float) -> Float:
         share = self.rate * seconds if self.recorded is not None else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Term, Terms
 
 STEP = 1e-5
-# Terms in which a joint's torque depends on that joint's motion alone, so that all joints are shifted at once.
-ALONE = (Viscous, Coulomb, Offset, RotorInertia)
+# Terms in which a joint's torque depends on one quantity (0, 1, 2 for q, dq, ddq) of that joint alone, or on none, so
+# that all joints are shifted at once.
+ALONE: dict[type[Term], tuple[int, ...]] = {Viscous: (1,), Coulomb: (1,), Offset: (), RotorInertia: (2,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,11 @@ class MotionGradient:
     robot: RobotModel
     terms: Terms
 
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Number of parameters of each term."""
+        return tuple(len(term.columns(self.robot)) for term in self.terms)
+
     def of_contraction(self, q: Float, dq: Float, ddq: Float, wanted: Int, G: tuple[Float, ...]) -> Float:
         """Gradient (3, T, n) with respect to q, dq, ddq of the sum over samples and joints of <G_j, Y_j>.
 
@@ -35,12 +42,12 @@ class MotionGradient:
         """
         total = np.zeros((3, *q.shape))
         first = 0
-        for term in self.terms:
-            width = len(term.columns(self.robot))
+        by_joint = np.stack(G).transpose(0, 2, 1)
+        for term, width in zip(self.terms, self.widths, strict=True):
             inside = (wanted >= first) & (wanted < first + width)
             if inside.any():
                 lines = np.zeros((self.robot.n, width, len(q)))
-                lines[:, wanted[inside] - first] = np.stack(G).transpose(0, 2, 1)[:, inside]
+                lines[:, wanted[inside] - first] = by_joint[:, inside]
                 if isinstance(term, RigidBody):
                     total += self._rigid(q, dq, ddq, lines)
                 else:
@@ -54,9 +61,9 @@ class MotionGradient:
         tau = self.terms.torque(robot, Samples.from_motion(q, dq, ddq), theta)
         total = np.zeros((3, *q.shape, robot.n))
         first = 0
-        for term in self.terms:
-            part = theta[first : first + len(term.columns(robot))]
-            first += len(part)
+        for term, width in zip(self.terms, self.widths, strict=True):
+            part = theta[first : first + width]
+            first += width
             if isinstance(term, RigidBody):
                 J = torque_jacobian(robot.tree, part.reshape(-1, 10), *robot.tree_motion(q, dq, ddq))
                 P = robot.projection
@@ -98,8 +105,9 @@ def _shifted(
 ) -> Iterator[tuple[int, list[int], Samples, Samples]]:
     # The quantity and the joints that are shifted, and the motion a step ahead and a step behind.
     n = q.shape[1]
-    groups = [list(range(n))] if isinstance(term, ALONE) and n > 1 else [[j] for j in range(n)]
-    for k in range(3):
+    kinds = ALONE.get(type(term)) if n > 1 else None
+    groups = [[j] for j in range(n)] if kinds is None else [list(range(n))]
+    for k in range(3) if kinds is None else kinds:
         for joints in groups:
             step = np.zeros(n)
             step[joints] = STEP
