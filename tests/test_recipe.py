@@ -26,7 +26,14 @@ def read(folder: Path, text: str) -> Experiment:
 
 
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
-    assert Experiment.read(None).settings() == read(tmp_path, "").settings() == Settings()
+    assert Experiment.read(None).settings() == read(tmp_path, "").settings() == Settings(automatic=True)
+
+
+def test_the_log_chooses_the_model_where_none_is_given(tmp_path: Path) -> None:
+    assert not read(tmp_path, '[model]\nterms = ["rigid_body"]').settings().automatic
+    assert read(tmp_path, '[model]\nterms = ["rigid_body"]\nautomatic = true').settings().automatic
+    assert read(tmp_path, "[model]\nautomatic = false").settings() == Settings()
+    assert not read(tmp_path, '[estimate]\nmethod = "didim"').settings().automatic
 
 
 def test_defaults_and_names_agree_with_the_settings() -> None:
@@ -147,7 +154,7 @@ def test_the_recipe_names_the_files(tmp_path: Path) -> None:
     assert recipe["robot"] == "arm.urdf"
     assert recipe["logs"] == ["a.csv"]
     assert recipe["experiment"] == {"estimate": {"seed": 3}}
-    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3)
+    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3, automatic=True)
 
 
 def _ones():  # type: ignore[no-untyped-def]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.estimate.verdict import base_verdicts
+from dynid.estimate.influence import influence_of
+from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Identification, Residuals
 from dynid.robot.model import RobotModel
@@ -24,6 +25,8 @@ def write_parameters(one: Identification, folder: Path) -> None:
     estimate = one.estimate
     half = estimate.half_width()
     verdicts = base_verdicts(estimate, one.factors)
+    whole = full_verdicts(estimate, one.factors)
+    std, full, t = np.array([v.std for v in whole]), np.asarray(estimate.parameters), estimate.quantile()
     b, p = estimate.base.rank, len(estimate.columns)
     lead = [estimate.columns[i] for i in estimate.base.independent]
     nan = [math.nan] * p
@@ -39,18 +42,68 @@ def write_parameters(one: Identification, folder: Path) -> None:
             "formula": [*estimate.names, *(c.name for c in estimate.columns), *(s.term for s in shapes)],
             "unit": [*estimate.units, *(c.unit for c in estimate.columns), *(s.unit for s in shapes)],
             "value": [*estimate.value.tolist(), *estimate.parameters.tolist(), *value.tolist()],
-            "std": [*estimate.std.tolist(), *nan, *(s.std for s in shapes)],
-            "lower95": [*(estimate.value - half).tolist(), *nan, *(value - wide).tolist()],
-            "upper95": [*(estimate.value + half).tolist(), *nan, *(value + wide).tolist()],
+            "std": [*estimate.std.tolist(), *std.tolist(), *(s.std for s in shapes)],
+            "lower95": [
+                *(estimate.value - half).tolist(),
+                *(full - t * std).tolist(),
+                *(value - wide).tolist(),
+            ],
+            "upper95": [
+                *(estimate.value + half).tolist(),
+                *(full + t * std).tolist(),
+                *(value + wide).tolist(),
+            ],
             "textbook_std": [*estimate.textbook_std.tolist(), *nan, *unknown],
             "prior": [math.nan] * b + [c.prior for c in estimate.columns] + unknown,
             "verdict": [
                 *(str(v.word) for v in verdicts),
-                *(str(c) for c in estimate.base.categories()),
+                *(str(v.standing) for v in whole),
                 *(shape.note for shape in shapes),
             ],
-        },
+            "combination": [
+                *[""] * b,
+                *("; ".join(v.combination) if v.standing is Standing.COMBINATION else "" for v in whole),
+                *[""] * len(shapes),
+            ],
+            "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
+        }
+        | _evidence(one, p + len(shapes)),
     )
+
+
+def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:
+    """By base parameter, the joint and the block of time that inform it most, and the block it hangs on most."""
+    b = one.estimate.base.rank
+    found = influence_of(one.estimate, one.factors)
+    blocks = one.factors.blocks
+    empty: dict[str, list[Any]] = {
+        "informed_by": [""] * (b + others),
+        "informed_share": [math.nan] * (b + others),
+        "best_start": [math.nan] * (b + others),
+        "best_end": [math.nan] * (b + others),
+        "best_share": [math.nan] * (b + others),
+        "hangs_on_start": [math.nan] * (b + others),
+        "hangs_on_end": [math.nan] * (b + others),
+        "shift_without": [math.nan] * (b + others),
+    }
+    if found is None:
+        return empty
+    for i in range(b):
+        group, best = int(np.argmax(found.group_share[i])), int(np.argmax(found.block_share[i]))
+        worst = int(np.argmax(np.abs(found.shift[i])))
+        values = (
+            one.factors.group_names[group],
+            float(found.group_share[i, group]),
+            blocks[best].start,
+            blocks[best].end,
+            float(found.block_share[i, best]),
+            blocks[worst].start,
+            blocks[worst].end,
+            float(found.shift[i, worst]),
+        )
+        for column, entry in zip(empty.values(), values, strict=True):
+            column[i] = entry
+    return empty
 
 
 def write_residuals(one: Identification, path: Path) -> None:

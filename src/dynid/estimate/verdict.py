@@ -1,4 +1,4 @@
-"""What can be said about each base parameter: identified, negligible or weak."""
+"""What can be said about each parameter: identified, negligible, weak, only in combination, from the prior."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.estimate.estimator import Estimate
+from dynid.factor.base import Category
 from dynid.factor.factor import Factors
 
 PRECISE = 0.2
 NEGLIGIBLE = 0.01
+PRIOR_DECIDES = 0.5
 
 
 class Word(StrEnum):
@@ -21,6 +23,17 @@ class Word(StrEnum):
     IDENTIFIED = "identified"
     NEGLIGIBLE = "negligible"
     WEAK = "weak"
+    PRIOR = "from the prior"
+
+
+class Standing(StrEnum):
+    """Where the value of one full parameter comes from."""
+
+    IDENTIFIED = "identified"
+    WEAK = "weak"
+    COMBINATION = "only in combination"
+    PRIOR = "from the prior"
+    NOT_IDENTIFIABLE = "not identifiable"
 
 
 @dataclass(frozen=True)
@@ -44,22 +57,69 @@ def base_verdicts(estimate: Estimate, factors: Factors) -> tuple[ParameterVerdic
 
     identified: the 95 % half width is at most 20 % of |value|.
     negligible: (|value| + half width) rms(column) is less than 1 % of the torque rms of every group.
-    weak: neither.
+    from the prior: a pull towards the prior decides more than half of the value.
+    weak: none of these.
 
     factors: those that were fitted; rms(column) is ||R[:, column]|| / sqrt(count).
     """
     share, best = _largest_share(factors)
     verdicts = []
-    for index, value, half in zip(
-        estimate.base.independent, np.abs(estimate.value), estimate.half_width(), strict=True
+    for index, value, half, pulled in zip(
+        estimate.base.independent,
+        np.abs(estimate.value),
+        estimate.half_width(),
+        estimate.prior_share,
+        strict=True,
     ):
         relative = float(half / value) if value > 0 else np.inf
         contribution = float((value + half) * share[index])
         group = factors.group_names[best[index]] if np.isfinite(share[index]) else ""
-        verdicts.append(
-            ParameterVerdict(_word(relative, contribution), float(half), relative, contribution, group)
-        )
+        word = Word.PRIOR if pulled > PRIOR_DECIDES else _word(relative, contribution)
+        verdicts.append(ParameterVerdict(word, float(half), relative, contribution, group))
     return tuple(verdicts)
+
+
+@dataclass(frozen=True)
+class FullVerdict:
+    """What the value of one full parameter is worth.
+
+    std: standard deviation, nan unless the data determine the parameter by itself.
+    combination: the base parameters that it is part of, as formulas.
+    """
+
+    standing: Standing
+    std: float
+    combination: tuple[str, ...]
+
+
+def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ...]:
+    """Verdict on every full parameter, (p,).
+
+    identified or weak: the data determine it alone, well or badly (negligible ones count as identified).
+    only in combination: the data determine sums that it is part of; how the sum is shared out follows the prior.
+    from the prior: the data say nothing and the description gives a value, or a pull towards it decides.
+    not identifiable: the data say nothing, and nothing else is known.
+    """
+    base, formulas = estimate.base, estimate.names
+    words = dict(zip(base.independent.tolist(), base_verdicts(estimate, factors), strict=True))
+    std = dict(zip(base.independent.tolist(), estimate.std.tolist(), strict=True))
+    found = []
+    for j, (column, category) in enumerate(zip(estimate.columns, base.categories(), strict=True)):
+        members = tuple(formulas[i] for i in np.flatnonzero(base.B[:, j]))
+        if category is Category.NOT_IDENTIFIABLE:
+            known = np.isfinite(column.prior)
+            found.append(FullVerdict(Standing.PRIOR if known else Standing.NOT_IDENTIFIABLE, np.nan, ()))
+        elif category is Category.COMBINATION:
+            found.append(FullVerdict(Standing.COMBINATION, np.nan, members))
+        else:
+            found.append(FullVerdict(_standing(words[j].word), std[j], members))
+    return tuple(found)
+
+
+def _standing(word: Word) -> Standing:
+    if word is Word.PRIOR:
+        return Standing.PRIOR
+    return Standing.WEAK if word is Word.WEAK else Standing.IDENTIFIED
 
 
 def _word(relative: float, contribution: float) -> Word:

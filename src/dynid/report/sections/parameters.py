@@ -9,8 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.arrays import Bool, Float
+from dynid.estimate.influence import Influence, influence_of
 from dynid.estimate.verdict import ParameterVerdict, Word, base_verdicts
 from dynid.factor.base import Category
+from dynid.factor.factor import Block
 from dynid.identification import Identification
 from dynid.report.figures import (
     BLUE,
@@ -52,10 +54,15 @@ class ParametersSection:
         truth = base_truth(identification)
         counts = {str(word): sum(v.word is word for v in verdicts) for word in Word}
         categories = estimate.base.categories()
+        found = influence_of(estimate, identification.factors)
+        evidence = _no_evidence(len(verdicts)) if found is None else _evidence(identification, found)
         return render(
             "parameters.html.jinja",
             {
-                "rows": [_row(identification, i, verdict, truth) for i, verdict in enumerate(verdicts)],
+                "rows": [
+                    _row(identification, i, verdict, truth) | evidence[i]
+                    for i, verdict in enumerate(verdicts)
+                ],
                 "counts": counts,
                 "shapes": [_shape(identification, shape) for shape in identification.shapes],
                 "has_truth": truth is not None,
@@ -100,11 +107,35 @@ def _row(
         "relative": percent(float(estimate.relative_std[i])),
         "ratio": number(std / textbook, 2) if textbook > 0 else MISSING,
         "word": str(verdict.word),
+        "css": "prior" if verdict.word is Word.PRIOR else str(verdict.word),
         "reason": _reason(verdict),
         "forest": _forest(value, half, true),
         "truth": interval(true, half)[0] if math.isfinite(true) else MISSING,
         "covered": "" if not math.isfinite(true) else "yes" if abs(true - value) <= half else "no",
     }
+
+
+def _no_evidence(count: int) -> list[dict[str, str]]:
+    return [{"informed": MISSING, "share": "", "evidence": ""}] * count
+
+
+def _evidence(identification: Identification, found: Influence) -> list[dict[str, str]]:
+    """Which joint and which part of the log inform each base parameter, and which part it hangs on."""
+    names, blocks = identification.factors.group_names, identification.factors.blocks
+    rows = []
+    for i in range(len(found.shift)):
+        group, best = int(np.argmax(found.group_share[i])), int(np.argmax(found.block_share[i]))
+        worst = int(np.argmax(np.abs(found.shift[i])))
+        most, change = percent(float(found.block_share[i, best]), 2), number(float(found.shift[i, worst]), 2)
+        text = f"most from {_span(blocks[best])} ({most} of the information); "
+        text += f"without {_span(blocks[worst])} it changes by {change} standard deviations"
+        share = percent(float(found.group_share[i, group]), 2)
+        rows.append({"informed": names[group], "share": share, "evidence": text})
+    return rows
+
+
+def _span(block: Block) -> str:
+    return f"{block.start:.4g} to {block.end:.4g} s of {block.trajectory}"
 
 
 def _shape(identification: Identification, shape: ShapeEstimate) -> dict[str, str]:
@@ -270,6 +301,12 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
     estimate = identification.estimate
     column = estimate.columns[j]
     category = estimate.base.categories()[j]
+    combined = [estimate.names[i] for i in np.flatnonzero(estimate.base.B[:, j])]
+    named = (
+        f"{category}: {'; '.join(combined)}"
+        if category is Category.COMBINATION
+        else _unseen(column, category)
+    )
     value, half = float(estimate.parameters[j]), math.nan
     if category is Category.IDENTIFIABLE:
         half = float(estimate.half_width()[list(estimate.base.independent).index(j)])
@@ -282,5 +319,11 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
         "mark": _MARK[category],
         "prior": number(column.prior) if math.isfinite(column.prior) else "",
         "truth": number(truth) if math.isfinite(truth) else "",
-        "title": f"{column.name} [{column.unit}], {owner(column, identification.robot)}: {category}",
+        "title": f"{column.name} [{column.unit}], {owner(column, identification.robot)}: {named}",
     }
+
+
+def _unseen(column: Column, category: Category) -> str:
+    if category is Category.NOT_IDENTIFIABLE and math.isfinite(column.prior):
+        return f"{category}, from the prior"
+    return str(category)
