@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -167,6 +169,48 @@ def test_a_run_from_a_urdf_changes_that_file(physical: Identification, tmp_path:
     with pytest.raises(RefusedError, match="file to be read"):
         export(run, tmp_path / "own.urdf", force=True)
     assert (tmp_path / "own.urdf").read_text() == text
+
+
+def test_files_named_relative_to_the_source_are_told(physical: Identification, tmp_path: Path) -> None:
+    export(physical, tmp_path / "first.urdf")
+    mesh = '<visual><geometry><mesh filename="parts/a.stl"/></geometry></visual></link>'
+    text = (tmp_path / "first.urdf").read_text().replace("</link>", mesh, 1)
+    (tmp_path / "own.urdf").write_text(text)
+    run = replace(physical, robot=load_robot(tmp_path / "own.urdf"))
+    (tmp_path / "other").mkdir()
+    for target, told in ((tmp_path / "new.urdf", False), (tmp_path / "other" / "new.urdf", True)):
+        diagnostics = Diagnostics()
+        export(run, target, diagnostics=diagnostics)
+        texts = [item.text for item in diagnostics.warnings if item.identifier == "relative-files"]
+        assert bool(texts) == told
+        assert not told or "parts/a.stl" in texts[0]
+
+
+def test_a_folder_without_permission_and_a_full_disk(
+    identified: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "m.c"
+    there.write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr("dynid.export.files.os.access", lambda *_: False)
+        with pytest.raises(ResourceError, match="no permission"):
+            export(identified, tmp_path / "m.json")
+    written = []
+
+    def full(path: Path, data: bytes) -> int:
+        written.append(path)
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        with path.open("wb") as file:
+            return file.write(data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ResourceError, match="No space") as stopped:
+        export(identified, there, force=True)
+    assert stopped.value.exit_code == 6
+    # Nothing half written stays behind, and the old file is whole.
+    assert [path.name for path in tmp_path.iterdir()] == ["m.c"]
+    assert there.read_text() == "mine"
 
 
 def test_bad_targets(identified: Identification, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dynid.export.names import c_identifier
 from dynid.export.tables import model_json, table
 from dynid.export.urdf import edit_urdf
 from dynid.export.urdf_new import new_urdf
+from dynid.export.xml_edit import scan
 from dynid.factor.base import random_states
 from dynid.further_log import held_out_log
 from dynid.identification import Identification
@@ -35,6 +36,8 @@ from dynid.robot.xml import MAX_BYTES, parse
 FORMATS = {"urdf": ".urdf", "mjcf": ".xml", "c": ".c", "json": ".json", "khalil": ".csv", "pinocchio": ".csv"}
 _SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
 _AGREE = 1e-10
+# Attributes that name meshes, textures and included files.
+_FILES = ("filename", "file")
 _EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
 _ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
 
@@ -186,6 +189,7 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         data = new_urdf(model)
     else:
         data, faults = edit_urdf(model, request.source, request.root)
+        _note_files(data, request.source, target, request.diagnostics)
     physical = _physical(request, model.unphysical() + faults)
     folder = request.source or target
     if physical:
@@ -200,6 +204,8 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     source = request.source
     try:
         data, faults = edit_mjcf(model, source, request.root) if source is not None else (new_mjcf(model), ())
+        if source is not None:
+            _note_files(data, source, target, request.diagnostics)
     except NotEditable as reason:
         request.diagnostics.warn(
             "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
@@ -210,6 +216,24 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         again = read_mjcf(parse(data, str(target)), source or target, root, Diagnostics())
         _require_same(model, again, target)
     return {target: data}
+
+
+def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostics) -> None:
+    if source.resolve().parent == target.resolve().parent:
+        return
+    named = [
+        tag.attributes[key]
+        for tag in scan(data, str(target)).walk()
+        for key in _FILES
+        if key in tag.attributes
+    ]
+    relative = [name for name in named if "://" not in name and not Path(name).is_absolute()]
+    if relative:
+        diagnostics.warn(
+            "relative-files",
+            f"'{target.name}' names {len(relative)} files relative to the folder of '{source}', such as "
+            f"'{relative[0][:80]}': write it there, or copy them",
+        )
 
 
 def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:

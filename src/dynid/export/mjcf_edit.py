@@ -80,7 +80,7 @@ def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
 
 
 def _refuse(root: Tag) -> None:
-    for tag in _walk(root):
+    for tag in root.walk():
         if tag.name in ("include", "attach", "model"):
             raise NotEditable(f"<{tag.name}>: parts of the robot stand in other files")
         if tag.name == "compiler":
@@ -90,15 +90,9 @@ def _refuse(root: Tag) -> None:
                 raise NotEditable("settotalmass: masses in the file would be scaled")
 
 
-def _walk(tag: Tag) -> Iterator[Tag]:
-    yield tag
-    for child in tag.children:
-        yield from _walk(child)
-
-
 def _places(root: Tag) -> list[_Place]:
     # MuJoCo numbers bodies and joints in the order of the file.
-    bodies = [tag for world in root.all("worldbody") for tag in _walk(world) if tag.name == "body"]
+    bodies = [tag for world in root.all("worldbody") for tag in world.walk() if tag.name == "body"]
     found = []
     for number, tag in enumerate(bodies, 1):
         own = list(_own(tag))

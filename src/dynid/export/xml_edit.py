@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
@@ -36,6 +36,12 @@ class Tag:
     def find(self, name: str) -> Tag | None:
         """First child of that name."""
         return next((child for child in self.children if child.name == name), None)
+
+    def walk(self) -> Iterator[Tag]:
+        """The tag and all below it, in the order of the file."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
     def all(self, name: str) -> list[Tag]:
         """Children of that name."""
