@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynid.estimate import CATALOGUE, OLS, WLS, Estimator, Ridge
-from dynid.testing import EstimatorContract
+from dynid.estimate import CATALOGUE, CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, Ridge
+from dynid.testing import EstimatorContract, MotionEstimatorContract
 
 
 class TestOLS(EstimatorContract):
@@ -26,6 +26,58 @@ class TestRidge(EstimatorContract):
 class TestGentleRidge(EstimatorContract):
     def estimator(self) -> Estimator:
         return Ridge(strength=1e-6)
+
+
+class TestHuber(EstimatorContract):
+    def estimator(self) -> Estimator:
+        return IRLS()
+
+
+class TestTukey(EstimatorContract):
+    def estimator(self) -> Estimator:
+        return IRLS("tukey")
+
+
+class TestTLS(EstimatorContract):
+    def estimator(self) -> Estimator:
+        return TLS()
+
+
+class TestML(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return ML()
+
+
+class TestIV(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return IV()
+
+
+class TestDIDIM(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return DIDIM()
+
+
+class TestCLIE(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return CLIE()
+
+
+class TestCLOE(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return CLOE()
+
+
+class TestOE(MotionEstimatorContract):
+    def estimator(self) -> Estimator:
+        return OE()
+
+
+class TestElasticML(MotionEstimatorContract):
+    elastic = True
+
+    def estimator(self) -> Estimator:
+        return ML()
 
 
 def test_every_registered_estimator_is_named_as_registered() -> None:

@@ -7,6 +7,7 @@ from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.instrumental import IV
 from dynid.estimate.least_squares import OLS, WLS, Ridge
+from dynid.estimate.likelihood import ML
 from dynid.estimate.output_error import CLIE, CLOE, OE
 from dynid.estimate.robust import IRLS
 from dynid.estimate.total import TLS
@@ -17,6 +18,7 @@ CATALOGUE: dict[str, type[Any]] = {
     "irls": IRLS,
     "tls": TLS,
     "ridge": Ridge,
+    "ml": ML,
     "feasible": FeasibleFit,
     "iv": IV,
     "didim": DIDIM,
@@ -32,6 +34,7 @@ __all__ = [
     "DIDIM",
     "IRLS",
     "IV",
+    "ML",
     "OE",
     "OLS",
     "TLS",

@@ -9,12 +9,13 @@ from typing import TypeVar
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import SolverError
+from dynid.errors import SolverError, UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, solve
 from dynid.estimate.simulated import Bench, Gains, check_loop, tried
-from dynid.estimate.source import factors_of_pieces
+from dynid.estimate.source import factors_of_pieces, log_source
 from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.rows.rows import two_encoders
 
 HALVINGS = 4
 Made = TypeVar("Made")
@@ -77,6 +78,7 @@ class DIDIM:
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
         require_enough(regression)
+        refuse_springs(regression, self.name)
         bench = Bench.of(regression, self.name, self.bandwidth)
         start = bench.start()
         feedback = bench.feedback(start, self.kp, self.kd)
@@ -106,6 +108,18 @@ class DIDIM:
             made.factors.scaled(weights),
         )
         return found
+
+
+def refuse_springs(regression: Regression, method: str) -> None:
+    """Raises UsageError for elastic rows: whatever its stiffness, a simulated spring bends as the torque asks."""
+    source = log_source(regression, method)
+    if two_encoders(source.assembly.rows, source.robot):
+        raise UsageError(
+            "simulate-springs",
+            found=f"'{method}' with elastic joints",
+            expected="rigid joints: torque along simulated motion does not tell a spring's stiffness",
+            do="use 'iv', 'cloe' or 'oe', which compare measured deflections",
+        )
 
 
 def iterated(

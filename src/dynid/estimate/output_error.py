@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
+from dynid.estimate.didim import refuse_springs
 from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.simulated import Bench, Gains, check_loop
@@ -73,8 +74,9 @@ class CLIE:
         check_loop(self.bandwidth, self.kp, self.kd)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion; raises as `CLOE` does."""
+        """Fits from a start on smoothed motion; raises as `DIDIM` does."""
         require_enough(regression)
+        refuse_springs(regression, self.name)
         bench = Bench.of(regression, self.name, self.bandwidth)
         start = bench.start()
         problem = closed_loop(bench, bench.feedback(start, self.kp, self.kd), of_torque=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from dynid.arrays import Bool, Float
 from dynid.errors import DynidError, SolverError, UnfitDataError, UsageError
 from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import WLS, full_vector
-from dynid.estimate.source import LogSource, factors_of_pieces, log_source
+from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
 from dynid.parallel import ordered_map
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
@@ -24,7 +24,7 @@ from dynid.simulate.mechanism import Mechanism
 ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0
 SETTLING = 8.0
-STRETCH_SECONDS = 0.5
+STRETCHES, SHORTEST, LONGEST = 64, 0.15, 1.0
 POSTURES = 200
 BLENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 Gains = float | Sequence[float] | None
@@ -47,8 +47,10 @@ class Bench:
     def of(regression: Regression, method: str, bandwidth: float | None) -> Bench:
         """The bench of a regression; raises UsageError where there are factors alone."""
         source = log_source(regression, method)
-        segments = {block.segment for block in regression.factors.blocks}
-        batches = tuple(s for s in source.batches if s.segment in segments)
+        places = Places(regression.factors.blocks)
+        margin = source.assembly.parallel.settling
+        batches = tuple(part for s in source.batches for part in parts_of_blocks(s, places, margin))
+        source = source.with_batches(batches)
         chosen = bandwidth
         if chosen is None:
             chosen = float(np.clip(ABOVE_MOTION * source.reach, SLOWEST, FASTEST))
@@ -141,7 +143,8 @@ class Bench:
     def stretches(self, samples: Samples) -> Stretches:
         """Stretches of a batch, each begun early enough for the feedback to settle."""
         settling = round(SETTLING / (2.0 * np.pi * self.bandwidth) * samples.rate)
-        return Stretches.of(len(samples), max(round(STRETCH_SECONDS * samples.rate), 8), settling)
+        length = max(len(samples) // STRETCHES, round(SHORTEST * samples.rate), 8)
+        return Stretches.of(len(samples), min(length, max(round(LONGEST * samples.rate), 8)), settling)
 
     def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
         """The samples with simulated in place of measured motion."""
@@ -161,6 +164,15 @@ class Bench:
                 )
             )
         return found
+
+
+def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[Samples]:
+    """The parts of a batch that lie in some block, and as many samples around each as the filters need."""
+    inside = places.of(samples.segment, samples.t) >= 0
+    reach = np.convolve(inside, np.ones(2 * margin + 1), mode="same") > 0.5 if inside.any() else inside
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], reach, [False]]).astype(np.int8)))
+    for a, b in edges.reshape(-1, 2):
+        yield samples if b - a == len(samples) else samples.part(int(a), int(b))
 
 
 def smoothed(samples: Samples, cutoff: float) -> Samples:

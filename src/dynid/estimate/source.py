@@ -18,10 +18,10 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
 from dynid.signals.cutoff import choose_cutoff
 from dynid.signals.noise import MotionNoise
-from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
+Position = float | Sequence[float] | None
 PIECE_BYTES = 250e6
 NOISE_SAMPLES = 4000
 
@@ -31,13 +31,14 @@ class LogSource:
     """A log's samples with the recipe of their equations.
 
     batches: may be iterated again and again.    threads: results do not depend on it.
-    prepared: the log, whose noise can be measured; None = nothing is known of it.
+    noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
+    None = nothing is known of it.
     """
 
     assembly: Assembly
     batches: Iterable[Samples]
     threads: int = 1
-    prepared: Prepared | None = None
+    noise_of: Callable[[Position], MotionNoise] | None = None
 
     @property
     def robot(self) -> RobotModel:
@@ -58,11 +59,11 @@ class LogSource:
         """The same recipe with other samples: simulated in place of measured ones."""
         return replace(self, batches=batches)
 
-    def noise(self, position: float | Sequence[float] | None = None) -> MotionNoise | None:
+    def noise(self, position: Position = None) -> MotionNoise | None:
         """Noise of the motion, measured in the log or given; None where nothing is known or there is none."""
-        if self.prepared is None:
+        if self.noise_of is None:
             return None
-        found = MotionNoise.of(self.prepared, position)
+        found = self.noise_of(position)
         return found if found.present else None
 
     def column_noise(

@@ -65,6 +65,17 @@ class Samples:
     def __len__(self) -> int:
         return len(self.t)
 
+    def part(self, start: int, stop: int) -> Samples:
+        """Samples start..stop of the batch, as a batch of their own; what was before them is not known."""
+        own = slice(start, stop)
+        cut = {
+            name: values[own]
+            for name in ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
+            if (values := getattr(self, name)) is not None
+        }
+        extra = {name: values[own] for name, values in self.extra.items()}
+        return replace(self, **cut, extra=extra, first=self.first + start, past=None)
+
     @property
     def n(self) -> int:
         """Number of joints."""

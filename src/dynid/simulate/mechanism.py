@@ -70,29 +70,27 @@ class Mechanism:
 
     def samples(self, x: Float, v: Float, a: Float, extra: Extra) -> Samples:
         """Samples (B,) of a motion in these coordinates."""
-        n = self.n
-        plain = Samples.from_motion(x[:, :n], v[:, :n], a[:, :n])
+        n, B = self.n, len(x)
         motors: list[Float | None] = [None, None, None]
         if self.second:
             for i, values in enumerate((x, v, a)):
                 whole = np.array(values[:, :n])
                 whole[:, list(self.second)] = values[:, n:]
                 motors[i] = whole
-        temperature = extra.get("temperature")
         return Samples(
-            plain.t,
-            plain.q,
-            plain.dq,
-            plain.ddq,
-            plain.tau,
-            plain.keep,
-            plain.rate,
-            0,
-            "",
+            t=np.zeros(B),
+            q=x[:, :n],
+            dq=v[:, :n],
+            ddq=a[:, :n],
+            tau=np.zeros((B, n)),
+            keep=np.ones(B, dtype=np.bool_),
+            rate=1.0,
+            segment=0,
+            trajectory="",
             theta=motors[0],
             dtheta=motors[1],
             ddtheta=motors[2],
-            temperature=temperature,
+            temperature=extra.get("temperature"),
             extra={name: extra[name] for name in extra if name != "temperature"},
         )
 

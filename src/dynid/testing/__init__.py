@@ -10,6 +10,7 @@ Every suite names its hooks: methods and attributes to override. A broken law ra
 """
 
 from dynid.testing.builders import (
+    DenseSource,
     Synthetic,
     factors_of,
     piece_of,
@@ -18,20 +19,25 @@ from dynid.testing.builders import (
     smooth_samples,
     synthetic_regression,
 )
-from dynid.testing.contracts import EstimatorContract, LogReaderContract, RowsContract, TermContract
+from dynid.testing.contracts import LogReaderContract, RowsContract, TermContract
 from dynid.testing.diagnoses import DiagnosisContract
+from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
+from dynid.testing.motion import measured_regression
 
 __all__ = [
+    "DenseSource",
     "DiagnosisContract",
     "EstimatorContract",
     "LogReaderContract",
+    "MotionEstimatorContract",
     "RowsContract",
     "Synthetic",
     "TermContract",
     "TrueMotion",
     "evidence_of",
     "factors_of",
+    "measured_regression",
     "piece_of",
     "random_robot",
     "simulated_log",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.estimate.estimator import Regression
+from dynid.arrays import Bool, Float, Int
+from dynid.estimate.estimator import Piece, Regression
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.kernel.random import random_inertia, random_tree
@@ -82,41 +82,8 @@ def smooth_samples(
 
 def piece_of(samples: Samples, part: slice) -> Samples:
     """Consecutive samples of a batch, as a batch of their own."""
-    arrays = {
-        name: getattr(samples, name)[part]
-        for name in (
-            "t",
-            "q",
-            "dq",
-            "ddq",
-            "tau",
-            "keep",
-            "theta",
-            "dtheta",
-            "ddtheta",
-            "temperature",
-            "gate",
-        )
-        if getattr(samples, name) is not None
-    }
-    return Samples(
-        t=arrays["t"],
-        q=arrays["q"],
-        dq=arrays["dq"],
-        ddq=arrays["ddq"],
-        tau=arrays["tau"],
-        keep=arrays["keep"],
-        rate=samples.rate,
-        segment=samples.segment,
-        trajectory=samples.trajectory,
-        first=samples.first + (part.start or 0),
-        theta=arrays.get("theta"),
-        dtheta=arrays.get("dtheta"),
-        ddtheta=arrays.get("ddtheta"),
-        temperature=arrays.get("temperature"),
-        extra={name: values[part] for name, values in samples.extra.items()},
-        gate=arrays.get("gate"),
-    )
+    start, stop, _ = part.indices(len(samples))
+    return samples.part(start, stop)
 
 
 def simulated_log(
@@ -147,7 +114,9 @@ class Synthetic:
 
     regression: what an estimator works on.
     theta: (p,) true parameters.    beta: (b,) true base parameters.
-    X, y: by group, (T, b) and (T,); a group lacks some of the base parameters, whose columns are zero.
+    X, y: by group, (T, b) and (T,); a group lacks some of the base parameters, whose columns are zero. Empty where the
+        equations come from motion.
+    size: (b,) of a parameter that makes up the whole target.    seconds: length of the motion.
     """
 
     regression: Regression
@@ -155,6 +124,36 @@ class Synthetic:
     beta: Float
     X: tuple[Float, ...]
     y: tuple[Float, ...]
+    size: Float | float = 1.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSource:
+    """Dense equations as a source: pieces of all of them, at times 0, 1, 2 and so on.
+
+    noise: by group, (w, w) covariance of errors in the columns, None = not known.
+    """
+
+    columns: tuple[Int, ...]
+    X: tuple[Float, ...]
+    y: tuple[Float, ...]
+    noise: tuple[Float, ...] | None = None
+
+    def pieces(self, wanted: Bool) -> Iterator[Piece]:
+        """One piece with all equations."""
+        panels = tuple(
+            np.ascontiguousarray(np.column_stack([A[:, own], b]).T)
+            for A, b, own in zip(self.X, self.y, self.columns, strict=True)
+        )
+        times = tuple(np.arange(len(b), dtype=np.float64) for b in self.y)
+        yield Piece(0, times, self.columns, panels)
+
+    def column_noise(
+        self, wanted: Bool, position: float | Sequence[float] | None = None
+    ) -> tuple[Float, ...] | None:
+        """What was given."""
+        return self.noise
 
 
 def synthetic_regression(
@@ -167,13 +166,14 @@ def synthetic_regression(
     base: int = 5,
     prior: Float | None = None,
     spread: Float | None = None,
+    with_source: bool = True,
 ) -> Synthetic:
     """Random equations in two or more groups of unlike noise, cut into blocks of time.
 
     count: equations a group.    noise: standard deviation by group.
     base: number of base parameters b >= 3; two more parameters have no column of their own.
     correlation: of the residual (and of the columns) between neighbouring samples, AR(1); 0 = white.
-    prior, spread: (b + 2,), None = 0 and 1.
+    prior, spread: (b + 2,), None = 0 and 1.    with_source: whether the equations can be walked one by one.
     """
     rng = np.random.default_rng(seed)
     p = base + 2
@@ -203,6 +203,7 @@ def synthetic_regression(
         ),
         factors=factors_of(X, y, present, p, blocks),
         spread=np.ones(p) if spread is None else spread,
+        source=DenseSource(tuple(present), tuple(X), tuple(y)) if with_source else None,
     )
     return Synthetic(regression, theta, beta, tuple(X), tuple(y))
 

@@ -1,4 +1,4 @@
-"""What every term, row scheme, estimator and log reader must do, as suites to inherit from."""
+"""What every term, row scheme and log reader must do, as suites to inherit from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import DynidError, UnfitDataError
-from dynid.estimate.estimator import Estimate, Estimator
 from dynid.log.log import Table, Text
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
@@ -20,7 +19,7 @@ from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.friction import Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term, Terms
-from dynid.testing.builders import piece_of, random_robot, smooth_samples, synthetic_regression
+from dynid.testing.builders import piece_of, random_robot, smooth_samples
 
 
 class TermContract(ABC):
@@ -235,84 +234,6 @@ class RowsContract(ABC):
                 np.testing.assert_allclose(panel, kept, rtol=1e-12, atol=1e-12)
 
 
-class EstimatorContract(ABC):
-    """Laws of every estimator.
-
-    Hooks: `estimator` (required); `biased`, whether it is drawn away from the truth on purpose.
-    """
-
-    biased: bool = False
-
-    @abstractmethod
-    def estimator(self) -> Estimator:
-        """The estimator under test."""
-
-    def test_without_noise_the_truth_comes_back(self) -> None:
-        """Noise of a billionth of the torque moves an unbiased estimate by no more than a millionth."""
-        case = synthetic_regression(1, noise=(1e-9, 1e-9))
-        found = self.estimator().fit(case.regression)
-        if not self.biased:
-            np.testing.assert_allclose(found.value, case.beta, rtol=1e-6, atol=1e-6)
-
-    def test_estimate_is_complete(self) -> None:
-        """Shapes, signs and names of everything in the result."""
-        case = synthetic_regression(2)
-        found = self.estimator().fit(case.regression)
-        b = case.regression.base.rank
-        _law(found.method == self.estimator().name, f"method '{found.method}'")
-        _law(found.value.shape == (b,), f"value of shape {found.value.shape}")
-        _law(found.group_names == case.regression.factors.group_names, "other groups")
-        _law(found.count == case.regression.factors.count, f"count {found.count}")
-        for name in ("value", "covariance", "textbook_covariance", "sigma", "weights", "parameters"):
-            _law(bool(np.isfinite(getattr(found, name)).all()), f"{name} with nan or inf")
-        for name in ("covariance", "textbook_covariance"):
-            matrix = getattr(found, name)
-            np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12 * np.abs(matrix).max())
-            least = np.linalg.eigvalsh(matrix)[0]
-            _law(least >= -1e-9 * np.abs(matrix).max(), f"{name} has eigenvalue {least:.3g}")
-        _law(bool((found.sigma > 0).all() and (found.weights > 0).all()), "sigma and weights must be > 0")
-        _law(found.degrees_of_freedom > 0, f"{found.degrees_of_freedom} degrees of freedom")
-        _law(bool(found.status.text), "a status needs a text")
-
-    def test_full_parameters_have_these_base_parameters(self) -> None:
-        """B parameters = value: the full vector is one with the same torque."""
-        case = synthetic_regression(3)
-        found = self.estimator().fit(case.regression)
-        np.testing.assert_allclose(case.regression.base.reduce(found.parameters), found.value, rtol=1e-8)
-
-    def test_blocks_share_the_information(self) -> None:
-        """Leverages are non-negative, one a block, and add up to at most one (a prior may hold the rest)."""
-        case = synthetic_regression(4)
-        share = self.estimator().fit(case.regression).block_leverage
-        _law(share.shape == (len(case.regression.factors.blocks),), f"leverage of shape {share.shape}")
-        _law(bool((share >= 0).all()) and share.sum() <= 1 + 1e-9, f"leverages add up to {share.sum()}")
-
-    def test_intervals_hold_the_truth(self) -> None:
-        """Over twenty draws, at least 85 % of the 95 % intervals hold the truth."""
-        inside: list[bool] = []
-        for seed in range(20):
-            case = synthetic_regression(seed)
-            found = self.estimator().fit(case.regression)
-            inside += (np.abs(found.value - case.beta) <= found.half_width()).tolist()
-        share = float(np.mean(inside))
-        _law(share >= 0.85, f"only {100 * share:.0f} % of the intervals hold the truth")
-
-    def test_same_data_same_bytes(self) -> None:
-        """Fitting twice gives the same bytes."""
-        first, second = (self.estimator().fit(synthetic_regression(5).regression) for _ in range(2))
-        _law(_bytes(first) == _bytes(second), "two fits of the same data differ")
-
-    def test_too_little_data_is_refused(self) -> None:
-        """Fewer equations than two a parameter, or fewer than three blocks, raise UnfitDataError."""
-        for count, blocks in ((4, 4), (1200, 2)):
-            case = synthetic_regression(6, count=count, blocks=blocks)
-            try:
-                self.estimator().fit(case.regression)
-            except UnfitDataError:
-                continue
-            raise AssertionError(f"{count} equations a group in {blocks} blocks were taken")
-
-
 class LogReaderContract(ABC):
     """Laws of every log reader.
 
@@ -434,8 +355,3 @@ def _law(holds: bool, broken: str) -> None:
 
 def _has_nan(columns: Sequence[Column]) -> bool:
     return any(np.isnan(column.prior) for column in columns)
-
-
-def _bytes(estimate: Estimate) -> list[bytes]:
-    names = ("value", "covariance", "textbook_covariance", "sigma", "weights", "parameters", "block_leverage")
-    return [getattr(estimate, name).tobytes() for name in names]

@@ -1,0 +1,159 @@
+"""Regressions from simulated motion, with the samples behind them and noise as encoders make it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.estimate.estimator import Regression
+from dynid.estimate.prior import parameter_spread
+from dynid.estimate.source import LogSource
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.data_base import data_base, influence
+from dynid.robot.drive import Drive
+from dynid.robot.model import RobotModel
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.signals.noise import MotionNoise
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples
+from dynid.terms.elastic import Stiffness
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Terms
+from dynid.testing.builders import Synthetic, random_robot
+
+RATE, CUTOFF = 200.0, 20.0
+TORQUE_NOISE, POSITION_NOISE = 0.02, 1e-4
+QUIET = 1e-9
+
+
+def measured_regression(
+    seed: int = 0,
+    *,
+    quiet: bool = False,
+    elastic: bool = False,
+    seconds: float = 12.0,
+    position_noise: float = POSITION_NOISE,
+    torque_noise: float = TORQUE_NOISE,
+    spoiled_from: float = 1.0,
+    friction: bool = False,
+    rows: Rows | None = None,
+    motion: int | None = None,
+) -> Synthetic:
+    """A robot of two joints on a motion of sines, with white noise on positions (rad, filtered) and torque.
+
+    quiet: noise of a billionth only.    elastic: springs between motors and links, both measured.
+    torque_noise: share of each joint's root mean square.    friction: dry friction, too.
+    spoiled_from: share of the time after which the torque is random; 1 = never.    rows: None = torque or elastic ones.
+    motion: seed of the motion, None = that of the noise.
+    """
+    robot = two_joints(elastic)
+    terms = RigidBody() + Viscous() + Offset()
+    if friction:
+        terms = terms + Coulomb(width=0.1)
+    if elastic:
+        terms = terms + RotorInertia() + Stiffness()
+    scheme: Rows = (ElasticRows() if elastic else TorqueRows()) if rows is None else rows
+    theta = true_parameters(robot, terms)
+    exact = exact_samples(robot, terms, theta, seconds, seed if motion is None else motion)
+    rng = np.random.default_rng(seed + 1000)
+    noise = encoder_noise(robot.n, QUIET if quiet else position_noise)
+    size = (QUIET if quiet else torque_noise) * np.sqrt(np.mean(exact.tau**2, axis=0))
+    tau = exact.tau + size * rng.normal(0, 1, exact.tau.shape)
+    late = exact.t > spoiled_from * seconds
+    tau[late] = np.random.default_rng(seed).normal(0, 10, (int(late.sum()), robot.n))
+    measured = noise.added(replace(exact, tau=tau), rng)
+    structural = structural_base(robot, terms, scheme)
+    parallel = ParallelFilter(RATE, CUTOFF, decimation=2)
+    assembly = Assembly(robot, terms, scheme, structural.mask, parallel, seconds / 16)
+    factors = assembly.factors([measured])
+    base = data_base(structural, factors)
+    columns = terms.columns(robot)
+    regression = Regression(
+        columns=columns,
+        base=base,
+        factors=factors.select(base.mask),
+        spread=parameter_spread(robot, columns, influence(factors)),
+        source=LogSource(
+            assembly,
+            [measured],
+            noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
+        ),
+    )
+    effect = influence(regression.factors)[base.independent]
+    return Synthetic(regression, theta, base.reduce(theta), (), (), 1.0 / effect, seconds)
+
+
+def two_joints(elastic: bool = False) -> RobotModel:
+    """A random robot of two turning joints; elastic: with rotors behind gears."""
+    robot = random_robot(14, 2, 0.0)
+    if not elastic:
+        return robot
+    unknown = np.full(2, np.nan)
+    drive = Drive(np.diag([50.0, 40.0]), np.array([0.4, 0.2]) / np.array([50.0, 40.0]) ** 2, unknown, unknown)
+    return replace(robot, drive=drive)
+
+
+def true_parameters(robot: RobotModel, terms: Terms) -> Float:
+    """The description's values, and numbers of order one where it has none; springs of 2000 N m/rad."""
+    chosen = {"viscous": 1.5, "coulomb": 2.0, "offset": 0.7, "stiffness": 2000.0}
+    return np.array([c.prior if np.isfinite(c.prior) else chosen[c.term] for c in terms.columns(robot)])
+
+
+def exact_samples(robot: RobotModel, terms: Terms, theta: Float, seconds: float, seed: int) -> Samples:
+    """Samples of a motion of sines with exactly the torque of the model; motors ahead of elastic joints."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(seconds * RATE)) / RATE
+    w = 2 * np.pi * rng.uniform(0.2, 1.2, (robot.n, 3, 1))
+    phase, size = rng.uniform(0, 6, (robot.n, 3, 1)), rng.uniform(0.3, 0.7, (robot.n, 3, 1))
+    # Derivatives up to the fourth: behind a spring the motor needs those of the link's torque.
+    q, dq, ddq = ((size * w**k * np.sin(w * t + phase + k * np.pi / 2)).sum(axis=1).T for k in range(3))
+    still = np.abs(dq).max(axis=1) >= 0.02
+    plain = replace(Samples.from_motion(q, dq, ddq, rate=RATE), keep=still)
+    stiffness = [i for i, c in enumerate(terms.columns(robot)) if c.term == "stiffness"]
+    if not stiffness:
+        return replace(plain, tau=terms.torque(robot, plain, theta))
+    return _behind_springs(robot, theta, theta[stiffness], t, (w, phase, size), plain)
+
+
+def _behind_springs(
+    robot: RobotModel,
+    theta: Float,
+    stiffness: Float,
+    t: Float,
+    sines: tuple[Float, Float, Float],
+    plain: Samples,
+) -> Samples:
+    # The link's torque is that of bodies alone; the motor leads by its share of the spring.
+    w, phase, size = sines
+    bodies = Terms((RigidBody(),))
+    h = 1e-3
+
+    def lead(shift: float) -> Float:
+        q, dq, ddq = (
+            (size * w**k * np.sin(w * (t + shift) + phase + k * np.pi / 2)).sum(axis=1).T for k in range(3)
+        )
+        moved = Samples.from_motion(q, dq, ddq, rate=RATE)
+        return np.asarray(q + bodies.torque(robot, moved, theta[: 10 * robot.n_bodies]) / stiffness)
+
+    far2, far, here, near, near2 = (lead(k * h) for k in (-2, -1, 0, 1, 2))
+    dtheta = (8.0 * (near - far) - (near2 - far2)) / (12.0 * h)
+    ddtheta = (16.0 * (near + far) - (near2 + far2) - 30.0 * here) / (12.0 * h**2)
+    n = robot.n
+    start = 10 * robot.n_bodies
+    viscous, offset, rotor = theta[start : start + n], theta[start + n : start + 2 * n], theta[-2 * n : -n]
+    tau = stiffness * (here - plain.q) + viscous * dtheta + offset + rotor * ddtheta
+    return replace(plain, tau=tau, theta=here, dtheta=dtheta, ddtheta=ddtheta)
+
+
+def encoder_noise(n: int, position: float | Sequence[float]) -> MotionNoise:
+    """White noise of positions, filtered at the cut-off and differentiated."""
+    level = np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
+    return MotionNoise(level, np.zeros(n), level, np.zeros(n), False, RATE, 1, CUTOFF, 4)
