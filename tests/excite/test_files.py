@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from dynid.errors import UsageError
+from dynid.excite import plan
 from dynid.excite.after import information_after
 from dynid.excite.basis import BasisTrajectory, FourierBasis
 from dynid.excite.criteria import Criterion
+from dynid.excite.design import solve
 from dynid.excite.export import FILES, Format, times, urscript, write_motion
 from dynid.excite.plan import design_terms, information_of
 from dynid.excite.trajectory import FourierTrajectory
@@ -118,8 +123,8 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert {path.name for path in out.iterdir()} == {
         "plan.json", "picture.html", "trajectory.json", FILES[Format.CSV],
     }  # fmt: skip
-    plan = json.loads((out / "plan.json").read_text())
-    assert min(m["margin"] for m in plan["margins"]) >= 0
+    stored = json.loads((out / "plan.json").read_text())
+    assert min(m["margin"] for m in stored["margins"]) >= 0
     assert FourierTrajectory.from_json((out / "trajectory.json").read_text()).duration == 8.0
     assert "not checked: self-collision" in done.out
     page = (out / "picture.html").read_text()
@@ -143,3 +148,28 @@ def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: P
         assert not out.exists()
     done = run("excite", robot_file, "--out", out)
     assert (done.code, "no limits for 'shoulder' (position, velocity)" in done.err) == (2, True), done.err
+
+
+def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return solve(*arguments)
+
+    monkeypatch.setattr(plan, "solve", interrupted)
+    short = ("--time", 8, "--frequency", 0.25, "--harmonics", 2, "--iterations", 50, "--workers", 1)
+    done = run("excite", ARM, *short, "--out", tmp_path / "traj")
+    assert (done.code, "the best motion so far" in done.err, "stopped" in done.out) == (0, True, True), (
+        done.err
+    )
+    stored = json.loads((tmp_path / "traj" / "plan.json").read_text())
+    assert stored["stopped"]
+    assert (stored["starts"], stored["iterations"]) == (1, 1)
+    assert min(m["margin"] for m in stored["margins"]) >= 0
+    assert "Stopped before" in (tmp_path / "traj" / "picture.html").read_text()
+
+
+def test_a_colliding_start_pose_is_refused(tmp_path: Path, run: Run) -> None:
+    folded = "0,0,0,1.9,0,1.8,0"
+    done = run("excite", ARM, "--start", folded, "--radius", 0.12, "--share", 1, "--out", tmp_path / "traj")
+    assert (done.code, "start-collides" in done.err) == (4, True), done.err
+    assert not list(tmp_path.iterdir())

@@ -88,6 +88,18 @@ def test_stopping_keeps_the_best_so_far() -> None:
     assert found.value <= found.first
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_reaches_its_end(workers: int) -> None:
+    told: list[tuple[int, int, float]] = []
+    task = Task(BASIS, INFORMATION, Bounds(MotionLimits.of(ROBOT)))
+    plan = design_motion(task, 2, 4, candidates=6, workers=workers, progress=lambda *now: told.append(now))
+    counts = [done for done, _, _ in told]
+    assert counts == sorted(counts)
+    assert counts[-1] == 8
+    assert {most for _, most, _ in told} == {8}
+    assert told[-1][2] >= plan.value - 1e-9
+
+
 def test_a_robot_without_limits_is_refused_by_name() -> None:
     bare = replace(ROBOT, limits=Limits.none(7))
     with pytest.raises(UsageError, match=rf"no limits for '{ROBOT.joint_names[0]}'.*velocity"):

@@ -146,14 +146,22 @@ def command(
         basis = family_of(family, time, harmonics, frequency, pieces, motions)
         information = focused(information, focus or [], bounds, basis, home)
         task = Task(basis, information, bounds, home)
-        with progress_bar(starts) as advance, _interruptible() as stop:
+        with progress_bar(starts * iterations) as advance, _interruptible() as stop:
+            done = 0
+
+            def tell(now: int, _most: int, _best: float) -> None:
+                nonlocal done
+                if advance is not None and now > done:
+                    advance("iterations", float(now - done))
+                    done = now
+
             plan = design_motion(
                 task,
                 starts,
                 iterations,
                 seed,
                 workers=workers or default_threads(),
-                progress=None if advance is None else lambda done, every, best: advance("starts", 1.0),
+                progress=tell,
                 stop=stop,
             )
     paths = write_plan(plan, out, forms, rate, settings)

@@ -213,13 +213,17 @@ def required(text: str, option: str, count: int | None = None) -> Float:
 
 def lines(plan: Sheet) -> list[str]:
     """What is printed: figures, the tightest bound of each kind, what was not checked."""
+    from dynid.excite.picture import ALL_TOLD
     from dynid.excite.plan import Plan
 
     information, bounds = plan.information, plan.bounds
     told = [
-        f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters, "
-        f"condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+        f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters"
     ]
+    if plan.figures.condition < ALL_TOLD:
+        told[0] += (
+            f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+        )
     if isinstance(plan, Plan):
         name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
         told.append(

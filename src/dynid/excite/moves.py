@@ -13,6 +13,8 @@ from dynid.errors import UsageError
 from dynid.excite.trajectory import blend
 from dynid.robot.model import RobotModel
 
+# No approach is quicker, s: a twitch leaves the arm ringing while its torque is read.
+GENTLE = 0.25
 # Greatest slope of the septic blend, and greatest size of its second derivative, at x = 1/2 - sqrt(5)/10.
 _STEEPEST = 140.0 / 64.0
 _SHARPEST = 84.0 * 5.0**0.5 / 25.0
@@ -210,6 +212,7 @@ def static_poses(
     velocity = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0) * speed
     push = _pushes(robot, acceleration) * speed
     ramp = np.maximum((way / velocity).max(axis=1), np.sqrt(_STEEPEST * way / push).max(axis=1))
+    ramp = np.maximum(ramp, GENTLE)
     if jerk is not None:
         ramp = np.maximum(ramp, np.cbrt(_SHARPEST * way / jerk).max(axis=1))
     return SmoothMoves(np.stack(chain), np.zeros(len(ramp)), ramp, np.array(holds))

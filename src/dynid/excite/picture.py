@@ -14,7 +14,7 @@ from dynid.signals.samples import Samples
 if TYPE_CHECKING:
     from dynid.report.figures import Figure
 
-POINTS = 1500
+POINTS, ALL_TOLD = 1500, 1e6
 
 
 def plan_html(plan: Sheet) -> str:
@@ -41,8 +41,9 @@ def plan_html(plan: Sheet) -> str:
         for m in plan.margins
     )
     head = Markup("<tr><th>bound</th><th>of</th><th>nearest</th><th>limit</th><th>left</th><th>at</th></tr>")
-    summary = Markup("<p>{} s, condition number {:.3g}, log determinant {:.4g}.{}</p>").format(
-        f"{plan.trajectory.duration:g}", plan.figures.condition, plan.figures.logdet,
+    told = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+    summary = Markup("<p>{:.4g} s{}.{}</p>").format(
+        plan.trajectory.duration, told if plan.figures.condition < ALL_TOLD else "",
         " Stopped before the search had ended." if plan.stopped else "",
     )  # fmt: skip
     chapters = [

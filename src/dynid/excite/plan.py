@@ -166,7 +166,8 @@ def design_motion(
 ) -> Plan:
     """The best motion of a task from the best `starts` of `candidates` drawn ones.
 
-    workers: processes; the result does not depend on it.    progress: told (starts done, starts, best criterion).
+    workers: processes; the result does not depend on it.
+    progress: told (iterations done, greatest number of them, best criterion so far).
     stop: asked now and then; once it says True the best motion so far is returned.
     Raises UnfitDataError naming the bound or the parameters that cannot be met, UsageError for counts below 1.
     """
@@ -237,29 +238,52 @@ def _one_by_one(
     problem: Problem, chosen: list[Float], iterations: int, progress: Progress | None, stop: Stop | None
 ) -> tuple[list[Solution], bool]:
     solutions: list[Solution] = []
-    for X in chosen:
+    done, best = 0, np.inf
+
+    def watch(value: float) -> bool:
+        nonlocal done, best
+        done, best = done + 1, min(best, value)
+        if progress is not None:
+            progress(done, iterations * len(chosen), best)
+        return stop is not None and stop()
+
+    for k, X in enumerate(chosen):
         if stop is not None and stop():
             return solutions, True
-        solutions.append(solve(problem, X, iterations, None if stop is None else lambda _: stop()))
+        solutions.append(solve(problem, X, iterations, watch))
+        done = (k + 1) * iterations
         if progress is not None:
-            progress(len(solutions), len(chosen), min(s.value for s in solutions))
+            progress(done, iterations * len(chosen), min(one.value for one in solutions))
     return solutions, stop is not None and stop()
 
 
 _SHARED: dict[str, Any] = {}
 
 
-def _worker(ended: Any) -> None:
+def _worker(ended: Any, done: Any, best: Any) -> None:
     # Ctrl-C reaches every process of the terminal; only the parent decides what it means.
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _SHARED["ended"] = ended
+    _SHARED.update(ended=ended, done=done, best=best)
 
 
 def _solve_there(task: Task, X: Float, iterations: int, kernel: str) -> Solution:
+    mine = 0
+
+    def watch(value: float) -> bool:
+        nonlocal mine
+        mine += 1
+        with _SHARED["done"].get_lock():
+            _SHARED["done"].value += 1
+            _SHARED["best"].value = min(_SHARED["best"].value, value)
+        return bool(_SHARED["ended"].is_set())
+
     with using(kernel):
-        return solve(Problem(task), X, iterations, lambda _: bool(_SHARED["ended"].is_set()))
+        solution = solve(Problem(task), X, iterations, watch)
+    with _SHARED["done"].get_lock():
+        _SHARED["done"].value += iterations - mine
+    return solution
 
 
 def _in_processes(
@@ -271,16 +295,14 @@ def _in_processes(
     stop: Stop | None,
 ) -> tuple[list[Solution], bool]:
     context = multiprocessing.get_context("spawn")
-    ended = context.Event()
+    ended, done, best = context.Event(), context.Value("q", 0), context.Value("d", np.inf)
     kernel = "numpy" if backend() == "numpy" else "native"
-    with ProcessPoolExecutor(workers, context, _worker, (ended,)) as pool:
+    with ProcessPoolExecutor(workers, context, _worker, (ended, done, best)) as pool:
         running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
-        told = 0
         while True:
-            done, waiting = wait(running, timeout=POLL_SECONDS)
-            if progress is not None and len(done) > told:
-                told = len(done)
-                progress(told, len(running), min(future.result().value for future in done))
+            _, waiting = wait(running, timeout=POLL_SECONDS)
+            if progress is not None:
+                progress(done.value, iterations * len(chosen), best.value)
             if stop is not None and stop():
                 ended.set()
             if not waiting:
