@@ -150,6 +150,18 @@ class Watcher:
             return 1
         return max(1, int(1.0 / (OVERSAMPLING * rows.cutoff * step) * (1.0 + 1e-6)))
 
+    @property
+    def alike(self) -> float:
+        """Equations in a row whose noise is about the same: the sum of its autocorrelation behind the rows' filter.
+
+        White noise behind (lambda / (s + lambda))^d has the correlation time 2 d / lambda.
+        """
+        cutoff = getattr(self.settings.rows, "cutoff", None)
+        if cutoff is None or self._stream.step is None or self._thinner is None:
+            return 1.0
+        time = 2.0 * int(getattr(self.settings.rows, "degree", 1)) / (2.0 * np.pi * float(cutoff))
+        return max(1.0, time / (self._stream.step * self._thinner.every))
+
     def _take(self, count: int) -> bool:
         rows = self._rows
         if count < 1 or self._thinner is None or self._stream.step is None or len(rows) < 4:
@@ -164,7 +176,7 @@ class Watcher:
             equations = self.settings.rows.equations(self.robot, self.settings.terms, samples, self.base.mask)
             self.estimate.update(equations, count * step, index)
             self.seconds += count * step
-            self.recorder.note_least_squares(float(rows.t[stop - 1]), self.estimate)
+            self.recorder.note_least_squares(float(rows.t[stop - 1]), self.estimate, self.alike)
         memory = round(SETTLING / getattr(self.settings.rows, "cutoff", 1.0) / step)
         self._rows = rows.part(slice(max(stop - memory, 0), None))
         self._fresh -= count

@@ -20,9 +20,9 @@ DIFFERENCE = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Derivatives of the acceleration (n,) at one state.
+    """Derivatives of the accelerations of S states, all with the same parameters.
 
-    by_position, by_velocity: (n, n).    by_parameter: (n, b).    by_torque: (n, n), the inverse mass matrix.
+    by_position, by_velocity: (S, n, n).    by_parameter: (S, n, b).    by_torque: (S, n, n), inverse mass matrices.
     """
 
     by_position: Float
@@ -70,27 +70,26 @@ class ForwardModel:
         return np.asarray(np.linalg.solve(M, (tau - found[:, 0])[..., None])[..., 0]), M
 
     def slopes(self, q: Float, dq: Float, beta: Float, ddq: Float, M: Float) -> Slopes:
-        """Derivatives at one state (n,) with its acceleration and mass matrix.
+        """Derivatives at states (S, n) with their accelerations and mass matrices, for parameters (b,).
 
         By implicit differentiation of tau = Y(q, dq, ddq) beta: those by parameters are exact, those by position and
         velocity central differences of the inverse dynamics.
         """
-        n = len(q)
+        S, n = q.shape
         shift = np.zeros((1 + 4 * n, 2 * n))
         for i in range(2 * n):
             shift[1 + 2 * i, i], shift[2 + 2 * i, i] = DIFFERENCE, -DIFFERENCE
-        states = np.tile(ddq, (len(shift), 1))
-        samples = Samples.from_motion(q + shift[:, :n], dq + shift[:, n:], states)
+        states = [(x[:, None] + dx).reshape(-1, n) for x, dx in ((q, shift[:, :n]), (dq, shift[:, n:]))]
+        samples = Samples.from_motion(*states, np.repeat(ddq, len(shift), axis=0))
         panels = self._panels(samples)
-        torque = self._contract(panels, np.tile(beta, (len(shift), 1))) + self.terms.known_torque(
-            self.robot, samples
-        )
-        change = ((torque[1::2] - torque[2::2]) / (2.0 * DIFFERENCE)).T
-        Y = np.zeros((n, self.count))
+        torque = self._contract(panels, np.broadcast_to(beta, (len(samples), len(beta))))
+        torque = (torque + self.terms.known_torque(self.robot, samples)).reshape(S, len(shift), n)
+        change = ((torque[:, 1::2] - torque[:, 2::2]) / (2.0 * DIFFERENCE)).transpose(0, 2, 1)
+        Y = np.zeros((S, n, self.count))
         for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            Y[j, self._place[columns]] = values[:, 0]
+            Y[:, j, self._place[columns]] = values[:, :: len(shift)].T
         inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
-        return Slopes(-inverse @ change[:, :n], -inverse @ change[:, n:], -inverse @ Y, inverse)
+        return Slopes(-inverse @ change[:, :, :n], -inverse @ change[:, :, n:], -inverse @ Y, inverse)
 
     @cached_property
     def _place(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

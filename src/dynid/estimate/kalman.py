@@ -12,6 +12,22 @@ from dynid.errors import Place, SolverError, UsageError
 from dynid.estimate.forward_model import ForwardModel
 
 SPREAD_SQUARE = 3.0
+NODES = 4
+PASSES = 2
+# What accelerations at the nodes, constant around each, make of velocity and position at the nodes.
+_TO_VELOCITY = (np.tri(NODES, k=-1) + 0.5 * np.eye(NODES)) / NODES
+_TO_POSITION = _TO_VELOCITY @ _TO_VELOCITY
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of S states: after it, (S, 2n + b), and at its nodes, (S m, n) and (S m, n, n)."""
+
+    after: Float
+    q: Float
+    dq: Float
+    ddq: Float
+    M: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +56,9 @@ class KalmanNoise:
 class JointFilter(ABC):
     """A Kalman filter for z = (q, dq, beta), whose measurements are positions and perhaps velocities.
 
-    Torque is the input; its noise drives the state, of which it makes h M^-1 w of velocity in a step h. The forward
-    dynamics are integrated by the midpoint rule with the mean torque of a step.
+    Torque is the input, linear between rows; its noise drives the state, of which it makes h M^-1 w of velocity in a
+    step h. Accelerations are averaged over nodes within each step, whose states come from two passes of successive
+    approximation: dry friction that turns round within a step would otherwise bias the parameters.
     innovation: normalised innovation squared of every correction so far, its expectation is the number of measurements.
     """
 
@@ -72,12 +89,12 @@ class JointFilter(ABC):
         first = 2 * self.model.robot.n
         return self.covariance[first:, first:]
 
-    def predict(self, tau: Float, seconds: float) -> None:
-        """Carries the state over a step under its mean torque (n,).
+    def predict(self, tau: Float, after: Float, seconds: float) -> None:
+        """Carries the state over a step, from torque (n,) at its beginning to that at its end.
 
         Raises SolverError once the mass matrix of the estimate is no longer positive definite.
         """
-        inverse = self._carry(tau, seconds)
+        inverse = self._carry(tau, after, seconds)
         n, h = self.model.robot.n, seconds
         push = np.concatenate([0.5 * h * h * inverse, h * inverse]) * self.noise.torque
         self.covariance[: 2 * n, : 2 * n] += push @ push.T
@@ -104,22 +121,29 @@ class JointFilter(ABC):
         self.covariance = 0.5 * (P + P.T)
 
     @abstractmethod
-    def _carry(self, tau: Float, seconds: float) -> Float:
+    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
         """Moves mean and covariance over a step without its noise; returns the inverse mass matrix."""
 
-    def _midpoint(self, z: Float, tau: Float, h: float) -> tuple[Float, Float, Float, Float]:
-        # States (S, 2n + b) after a step; states, accelerations and mass matrices in its middle.
-        n = self.model.robot.n
-        torque = np.broadcast_to(tau, (len(z), n))
-        first, _ = self.model.acceleration(z[:, :n], z[:, n : 2 * n], z[:, 2 * n :], torque)
-        middle = np.array(z)
-        middle[:, :n] += 0.5 * h * z[:, n : 2 * n]
-        middle[:, n : 2 * n] += 0.5 * h * first
-        ddq, M = self.model.acceleration(middle[:, :n], middle[:, n : 2 * n], middle[:, 2 * n :], torque)
-        after = np.array(z)
-        after[:, :n] += h * middle[:, n : 2 * n]
-        after[:, n : 2 * n] += h * ddq
-        return after, middle, ddq, M
+    def _step(self, z: Float, tau: Float, after: Float, h: float) -> Step:
+        S, n, m = len(z), self.model.robot.n, NODES
+        q, dq, beta = z[:, :n], z[:, n : 2 * n], z[:, 2 * n :]
+        place = (np.arange(m) + 0.5) / m
+        torque = np.tile((1.0 - place[:, None]) * tau + place[:, None] * after, (S, 1))
+        each = np.repeat(beta, m, axis=0)
+        start, _ = self.model.acceleration(q, dq, beta, np.broadcast_to(tau, (S, n)))
+        ddq, M = np.repeat(start, m, axis=0), np.zeros(0)
+        for _ in range(PASSES):
+            path = ddq.reshape(S, m, n)
+            velocity = dq[:, None] + h * np.einsum("ij,sjk->sik", _TO_VELOCITY, path)
+            position = q[:, None] + h * place[:, None] * dq[:, None]
+            position = position + h * h * np.einsum("ij,sjk->sik", _TO_POSITION, path)
+            nodes = position.reshape(-1, n), velocity.reshape(-1, n)
+            ddq, M = self.model.acceleration(*nodes, each, torque)
+        path = ddq.reshape(S, m, n)
+        moved = np.array(z)
+        moved[:, :n] += h * dq + h * h * np.einsum("j,sjk->sk", (1.0 - place) / m, path)
+        moved[:, n : 2 * n] += h * path.mean(axis=1)
+        return Step(moved, nodes[0], nodes[1], ddq, M)
 
     def _require_positive(self, M: Float) -> None:
         least = float(np.linalg.eigvalsh(M)[0]) if np.isfinite(M).all() else np.nan
@@ -134,28 +158,27 @@ class JointFilter(ABC):
 
 
 class ExtendedKalman(JointFilter):
-    """Linearised at the middle of each step: exact in parameters and torque, by differences in the state.
+    """Linearised over the nodes of each step: exact in parameters and torque, by differences in the state.
 
     Source: Gautier and Poignet 2001, extended Kalman filtering for robot identification; Ljung 1979 on its convergence.
     """
 
-    def _carry(self, tau: Float, seconds: float) -> Float:
+    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
         n, h = self.model.robot.n, seconds
-        after, middle, ddq, M = self._midpoint(self.mean[None], tau, h)
-        self._require_positive(M[0])
-        q, dq, beta = middle[0, :n], middle[0, n : 2 * n], middle[0, 2 * n :]
-        s = self.model.slopes(q, dq, beta, ddq[0], M[0])
+        step = self._step(self.mean[None], tau, after, h)
+        self._require_positive(step.M[0])
+        s = self.model.slopes(step.q, step.dq, self.value, step.ddq, step.M)
         A = np.zeros((2 * n, len(self.mean)))
         A[:n, n : 2 * n] = np.eye(n)
-        A[n:] = np.concatenate([s.by_position, s.by_velocity, s.by_parameter], axis=1)
+        slopes = (s.by_position, s.by_velocity, s.by_parameter)
+        A[n:] = np.concatenate([slope.mean(axis=0) for slope in slopes], axis=1)
         # exp(hA) to second order; the parameters stay.
-        step = h * A + 0.5 * h * h * (A[:, : 2 * n] @ A)
+        change = h * A + 0.5 * h * h * (A[:, : 2 * n] @ A)
         P = self.covariance
-        moved = P[: 2 * n] + step @ P
-        P[: 2 * n] = moved
-        P[:, : 2 * n] += P @ step.T
-        self.mean, self.covariance = after[0], 0.5 * (P + P.T)
-        return s.by_torque
+        P[: 2 * n] += change @ P
+        P[:, : 2 * n] += P @ change.T
+        self.mean, self.covariance = step.after[0], 0.5 * (P + P.T)
+        return np.asarray(s.by_torque.mean(axis=0))
 
 
 class UnscentedKalman(JointFilter):
@@ -164,20 +187,20 @@ class UnscentedKalman(JointFilter):
     Source: Julier and Uhlmann 2004, eq. 12 with L + kappa = 3 by scaling (Julier 2002).
     """
 
-    def _carry(self, tau: Float, seconds: float) -> Float:
+    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
         L = len(self.mean)
         root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
         points = np.vstack([self.mean, self.mean + root.T, self.mean - root.T])
-        after, _, _, M = self._midpoint(points, tau, seconds)
-        self._require_positive(M[0])
+        step = self._step(points, tau, after, seconds)
+        self._require_positive(step.M[0])
         weight = 0.5 / SPREAD_SQUARE
         # Deviations from the centre point: its weight is far below zero, and sums over it would cancel. What remains
         # of that weight, 2 - alpha^2 with alpha^2 = 3 / L, is positive.
-        deviation = after - after[0]
+        deviation = step.after - step.after[0]
         shift = weight * deviation[1:].sum(axis=0)
         P = weight * deviation[1:].T @ deviation[1:] + (2.0 - SPREAD_SQUARE / L) * np.outer(shift, shift)
-        self.mean, self.covariance = after[0] + shift, 0.5 * (P + P.T)
-        return np.asarray(np.linalg.inv(M[0]))
+        self.mean, self.covariance = step.after[0] + shift, 0.5 * (P + P.T)
+        return np.asarray(np.linalg.inv(step.M[:NODES]).mean(axis=0))
 
 
 FILTERS: dict[str, type[JointFilter]] = {"ekf": ExtendedKalman, "ukf": UnscentedKalman}

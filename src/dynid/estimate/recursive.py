@@ -116,6 +116,11 @@ class RecursiveLeastSquares:
         return np.asarray(1.0 / singular[::-1] ** 2)
 
     @property
+    def noise(self) -> float:
+        """Variance of the equations' noise, from their residuals."""
+        return float(self.root[-1, -1]) ** 2 / max(self.count - len(self.columns), 1)
+
+    @property
     def root(self) -> Float:
         """Triangle [R z; 0 rho] of everything known, (b + 1, b + 1): P = (R'R)^-1, value = R^-1 z."""
         if self._whole is None:
@@ -182,7 +187,7 @@ class RecursiveLeastSquares:
 class ParameterTrajectory:
     """How an estimate came about.
 
-    t: (K,) s.    value: (K, b).    std: (K, b), from P and the residuals so far.    eigenvalues: of P, (K, b).
+    t: (K,) s.    value: (K, b).    std: (K, b).    eigenvalues: of P, (K, b).
     """
 
     names: tuple[str, ...]
@@ -215,13 +220,18 @@ class TrajectoryRecorder:
         """Writes down values, standard deviations and eigenvalues of P, (b,) each, at a time."""
         self._rows.append((t, value, std, eigenvalues))
 
-    def note_least_squares(self, t: float, estimate: RecursiveLeastSquares) -> None:
-        """Writes down the estimate at a time; deviations from P and the residuals so far."""
+    def note_least_squares(self, t: float, estimate: RecursiveLeastSquares, alike: float = 1.0) -> None:
+        """Writes down the estimate at a time; deviations from P, the residuals so far, and how many equations in a row
+        say the same because a filter ran over them.
+        """
         root = estimate.root
-        freedom = max(estimate.count - len(self.names), 1)
-        noise = float(root[-1, -1]) ** 2 / freedom
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
-        self.note(t, inverse @ root[:-1, -1], np.sqrt(noise * (inverse**2).sum(axis=1)), estimate.eigenvalues)
+        self.note(
+            t,
+            inverse @ root[:-1, -1],
+            np.sqrt(alike * estimate.noise * (inverse**2).sum(axis=1)),
+            estimate.eigenvalues,
+        )
 
     @property
     def trajectory(self) -> ParameterTrajectory:
