@@ -34,7 +34,7 @@ class Bursts:
         # Independent looks: two a period of the bandwidth and a joint.
         looks = max(2.0 * evidence.bandwidth * T / rate * len(evidence.joints), 1.0)
         threshold = max(LEAST_HEIGHT, float(-ndtri(0.5 * ALARM / looks)))
-        beyond = (height > threshold) & ~near_reversal(evidence)
+        beyond = (height > threshold) & ~evidence.near_reversal(REVERSAL_SECONDS, REVERSAL_SPEED)
         beyond[near_ends(evidence)] = False
         high: Bool = np.asarray(beyond.any(axis=1))
         if not high.any() or high.mean() > MOST_TIME:
@@ -95,18 +95,6 @@ def heights(evidence: Evidence) -> Float:
     silent[list(evidence.joints)] = False
     found[:, silent] = 0.0
     return np.asarray(found)
-
-
-def near_reversal(evidence: Evidence) -> Bool:
-    """Samples (T, n) close to a reversal or a stop of the joint, where friction that is not modelled bursts as well."""
-    dq = evidence.residuals.dq
-    slow = np.abs(dq) < REVERSAL_SPEED * np.quantile(np.abs(dq), 0.95, axis=0)
-    slow[1:] |= np.sign(dq[1:]) != np.sign(dq[:-1])
-    reach = max(1, round(REVERSAL_SECONDS * evidence.residuals.rate))
-    counts = np.cumsum(np.concatenate([np.zeros((1, dq.shape[1])), slow]), axis=0)
-    T = len(dq)
-    low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
-    return np.asarray(counts[high] > counts[low])
 
 
 def near_ends(evidence: Evidence) -> Bool:

@@ -120,6 +120,20 @@ class Evidence:
         """Whether there are samples enough for any test."""
         return len(self.index) >= 10 * LEAST_BLOCKS and bool(self.joints)
 
+    def near_reversal(self, seconds: float, speed: float) -> Bool:
+        """Samples (T, n) of the residuals near a reversal of the joint or a speed below a share of its top one.
+
+        There friction that the model draws a little otherwise than the robot leaves errors of its own.
+        """
+        dq = self.residuals.dq
+        slow = np.abs(dq) < speed * np.quantile(np.abs(dq), 0.95, axis=0)
+        slow[1:] |= np.sign(dq[1:]) != np.sign(dq[:-1])
+        reach = max(1, round(seconds * self.residuals.rate))
+        counts = np.cumsum(np.concatenate([np.zeros((1, dq.shape[1])), slow]), axis=0)
+        T = len(dq)
+        low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
+        return np.asarray(counts[high] > counts[low])
+
     def effect(self, features: Float) -> Effect | None:
         """Tests features (n, N, k), torque by joint at the thinned samples, on what the model leaves of the residuals.
 

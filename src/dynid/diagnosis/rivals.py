@@ -19,6 +19,7 @@ SAMPLES = 400
 POOR = 0.03
 # The product of the joints' mean square errors has to fall by this factor.
 DECISIVE = 6.0
+REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,7 @@ def refuse_other_readings(evidence: Evidence) -> None:
     if not evidence.enough or any(term.name == "drive_gain" for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
-    step = max(1, len(evidence.index) // SAMPLES)
-    full = evidence.motion
-    samples = Samples.from_motion(
-        full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
-    )
+    samples = thinned(evidence)
     null = misfit(evidence, evidence.robot, samples)
     if null is None:
         return
@@ -69,18 +66,35 @@ def refuse_other_readings(evidence: Evidence) -> None:
         )
 
 
+def thinned(evidence: Evidence) -> Samples:
+    """Some hundred samples whose gate shuts each joint near its reversals.
+
+    Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
+    """
+    step = max(1, len(evidence.index) // SAMPLES)
+    full = evidence.motion
+    motion = Samples.from_motion(
+        full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
+    )
+    near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
+    return replace(motion, gate=~near[evidence.index[::step]])
+
+
 def misfit(evidence: Evidence, robot: RobotModel, samples: Samples) -> float | None:
     """Sum over joints of ln(mean square error) of a least-squares fit; None if a term reads more than motion."""
     Y, complete = regressor(robot, evidence.terms, samples, evidence.estimate.base.mask)
     if not complete:
         return None
     y = samples.tau - evidence.terms.known_torque(robot, samples)
-    weight = 1.0 / np.maximum(y.std(axis=0), 1e-12)
+    gate = np.ones(y.shape) if samples.gate is None else samples.gate.astype(np.float64)
+    count = gate.sum(axis=0)
+    joints = [j for j in evidence.joints if count[j] >= LEAST_SAMPLES]
+    weight = (gate / np.maximum(y.std(axis=0), 1e-12)).T
     n, N, b = Y.shape
-    Q = basis((Y * weight[:, None, None]).reshape(n * N, b))
-    target = (y * weight).T.reshape(-1)
+    Q = basis((Y * weight[:, :, None]).reshape(n * N, b))
+    target = (y.T * weight).reshape(-1)
     left = (target - Q @ (Q.T @ target)).reshape(n, N)
-    square = np.mean(left**2, axis=1)[list(evidence.joints)]
+    square = (left**2).sum(axis=1)[joints] / count[joints]
     return float(np.log(np.maximum(square, 1e-12)).sum())
 
 
@@ -117,7 +131,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             "exchange their columns under position and velocity in [log]",
             names[a],
             robot,
-            replace(samples, q=samples.q[:, order], dq=samples.dq[:, order], ddq=samples.ddq[:, order]),
+            _exchanged(samples, order),
         )
     for j, name in enumerate(names):
         sign = np.where(np.arange(robot.n) == j, -1.0, 1.0)
@@ -137,6 +151,12 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             robot,
             _turned(samples, sign),
         )
+
+
+def _exchanged(samples: Samples, order: list[int]) -> Samples:
+    gate = None if samples.gate is None else samples.gate[:, order]
+    moved = [values[:, order] for values in (samples.q, samples.dq, samples.ddq)]
+    return replace(samples, q=moved[0], dq=moved[1], ddq=moved[2], gate=gate)
 
 
 def _turned(samples: Samples, sign: Float) -> Samples:

@@ -83,9 +83,8 @@ class DiagnosisContract(ABC):
         evidence = evidence_of(self.robot(), self.effect, 0, speed=self.speed)
         r = evidence.residuals
         for count in (0, 1, 2, 30):
-            part = {name: getattr(r, name)[:count] for name in ("t", "trajectory", "segment")}
-            motion = {name: getattr(r, name)[:count] for name in ("measured", "predicted", "q", "dq")}
-            _law(not self.look(replace(evidence, residuals=replace(r, **part, **motion))), f"{count} samples")
+            arrays = {name: value[:count] for name, value in vars(r).items() if isinstance(value, np.ndarray)}
+            _law(not self.look(replace(evidence, residuals=replace(r, **arrays))), f"{count} samples")
         _law(not self.look(replace(evidence, residuals=replace(r, predicted=r.measured))), "an exact fit")
         still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
         _law(not self.look(replace(evidence, residuals=still)), "a robot at rest")

@@ -1,0 +1,223 @@
+"""Wrong inputs: what the fit gives away, on simulated arms and, in a small dose, on the campaign's five robots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.trap_robots import loaded, tilted
+from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
+from dynid.arrays import Float
+from dynid.diagnosis.description import find_load, size_against_description
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.rivals import refuse_other_readings
+from dynid.diagnosis.tilt import across, find_tilt
+from dynid.diagnosis.traps import compare_with_description
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.log.write import canonical_columns, write_log
+from dynid.robot.model import RobotModel
+from dynid.settings import DEFAULT_TERMS
+from dynid.signals.samples import Samples
+from dynid.simulate.rigid import inverse
+from dynid.terms.gain import DriveGain
+from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing.lab import RATE, fitted
+from tests.command_line import Run
+
+
+def spoilt(change: str, joint: int = 1) -> Evidence:
+    """A clean motion of the small arm, read wrongly, and fitted."""
+    robot = small_arm()
+    path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
+    q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
+    theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(robot)])
+    real = replace(robot, gravity=np.zeros(3)) if change == "gravity" else robot
+    tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
+    tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    sign, order = np.where(np.arange(3) == joint, -1.0, 1.0), [0, 2, 1]
+    if change == "torque sign":
+        tau = tau * sign
+    if change == "position sign":
+        q, dq, ddq = q * sign, dq * sign, ddq * sign
+    if change == "torques":
+        tau = tau[:, order]
+    if change == "positions":
+        q, dq, ddq = q[:, order], dq[:, order], ddq[:, order]
+    samples = Samples.from_motion(q, dq, ddq, tau, RATE)
+    return fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), DEFAULT_TERMS)
+
+
+@pytest.mark.parametrize(
+    ("change", "identifier", "says"),
+    [
+        ("torque sign", "torque-sign", "effort.sign = { shoulder = -1 }"),
+        ("position sign", "position-sign", "position.sign = { shoulder = -1 }"),
+        ("torques", "joint-order", "efforts of 'shoulder' and 'elbow'"),
+        ("positions", "joint-order", "positions of 'shoulder' and 'elbow'"),
+        ("gravity", "gravity-compensated", "without gravity"),
+    ],
+)
+def test_the_reading_that_fits_is_named_without_any_description(
+    change: str, identifier: str, says: str
+) -> None:
+    evidence = spoilt(change)
+    unknown = np.full_like(evidence.robot.inertia_prior, np.nan)
+    bare = replace(evidence, robot=replace(evidence.robot, inertia_prior=unknown))
+    with pytest.raises(UnfitDataError, match=identifier) as stopped:
+        refuse_other_readings(bare)
+    assert says in str(stopped.value)
+    assert stopped.value.exit_code == 4
+
+
+def test_the_declared_reading_passes() -> None:
+    refuse_other_readings(spoilt("nothing"))
+
+
+def test_a_wrong_model_is_no_wrong_reading() -> None:
+    def cable(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        return 0.5 * motion.size * np.cos(2 * motion.q + 1.0)
+
+    evidence = evidence_of(small_arm(), cable, seed=1)
+    assert (evidence.rms > 0.1 * evidence.torque_rms).any()
+    refuse_other_readings(evidence)
+
+
+def test_free_gains_make_every_reading_right() -> None:
+    evidence = spoilt("torque sign")
+    terms = replace(evidence.terms, terms=(*evidence.terms, DriveGain()))
+    refuse_other_readings(replace(evidence, terms=terms))
+
+
+@pytest.mark.parametrize(("degrees", "azimuth"), [(0.7, 0.3), (3.0, 2.0), (6.0, 4.5)])
+def test_a_leaning_base_is_measured(degrees: float, azimuth: float) -> None:
+    robot = small_arm()
+    real = tilted(robot, np.deg2rad(degrees), azimuth)
+    found = find_tilt(evidence_of(robot, seed=2, truth=real))
+    assert found is not None
+    assert found.certain
+    assert abs(found.degrees - degrees) < 3 * found.std + 0.1 * degrees
+    lean = np.degrees(np.arccos(found.gravity @ real.gravity / 9.81**2))
+    assert lean < 0.15 * degrees
+    assert np.linalg.norm(found.gravity) == pytest.approx(9.81)
+
+
+def test_an_upright_base_is_not_leaning() -> None:
+    for seed in range(4):
+        found = find_tilt(evidence_of(small_arm(), seed=seed))
+        assert found is not None
+        assert not found.certain
+        assert found.degrees < 0.3
+
+
+def test_directions_across_gravity() -> None:
+    for g in (np.array([0.0, 0.0, -9.81]), np.array([1.0, -2.0, 0.5])):
+        u, v = across(g)
+        frame = np.stack([u, v, g / np.linalg.norm(g)])
+        np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
+
+
+def test_leaning_stops_over_a_degree_and_says_what_to_declare() -> None:
+    robot = small_arm()
+    with pytest.raises(UnfitDataError, match="tilted-base") as stopped:
+        compare_with_description(
+            evidence_of(robot, seed=2, truth=tilted(robot, np.deg2rad(3.0), 1.0)), Diagnostics()
+        )
+    assert "gravity = [" in stopped.value.do
+    sink = Diagnostics()
+    compare_with_description(evidence_of(robot, seed=2, truth=tilted(robot, np.deg2rad(0.8), 1.0)), sink)
+    assert [item.identifier for item in sink.warnings] == ["tilted-base"]
+
+
+def test_an_unknown_load_is_weighed_and_a_known_one_is_not() -> None:
+    robot = small_arm()
+    real = loaded(robot, 3.0, np.random.default_rng(1))
+    evidence = evidence_of(robot, seed=5, truth=real)
+    load = find_load(evidence)
+    assert load is not None
+    assert load.body == "forearm"
+    assert abs(load.mass - 3.0) < 2 * load.std
+    sink = Diagnostics()
+    compare_with_description(evidence, sink)
+    assert [item.identifier for item in sink.warnings] == ["payload"]
+    declared = evidence_of(real, seed=5)
+    sink = Diagnostics()
+    compare_with_description(declared, sink)
+    assert list(sink) == []
+
+
+def scaled(robot: RobotModel, factor: float) -> RobotModel:
+    return replace(robot, inertia_prior=factor * robot.inertia_prior)
+
+
+def test_torque_of_another_size() -> None:
+    robot = small_arm()
+    evidence = evidence_of(robot, seed=6)
+    sizes = size_against_description(replace(evidence, robot=scaled(robot, 0.5)))
+    assert sizes is not None
+    np.testing.assert_allclose(sizes, 2.0, rtol=0.05)
+    sink = Diagnostics()
+    compare_with_description(replace(evidence, robot=scaled(robot, 0.1)), sink)
+    assert "unit-suspicion" in {item.identifier for item in sink.warnings}
+    for factor in (0.01, 100.0):
+        with pytest.raises(UnfitDataError, match="unit-suspicion"):
+            compare_with_description(replace(evidence, robot=scaled(robot, factor)), Diagnostics())
+    unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))
+    assert size_against_description(replace(evidence, robot=unknown)) is None
+    assert find_load(replace(evidence, robot=unknown)) is None
+
+
+# The campaign of benchmarks/traps.py: each fault on one of the robots in turn, and a clean log of each.
+
+
+@pytest.mark.parametrize(
+    ("fault", "robot"), [(fault.name, list(MACHINES)[i % 5]) for i, fault in enumerate(FAULTS)]
+)
+def test_faults_are_named(fault: str, robot: str) -> None:
+    result = outcome(MACHINES[robot], BY_NAME[fault], seed=0) | {"fault": fault}
+    assert kind(result) == "named", result
+
+
+@pytest.mark.parametrize("robot", list(MACHINES))
+def test_clean_logs_pass(robot: str) -> None:
+    result = outcome(MACHINES[robot], BY_NAME[CLEAN], seed=0)
+    assert result["stop"] is None, result
+    assert result["level"] == "good"
+
+
+@pytest.mark.slow
+def test_faults_are_named_on_every_robot() -> None:
+    results = [
+        work((robot, fault.name, seed, True))
+        for robot in MACHINES
+        for fault in FAULTS
+        for seed in range(1, 9)
+    ]
+    kinds = [kind(result) for result in results]
+    assert kinds.count("silent") == 0
+    assert kinds.count("named") >= 0.98 * len(kinds)
+
+
+# From the command line.
+
+
+def test_check_fit_stops_at_a_leaning_base(run: Run, tmp_path: Path) -> None:
+    robot = MACHINES["arm7"].robot
+    for angle, code, says in ((0.0, 0, "fit for identification"), (4.0, 4, "error[tilted-base]")):
+        real = tilted(robot, np.deg2rad(angle), 1.0)
+        path = FourierTrajectory.random(real, 20.0, 5, 3, 0.1)
+        t = np.arange(0.0, 20.0, 0.005)
+        q, dq, ddq = path.motion(t)
+        theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(real)])
+        tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
+        tau += 0.005 * np.abs(tau).max(axis=0) * np.random.default_rng(1).normal(size=tau.shape)
+        log = write_log(tmp_path / f"{angle}.parquet", t, canonical_columns(robot.joint_names, q, tau=tau))
+        done = run("check", log, "--robot", files("dynid.data") / "arm7.toml", "--fit")
+        assert done.code == code, done.err
+        assert says in done.out + done.err
+        assert ("its residuals show nothing but noise" in done.out) == (code == 0)
