@@ -7,5 +7,7 @@ figures and results, each printed number beside ours. A new one is one more line
 from __future__ import annotations
 
 STUDIES: dict[str, str] = {
+    "zollo2014": "dynid.studies.zollo2014",
     "chavez2012": "dynid.studies.chavez2012",
+    "gaz2019": "dynid.studies.gaz2019",
 }
