@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -73,7 +74,14 @@ def make_log(path: Path, minutes: float) -> None:
 
 def measure(code: str, log: Path) -> dict[str, float]:
     """One run in a fresh process."""
-    done = subprocess.run([sys.executable, "-c", code, str(log)], check=True, capture_output=True, text=True)
+    # One thread for BLAS, as the command line sets it: the work is spread over samples.
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(log)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
     return dict(json.loads(done.stdout))
 
 
