@@ -21,6 +21,7 @@ LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
 # The neighbourhood of a peak, as a factor of its frequency to either side.
 REACH = 1.6
+REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,11 @@ class Resonance:
         runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
         found = []
         motion = highest_motion(evidence, runs) if runs else 0.0
+        # Steps of friction that the model draws otherwise are impulses; two of them make a comb of peaks.
+        near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
+        ringing = np.where(near, 0.0, evidence.residuals.error)
         for joint in evidence.joints if runs else ():
-            frequency, density, windows = spectrum(
-                [evidence.residuals.error[run, joint] for run in runs], rate, LEAST_WINDOW
-            )
+            frequency, density, windows = spectrum([ringing[run, joint] for run in runs], rate, LEAST_WINDOW)
             peak = highest_peak(frequency, density, 1.2 * motion, HIGHEST * evidence.bandwidth)
             if peak is None:
                 continue

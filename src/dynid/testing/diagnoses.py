@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,9 @@ class DiagnosisContract(ABC):
         evidence = evidence_of(self.robot(), self.effect, 0, speed=self.speed)
         r = evidence.residuals
         for count in (0, 1, 2, 30):
-            arrays = {name: value[:count] for name, value in vars(r).items() if isinstance(value, np.ndarray)}
+            arrays: dict[str, Any] = {
+                name: value[:count] for name, value in vars(r).items() if isinstance(value, np.ndarray)
+            }
             _law(not self.look(replace(evidence, residuals=replace(r, **arrays))), f"{count} samples")
         _law(not self.look(replace(evidence, residuals=replace(r, predicted=r.measured))), "an exact fit")
         still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
