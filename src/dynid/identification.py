@@ -25,6 +25,7 @@ class Residuals:
     t: (T,) s, on the log's clock.    trajectory: (T,) index into `trajectories`.    segment: (T,).
     measured, predicted: (T, n) N m.    q, dq: (T, n), for plots against position and velocity.
     rate: Hz.
+    std: (T, n) standard deviation of the predicted torque from that of the parameters; None = not known.
     """
 
     trajectories: tuple[str, ...]
@@ -37,6 +38,7 @@ class Residuals:
     q: Float
     dq: Float
     rate: float
+    std: Float | None = None
 
     def __post_init__(self) -> None:
         T, n = len(self.t), len(self.joint_names)
@@ -45,6 +47,8 @@ class Residuals:
             object.__setattr__(self, name, locked_int(getattr(self, name), (T,), name))
         for name in ("measured", "predicted", "q", "dq"):
             object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
+        if self.std is not None:
+            object.__setattr__(self, "std", shared(self.std, (T, n), "std"))
 
     @property
     def error(self) -> Float:

@@ -122,6 +122,9 @@ def write_residuals(one: Identification, path: Path) -> None:
         for j, joint in enumerate(one.robot.joint_names):
             lines = [np.zeros(0), *(getattr(r, name)[:, j] for _, r in sets)]
             columns[f"{name}_{joint}"] = np.concatenate(lines)
+    for j, joint in enumerate(one.robot.joint_names):
+        unknown = [r.std[:, j] if r.std is not None else np.full(len(r.t), np.nan) for _, r in sets]
+        columns[f"std_{joint}"] = np.concatenate([np.zeros(0), *unknown])
     write_table(path, columns)
 
 
@@ -133,7 +136,7 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
         mask = table["set"] == int(key)
         motion = {
             name: np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names])
-            for name in _RESIDUAL_ARRAYS
+            for name in (*_RESIDUAL_ARRAYS, "std")
         }
         found[int(key)] = Residuals(
             trajectories=tuple(entry["trajectories"]),
@@ -146,6 +149,7 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
             q=motion["q"],
             dq=motion["dq"],
             rate=float(entry["rate"]),
+            std=motion["std"] if np.isfinite(motion["std"]).any() else None,
         )
     return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
+from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate
 from dynid.factor.assemble import Assembly
 from dynid.identification import Identification, Residuals, Validation
@@ -107,12 +108,14 @@ def score(
     Raises UnfitDataError if no sample is left between the filters' edges.
     """
     robot, theta = assembly.robot, estimate.full_vector
+    bands = Bands(robot, assembly.terms, estimate)
 
     def one(samples: Samples) -> tuple[Samples, Float, Float]:
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         kept, times = assembly.parallel.apply(np.ascontiguousarray(lines), samples)
-        return samples, kept, times
+        std = bands.std(samples, assembly.parallel.kept(samples))
+        return samples, np.concatenate([kept, std.T]), times
 
     parts: list[Float] = []
     times: list[Float] = []
@@ -132,7 +135,7 @@ def score(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
     n = robot.n
-    lines = np.empty((4 * n, sum(len(t) for t in times)))
+    lines = np.empty((5 * n, sum(len(t) for t in times)))
     at = lines.shape[1]
     while parts:  # from the last one on, each forgotten when it is copied: the residuals are never there twice
         part = parts.pop()
@@ -147,7 +150,8 @@ def score(
         measured=lines[:n].T,
         predicted=lines[n : 2 * n].T,
         q=lines[2 * n : 3 * n].T,
-        dq=lines[3 * n :].T,
+        dq=lines[3 * n : 4 * n].T,
+        std=lines[4 * n :].T,
         rate=assembly.parallel.rate / assembly.parallel.decimation,
     )
     sums = Sums.of_arrays(residuals.measured, residuals.predicted)

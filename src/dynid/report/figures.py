@@ -85,6 +85,15 @@ def line(x: Float, y: Float, name: str, color: str, width: float = 1.2, dash: st
     }  # fmt: skip
 
 
+def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: float) -> tuple[Trace, Trace]:
+    """The area between two lines; nan breaks it."""
+    edge = {"type": "scatter", "mode": "lines", "x": packed(x), "line": {"width": 0}, "hoverinfo": "skip"}
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{opacity:g})"}
+    edge["name"] = plot_text(name)
+    return edge | {"y": packed(low)}, edge | {"y": packed(high)} | fill
+
+
 def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: float = 0.55) -> Trace:
     """Markers."""
     return {

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 from markupsafe import Markup
 
+from dynid.arrays import Float, Int
 from dynid.identification import Identification, Residuals, Validation
 from dynid.report.figures import (
     BLUE,
     GREY,
+    ORANGE,
     STEEL,
     VERMILION,
     Axis,
     Figure,
     Panel,
+    Trace,
+    band,
     column_of,
     level_line,
     line,
@@ -25,6 +30,8 @@ from dynid.report.timeline import Timeline, broken, lay_out, thin
 MOST_POINTS = 4000
 LEAST_POINTS = 300
 TOTAL_POINTS = 120_000
+NORMAL = 1.96
+BANDS = ("95 % of the model", "95 % of measurements")
 
 
 class TorqueSection:
@@ -60,13 +67,15 @@ def _panels(
     scores = validation.scores
     joints = []
     for j, name in enumerate(residuals.joint_names):
-        figure = _figure(residuals, timeline, j, effort_unit(identification, j), sync, points)
+        halves = _half_widths(identification, residuals, j)
+        figure = _figure(residuals, timeline, j, effort_unit(identification, j), sync, points, halves)
         joints.append(
             {
                 "name": name,
                 "relative": percent(float(scores.relative[j])),
                 "rms": f"{number(float(scores.rms[j]))} {effort_unit(identification, j)}",
                 "r2": r_squared(float(scores.r2[j])),
+                "inside": "" if halves is None else percent(_inside(residuals, j, halves[1]), 3),
                 "plot": page.figure(figure, f"measured and predicted torque of joint {name}"),
             }
         )
@@ -83,16 +92,51 @@ def _panels(
     )
 
 
+def _inside(residuals: Residuals, joint: int, half: Float) -> float:
+    return float(np.mean(np.abs(residuals.measured[:, joint] - residuals.predicted[:, joint]) <= half))
+
+
+def _band(
+    x: Float, edges: tuple[Float, Float], kept: Int, timeline: Timeline, name: str, opacity: float
+) -> tuple[Trace, ...]:
+    low, high = (broken(edge, kept, timeline.starts) for edge in edges)
+    return band(x, low, high, name, ORANGE, opacity)
+
+
+def _half_widths(
+    identification: Identification, residuals: Residuals, joint: int
+) -> tuple[Float, Float] | None:
+    """Half widths (T,) of the 95 % bands of the model's torque and of measurements; None where nothing is known."""
+    if residuals.std is None or not np.isfinite(residuals.std[:, joint]).all():
+        return None
+    left = identification.training.scores.sde[joint]
+    model = identification.estimate.quantile() * residuals.std[:, joint]
+    return model, np.hypot(model, NORMAL * left)
+
+
 def _figure(
-    residuals: Residuals, timeline: Timeline, joint: int, unit: str, sync: str, points: int
+    residuals: Residuals,
+    timeline: Timeline,
+    joint: int,
+    unit: str,
+    sync: str,
+    points: int,
+    halves: tuple[Float, Float] | None,
 ) -> Figure:
     measured, predicted = residuals.measured[:, joint], residuals.predicted[:, joint]
     error = measured - predicted
     kept = thin([measured, error], points)
     x = broken(timeline.x, kept, timeline.starts)
     borders = tuple(time_line(span.start, GREY) for span in timeline.spans[1:])
+    bands: tuple[Trace, ...] = ()
+    around_zero: tuple[Trace, ...] = ()
+    if halves is not None:
+        for half, name, opacity in zip(halves, BANDS, (0.45, 0.13), strict=True):
+            bands += _band(x, (predicted - half, predicted + half), kept, timeline, name, opacity)
+            around_zero += _band(x, (-half, half), kept, timeline, name, opacity)
     torque = Panel(
         traces=(
+            *bands,
             line(x, broken(measured, kept, timeline.starts), "measured", STEEL, 2.6),
             line(x, broken(predicted, kept, timeline.starts), "predicted", VERMILION, 1.2),
         ),
@@ -102,7 +146,10 @@ def _figure(
         weight=2.4,
     )
     residual = Panel(
-        traces=(line(x, broken(error, kept, timeline.starts), "residual", BLUE, 0.9),),
+        traces=(
+            *around_zero,
+            line(x, broken(error, kept, timeline.starts), "residual", BLUE, 0.9),
+        ),
         x=Axis("time, s"),
         y=Axis("residual", most_ticks=4),
         shapes=(*borders, level_line(0.0)),
