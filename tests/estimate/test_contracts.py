@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dynid.estimate import CATALOGUE, CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, Ridge
 from dynid.testing import EstimatorContract, MotionEstimatorContract
 
@@ -78,6 +80,30 @@ class TestElasticML(MotionEstimatorContract):
 
     def estimator(self) -> Estimator:
         return ML()
+
+
+@pytest.mark.slow
+class TestElasticIV(MotionEstimatorContract):
+    elastic = True
+
+    def estimator(self) -> Estimator:
+        return IV()
+
+
+@pytest.mark.slow
+class TestElasticCLOE(MotionEstimatorContract):
+    elastic = True
+
+    def estimator(self) -> Estimator:
+        return CLOE()
+
+
+@pytest.mark.slow
+class TestElasticOE(MotionEstimatorContract):
+    elastic = True
+
+    def estimator(self) -> Estimator:
+        return OE()
 
 
 def test_every_registered_estimator_is_named_as_registered() -> None:
