@@ -20,7 +20,7 @@ from dynid.excite.criteria import Criterion
 from dynid.excite.design import Task
 from dynid.excite.limits import Bounds, MotionLimits
 from dynid.excite.plan import design_motion, information_of, prior_theta
-from dynid.excite.quantities import loaded, payload_information, prediction_focus
+from dynid.excite.quantities import loaded, payload_information, prediction_focus, shrinkage
 from dynid.identification import Residuals
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
@@ -127,6 +127,22 @@ def test_correlated_residuals_count_for_fewer_rows(rho: float) -> None:
     assert found[1] == pytest.approx(1.0, abs=0.15)
 
 
+def test_intervals_shrink_as_the_information_says() -> None:
+    R = INFORMATION.triangle(*motion(5, 300)) * np.sqrt(300)
+    record = replace(INFORMATION, recorded=R, rate=100.0)
+    again = shrinkage(record, motion(5, 300), 3.0)
+    np.testing.assert_allclose(again, np.sqrt(0.5), rtol=1e-6)
+    assert (shrinkage(record, motion(6, 300), 3.0) < 1.0).all()
+    # What the record did not tell at all has no width to compare with.
+    blind = np.array(R)
+    blind[:, -1] = 0.0
+    share = shrinkage(replace(record, recorded=blind), motion(6, 300), 3.0)
+    assert share[-1] == 0.0
+    assert (share[:-1] > 0).all()
+    with pytest.raises(UsageError, match="nothing recorded"):
+        shrinkage(INFORMATION, motion(6, 300), 3.0)
+
+
 def test_no_stretch_long_enough_counts_every_row() -> None:
     np.testing.assert_array_equal(rows_a_sample(residuals(0.5, 1, 5)), np.ones(2))
 
@@ -165,6 +181,7 @@ def test_a_run_is_continued_where_it_is_weakest(
     )
     done = run("excite", robot_file, *bounded, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
     assert done.code == 0, done.err
+    assert "of their width is left" in done.out
     alone = run("excite", robot_file, *bounded, *few, "--out", tmp_path / "alone")
     figure = [float(text.out.split("log determinant ")[1].split()[0]) for text in (done, alone)]
     assert figure[0] > figure[1]

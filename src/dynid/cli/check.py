@@ -90,13 +90,20 @@ def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
 
 def _show(name: str, one: Tracking, prismatic: tuple[bool, ...]) -> None:
     say(f"{name}: the plan begins at {one.start:.3f} s of the log")
-    say("  joint  rms error  worst (at)  share of motion  delay against the start  offset")
+    wide = max(len("joint"), *(len(joint) for joint in one.joint_names))
+    head = ("rms error", "worst", "at", "of the motion", "delay", "offset")
+    say(f"  {'joint':<{wide}}" + "".join(f"{title:>15}" for title in head))
     for j, joint in enumerate(one.joint_names):
         unit = "mm" if prismatic[j] else "mrad"
-        say(
-            f"  {joint}  {1e3 * one.rms[j]:.3g} {unit}  {1e3 * one.worst[j]:.3g} {unit} ({one.worst_at[j]:.2f} s)  "
-            f"{100 * one.share[j]:.2g} %  {1e3 * one.delay[j]:+.1f} ms  {1e3 * one.offset[j]:+.2g} {unit}"
+        cells = (
+            f"{1e3 * one.rms[j]:.3g} {unit}",
+            f"{1e3 * one.worst[j]:.3g} {unit}",
+            f"{one.worst_at[j]:.2f} s",
+            f"{100 * one.share[j]:.2g} %",
+            f"{1e3 * one.delay[j]:+.1f} ms",
+            f"{1e3 * one.offset[j]:+.2g} {unit}",
         )
+        say(f"  {joint:<{wide}}" + "".join(f"{cell:>15}" for cell in cells))
 
 
 def _warn(one: Tracking, diagnostics: Diagnostics) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynid.robot.model import RobotModel
 
 Word = TypeVar("Word", bound=StrEnum)
-PREDICTED = 8
+PREDICTED, STATES = 8, 2000
 
 
 @dataclass(frozen=True)
@@ -230,6 +230,8 @@ def lines(plan: Sheet) -> list[str]:
             f"criterion {name}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
             f"({plan.starts} starts, {plan.iterations} iterations{', stopped' if plan.stopped else ''})"
         )
+    if information.recorded is not None and len(information.recorded):
+        told.append(_shrunk(plan))
     told.append("tightest bounds:")
     for kind in dict.fromkeys(m.what for m in plan.margins):
         told.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
@@ -243,3 +245,17 @@ def lines(plan: Sheet) -> list[str]:
         pairs = ", ".join(bounds.capsules.left_out_names(information.robot))
         told.append(f"not compared, as their capsules are too close in most poses: {pairs}")
     return told
+
+
+def _shrunk(plan: Sheet) -> str:
+    import numpy as np
+
+    from dynid.excite.quantities import shrinkage
+
+    seconds = plan.trajectory.duration
+    motion = plan.trajectory.motion(np.linspace(0.0, seconds, STATES))
+    share = shrinkage(plan.information, motion, seconds)
+    return (
+        f"expected of the intervals of the run: {np.median(share):.2f} of their width is left in the median, "
+        f"{share.min():.2f} at best, {share.max():.2f} at worst"
+    )

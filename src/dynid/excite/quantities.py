@@ -15,7 +15,7 @@ from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
-STATES = 256
+STATES, RECORDED_TOLERANCE, BLIND = 256, 1e-12, 1e-6
 
 
 def prediction_focus(information: Information, motions: Sequence[tuple[Float, Float, Float]]) -> Float:
@@ -83,3 +83,20 @@ def loaded(robot: RobotModel, terms: Terms, theta: Float, mass: float, centre: F
     more = np.array(theta)
     more[own : own + 10] += mass * np.array([1.0, x, y, z, *inertia])
     return more
+
+
+def shrinkage(information: Information, motion: tuple[Float, Float, Float], seconds: float) -> Float:
+    """Deviations (b,) of the base parameters after a motion, as shares of those of what was recorded before it.
+
+    motion: q, dq, ddq, (T, n) each, over `seconds`.    0 where the record told nothing.
+    Raises UsageError where nothing was recorded.
+    """
+    if information.recorded is None:
+        raise UsageError("shrinkage", found="nothing recorded", expected="an earlier run")
+    after = np.linalg.inv(information.triangle(*motion, seconds))
+    now = np.linalg.norm(after, axis=1)
+    _, s, Vt = np.linalg.svd(np.linalg.qr(np.asarray(information.recorded), mode="r"))
+    seen = s > RECORDED_TOLERANCE * s[0]
+    before = np.linalg.norm(Vt[seen].T / s[seen], axis=1)
+    blind = np.abs(Vt[~seen]).max(axis=0, initial=0.0) > BLIND
+    return np.where(blind | (before == 0), 0.0, now / np.where(before > 0, before, 1.0))
