@@ -148,7 +148,7 @@ def test_directions_are_spread_over_half_a_sphere() -> None:
 
 def test_smallest_ellipsoid_of_a_box_and_of_a_ball() -> None:
     A, centre = smallest_ellipsoid(BOX)
-    np.testing.assert_allclose(centre, [0.1, 0.0, 0.2], atol=1e-4)
+    np.testing.assert_allclose(centre, [0.1, 0.0, 0.2], atol=1e-3)
     np.testing.assert_allclose(A, np.diag(1 / (3 * np.array([0.1, 0.1, 0.2]) ** 2)), atol=0.3)
     points = np.random.default_rng(2).normal(size=(50, 3))
     A, centre = smallest_ellipsoid(points)

@@ -19,6 +19,7 @@ from dynid.cli import (
     export,
     identify,
     inspect,
+    limits,
     payload,
     report,
     reveal,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
+app.command("limits")(limits.command)
 app.command("check")(check.command)
 app.command("identify")(identify.command)
 app.command("validate")(validate.command)

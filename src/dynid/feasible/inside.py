@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class InsideHull:
             Q = slab(normal, low, high) / ((high - low) / 2) ** 2
             name = f"body {self.body} in its hull along ({', '.join(f'{x:.2g}' for x in normal)})"
             found += _moment(name, Q, ten, columns, spread)
-        A, centre = smallest_ellipsoid(points)
+        A, centre = _ellipsoid(self.points)
         Q = np.zeros((4, 4))
         Q[:3, :3], Q[:3, 3], Q[3, :3], Q[3, 3] = -A, A @ centre, A @ centre, 1.0 - centre @ A @ centre
         return [
@@ -60,7 +61,7 @@ def slab(normal: Float, low: float, high: float) -> Float:
     return Q
 
 
-def smallest_ellipsoid(points: Float, tolerance: float = 1e-3) -> tuple[Float, Float]:
+def smallest_ellipsoid(points: Float, tolerance: float = 1e-2) -> tuple[Float, Float]:
     """A (3, 3) and c (3,) of the ellipsoid (x - c)' A (x - c) <= 1 of least volume around points (k, 3).
 
     Close to it by `tolerance`; every point is inside.    Source: Khachiyan 1996; Todd and Yildirim 2007.
@@ -81,6 +82,15 @@ def smallest_ellipsoid(points: Float, tolerance: float = 1e-3) -> tuple[Float, F
     A = np.linalg.inv((points.T * u) @ points - np.outer(centre, centre)) / d
     away = points - centre
     return np.asarray(A / np.einsum("ki,ij,kj->k", away, A, away).max()), np.asarray(centre)
+
+
+@lru_cache(maxsize=256)
+def _ellipsoid(points: tuple[tuple[float, float, float], ...]) -> tuple[Float, Float]:
+    # One fit asks for the same few ellipsoids many times.
+    A, centre = smallest_ellipsoid(np.array(points, dtype=np.float64))
+    A.setflags(write=False)
+    centre.setflags(write=False)
+    return A, centre
 
 
 def _moment(name: str, Q: Float, ten: Int, columns: tuple[Column, ...], spread: Float) -> list[Condition]:

@@ -1,0 +1,49 @@
+"""dynid limits: what the shapes of a description say of its bodies, as a part of experiment.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
+
+
+def command(
+    robot: RobotArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="TOML file to write; must not exist. Default: print it.")
+    ] = None,
+    geometry: Annotated[
+        str, typer.Option("--geometry", help="Shapes to take: collision or visual.")
+    ] = "collision",
+    root: RootOption = None,
+) -> None:
+    """Turn a URDF's meshes and shapes into limits of its bodies, for the method 'feasible'."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import UnfitDataError, UsageError
+    from dynid.export.files import check_targets, write_files
+    from dynid.feasible.description import limits_from_urdf, limits_text
+    from dynid.robot import load_robot
+
+    if geometry not in ("collision", "visual"):
+        raise UsageError("geometry", found=f"geometry '{geometry}'", expected="collision or visual")
+    if out is not None:
+        check_targets([out], [robot], force=False)
+    diagnostics = Diagnostics()
+    kind = cast(Literal["collision", "visual"], geometry)
+    entries = limits_from_urdf(robot, root, kind, diagnostics)
+    print_diagnostics(diagnostics)
+    if not entries:
+        raise UnfitDataError(
+            "no-shapes",
+            found=f"no body with <{geometry}> shapes that can be read",
+            expected="STL or OBJ meshes, boxes, cylinders or spheres",
+        )
+    text = limits_text(entries, load_robot(robot, root=root, diagnostics=Diagnostics()).body_names)
+    if out is None:
+        say(text)
+    else:
+        write_files({out: text.encode()})
+        say(f"wrote {out}: hulls of {len(entries)} bodies for [[estimate.limits]]")
