@@ -88,6 +88,11 @@ def near(
     return Result(name, what, ours, printed, target - tolerance, target + tolerance, unit, explanation)
 
 
+def within(name: str, what: str, ours: float, target: float, tolerance: float, unit: str = "") -> Result:
+    """A result that the paper does not print, within `tolerance` of what it should be."""
+    return Result(name, what, ours, None, target - tolerance, target + tolerance, unit)
+
+
 def at_most(
     name: str,
     what: str,
@@ -99,6 +104,19 @@ def at_most(
 ) -> Result:
     """A result that is better the smaller it is."""
     return Result(name, what, ours, printed, -math.inf, most, unit, explanation)
+
+
+def at_least(
+    name: str,
+    what: str,
+    ours: float,
+    least: float,
+    printed: float | None = None,
+    unit: str = "",
+    explanation: str = "",
+) -> Result:
+    """A result that is better the greater it is."""
+    return Result(name, what, ours, printed, least, math.inf, unit, explanation)
 
 
 def told(

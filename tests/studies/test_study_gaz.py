@@ -1,0 +1,67 @@
+"""Study of Gaz et al. 2019: its numbers against the corrected specification, with and without the real log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.studies.panda import (
+    COEFFICIENTS,
+    bodies_of_coefficients,
+    combinations,
+    friction,
+    plain,
+    reliable,
+    reverse_engineered,
+    validation_motion,
+)
+from dynid.studies.run import results_dict, run_study
+from dynid.studies.study import Dose, Study, Text
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return run_study("gaz2019")
+
+
+def test_every_result_lies_within_its_bounds(study: Study) -> None:
+    assert [(result.name, result.ours) for result in study.missed] == []
+
+
+def test_acceptance_of_the_specification(study: Study) -> None:
+    found = {name: entry["ours"] for name, entry in results_dict(study)["results"].items()}
+    ranks = [found[f"rank{part}"] for part in ("", "_torque", "_mass", "_gravity", "_tilted")]
+    assert ranks == [43, 43, 39, 12, 45]
+    assert found["revealed"] < 1e-9
+    assert found["total_mass"] == pytest.approx(16.062132, abs=1e-6)
+    assert found["phi_sdp"] <= 3.73e-4
+    assert found["least_eigenvalue"] >= 9e-7
+    assert found["friction_plateaus"] < 1e-4
+    assert found["newton_euler"] < 1e-10
+
+
+def test_an_absent_log_is_said_to_be_absent(study: Study) -> None:
+    last = study.sections[-1]
+    assert last.title == "The real robot"
+    (text,) = last.blocks
+    assert isinstance(text, Text)
+    assert "not at hand" in text.text
+
+
+@pytest.mark.slow
+def test_the_real_log(data_dir: Path) -> None:
+    study = run_study("gaz2019", Dose(data=data_dir))
+    assert [(result.name, result.ours) for result in study.missed] == []
+    assert {"real_ols", "real_feasible", "real_published"} <= {result.name for result in study.results}
+
+
+def test_coefficients_and_friction_of_the_paper() -> None:
+    assert (len(COEFFICIENTS), len(reliable())) == (43, 41)
+    assert plain(COEFFICIENTS[12][0]) == "Ixy4 + a4d5 m5 + a4d5 m6 + a4d5 m7 + a4 mcz5"
+    np.testing.assert_allclose(combinations() @ bodies_of_coefficients(), reverse_engineered(), atol=1e-12)
+    assert not friction(np.zeros((1, 7))).any()
+    q, dq, ddq = validation_motion()
+    np.testing.assert_allclose(np.gradient(q, 1e-3, axis=0)[1:-1], dq[1:-1], atol=1e-4)
+    np.testing.assert_allclose(np.gradient(dq, 1e-3, axis=0)[1:-1], ddq[1:-1], atol=1e-3)
