@@ -205,6 +205,17 @@ def test_the_floor_counts_the_radius_of_what_moves() -> None:
     )
 
 
+def test_planes_of_any_length_are_half_spaces() -> None:
+    robot = load_example("arm7")
+    space = Workspace.of(robot, floor=-1.0, planes=[[2.0, 0.0, 0.0, 1.0], [0.0, -3.0, 4.0, 2.5]])
+    assert space.names == ("floor", "plane 1", "plane 2")
+    np.testing.assert_allclose(space.normal[1:], [[1.0, 0.0, 0.0], [0.0, -0.6, 0.8]])
+    np.testing.assert_allclose(space.offset, [1.0, 0.5, 0.5])
+    for wrong in ([[0.0, 0.0, 0.0, 1.0]], [[1.0, 0.0, np.nan, 1.0]]):
+        with pytest.raises(UsageError, match="half-space"):
+            Workspace.of(robot, planes=wrong)
+
+
 def test_the_command_takes_shapes_and_radii(run: Run, tmp_path: Path) -> None:
     write_stl(tmp_path / "m.stl")
     path = arm(tmp_path, MESH.format("m.stl"))
@@ -226,5 +237,7 @@ def test_the_command_takes_shapes_and_radii(run: Run, tmp_path: Path) -> None:
     assert (done.code, "self-collision of base - two" in done.out) == (0, True), done.err
     done = run("excite", path, *few, "--shapes", "--radius", 0.1, "--out", tmp_path / "b")
     assert (done.code, "one of them" in done.err) == (2, True), done.err
-    done = run("excite", path, *few, "--radius", "0.1,0.05", "--out", tmp_path / "b")
-    assert (done.code, "2 radii" in done.err) == (2, True), done.err
+    done = run("excite", path, *few, "--plane", "1,0,0,-9", "--out", tmp_path / "b")
+    assert (done.code, "plane 1" in done.err) == (4, True), done.err
+    done = run("excite", path, *few, "--radius", "0.1,0.05,0.1,0.1", "--out", tmp_path / "b")
+    assert (done.code, "4 radii" in done.err) == (2, True), done.err

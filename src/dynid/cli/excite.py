@@ -64,6 +64,10 @@ def command(
     box: Annotated[
         str | None, typer.Option("--box", help="Box that all points stay in: x0,y0,z0,x1,y1,z1, m.")
     ] = None,
+    plane: Annotated[
+        list[str] | None,
+        typer.Option("--plane", help="nx,ny,nz,d: all points keep nx x + ny y + nz z <= d; may be repeated."),
+    ] = None,
     tool: Annotated[
         str | None, typer.Option("--tool", help="Tool's point in the last joint frame: x,y,z, m.")
     ] = None,
@@ -129,7 +133,7 @@ def command(
         raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
     given = Given(
         share, velocity, acceleration, jerk, torque, lower, upper, uncertainty, payload,
-        floor, box, tool, radius, shapes, packages, root, clearance,
+        floor, box, plane or [], tool, radius, shapes, packages, root, clearance,
     )  # fmt: skip
     information, theta = model_of(model, config, after, criterion)
     bounds = bounds_of(model, robot, information, theta, given)

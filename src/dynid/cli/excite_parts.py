@@ -36,6 +36,7 @@ class Given:
     payload: float
     floor: float | None
     box: str | None
+    planes: Sequence[str]
     tool: str | None
     radius: str | None
     shapes: bool
@@ -91,8 +92,9 @@ def bounds_of(
     capsules = _capsules(model, file, given, tip)
     if theta is not None and given.payload > 0:
         theta = loaded(model, information.terms, theta, given.payload, np.zeros(3) if tip is None else tip)
+    planes = [required(text, "--plane", 4) for text in given.planes]
     space = Workspace.of(
-        model, given.floor, None if corners is None else corners.reshape(2, 3), tip, capsules
+        model, given.floor, None if corners is None else corners.reshape(2, 3), tip, capsules, planes
     )
     return Bounds(limits, theta, given.uncertainty, space, capsules, given.clearance)
 
@@ -238,7 +240,7 @@ def lines(plan: Sheet) -> list[str]:
     if bounds.theta is None:
         told.append("not checked: torque (the description holds no masses)")
     if bounds.workspace is None or not bounds.workspace.names:
-        told.append("not checked: surroundings (give --floor, --box)")
+        told.append("not checked: surroundings (give --floor, --box, --plane)")
     if bounds.capsules is None:
         told.append("not checked: self-collision (give --radius or --shapes)")
     elif bounds.capsules.left_out:

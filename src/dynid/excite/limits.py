@@ -158,12 +158,14 @@ class Workspace:
         box: npt.ArrayLike | None = None,
         tool: npt.ArrayLike | None = None,
         capsules: Capsules | None = None,
+        planes: npt.ArrayLike | None = None,
     ) -> Workspace:
-        """Origins of all joint frames that move, and the tool's point, above a floor and within a box.
+        """Origins of all joint frames that move, and the tool's point, above a floor, within a box, behind planes.
 
         floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
         capsules: their ends that move count too, with their radius.
-        Raises UsageError for a box that holds nothing.
+        planes: (H, 4) x, y, z of a normal of any length, then d: normal . x <= d, m.
+        Raises UsageError for a box that holds nothing, or a plane without normal.
         """
         moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
         last = robot.n_bodies - 1
@@ -191,6 +193,13 @@ class Workspace:
                     normal.append([sign * (i == k) for i in range(3)])
                     offset.append(sign * corners[int(sign > 0), k])
                     names.append(f"box {axis} {side}")
+        for k, plane in enumerate(np.reshape(() if planes is None else np.asarray(planes), (-1, 4))):
+            length = float(np.linalg.norm(plane[:3]))
+            if not (np.isfinite(plane).all() and length > 0):
+                raise UsageError("half-space", found=f"plane {plane.tolist()}", expected="a normal and d")
+            normal.append((plane[:3] / length).tolist())
+            offset.append(float(plane[3]) / length)
+            names.append(f"plane {k + 1}")
         return Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names), radius)
 
 
