@@ -12,7 +12,7 @@ from dynid.errors import Place, SolverError, UsageError
 from dynid.estimate.forward_model import ForwardModel
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
 from dynid.robot.model import RobotModel
-from dynid.stream import StreamRows, Thinner
+from dynid.stream import StreamRows
 from dynid.watch import Watcher, WatchSettings
 
 NOISE_ROWS = 4096
@@ -29,8 +29,9 @@ class KalmanSettings:
     """How a running log is followed by a Kalman filter.
 
     kind: "ekf" or "ukf".    settle: s of motion that least squares take before the filter begins.
-    rate: Hz, rows are thinned out to it, torque averaged.    drift: share of a parameter's uncertainty at the start by
-    which it may wander in a second's square root; 0 = it is constant.
+    rate: Hz, of steps and corrections; torque within a step is taken row by row.
+    drift: share of a parameter's uncertainty at the start by which it may wander in a second's square root; 0 = it is
+    constant.
     watch: the terms, and the least squares of the beginning.
 
     Raises UsageError for values out of range.
@@ -56,7 +57,7 @@ class KalmanWatcher(Watcher):
 
     Least squares take in the first rows; the filter starts from their estimate, with standard deviations twice as
     wide, once its mass matrix is positive definite. Noise of positions and torque is measured in those rows by fourth
-    differences. Afterwards each row is seen once: its torque carries the state on, its positions correct it.
+    differences. Afterwards each row is seen once: torques carry the state on, positions correct it.
     Rigid robots only; logged velocities serve the beginning alone.
     """
 
@@ -68,7 +69,7 @@ class KalmanWatcher(Watcher):
         self.model = ForwardModel(robot, chosen.watch.terms, self.base)
         self.filter: JointFilter | None = None
         self._head = StreamRows.none(robot.n)
-        self._coarse = Thinner(1, robot.n)
+        self._every_row = 1
         self._held = StreamRows.none(robot.n)
         self._speed = np.zeros(robot.n)
         self._running = False
@@ -94,29 +95,28 @@ class KalmanWatcher(Watcher):
         if apart:
             self._running = False
             self._held = StreamRows.none(self.robot.n)
-            self._coarse.forget()
-        self._held = self._held.then(self._coarse.take(rows))
-        for k in range(1, len(self._held)):
-            self._advance(self.filter, self._held.part(slice(k - 1, k + 1)))
-        self._held = self._held.part(slice(-1, None))
+        self._held, every = self._held.then(rows), self._every_row
+        while len(self._held) > every:
+            self._advance(self.filter, self._held.part(slice(0, every + 1)))
+            self._held = self._held.part(slice(every, None))
         return self._note(self.kalman.watch.batch)
 
-    def _advance(self, joint: JointFilter, two: StreamRows) -> None:
-        h = float(two.t[1] - two.t[0])
+    def _advance(self, joint: JointFilter, rows: StreamRows) -> None:
+        h = float(rows.t[-1] - rows.t[0])
         if not self._running:
-            self._restart(joint, two.q, h)
+            self._restart(joint, rows.q[[0, -1]], h)
             return
         try:
-            joint.predict(two.tau[0], two.tau[1], h)
+            joint.predict(rows.tau, h)
         except SolverError as error:
             raise SolverError(
                 error.identifier,
                 found=error.found,
                 expected=error.expected,
                 do=error.do,
-                place=Place(time=float(two.t[1])),
+                place=Place(time=float(rows.t[-1])),
             ) from error
-        joint.correct(two.q[1])
+        joint.correct(rows.q[-1])
         self.seconds += h
 
     def _restart(self, joint: JointFilter, q: Float, h: float) -> None:
@@ -140,12 +140,11 @@ class KalmanWatcher(Watcher):
         _, M = self.model.acceleration(q, rest, np.tile(value, (len(every), 1)), rest)
         if step is None or not (np.linalg.eigvalsh(M) > 0).all():
             return None
-        every_row = max(1, int(1.0 / (self.kalman.rate * step) * (1.0 + 1e-6)))
-        self._coarse = Thinner(every_row, n)
+        self._every_row = max(1, int(1.0 / (self.kalman.rate * step) * (1.0 + 1e-6)))
         self._speed = np.abs(np.gradient(head.q, head.t, axis=0)).max(axis=0)
         covariance = WIDENED**2 * self.alike * self.estimate.noise * self.estimate.covariance
         noise = KalmanNoise(
-            torque=_white(head.tau) / np.sqrt(every_row),
+            torque=_white(head.tau) / np.sqrt(self._every_row),
             position=_white(head.q),
             drift=self.kalman.drift * np.sqrt(np.diag(covariance)),
         )
@@ -156,7 +155,7 @@ class KalmanWatcher(Watcher):
     def _note(self, since: float) -> bool:
         if self.filter is None or not self._running or not len(self._held):
             return False
-        now = float(self._held.t[-1])
+        now = float(self._held.t[0])
         if now - self.time < max(since, 1e-9):
             return False
         P = self.filter.parameter_covariance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,23 @@ import typer
 from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
 
 if TYPE_CHECKING:
-    from dynid.watch import Watcher
+    from dynid.robot.model import RobotModel
+    from dynid.watch import Watcher, WatchSettings
+
+
+class Filter(StrEnum):
+    """How the estimate follows the rows."""
+
+    RLS = "rls"
+    EKF = "ekf"
+    UKF = "ukf"
+
+
+METHODS = {
+    Filter.RLS: "recursive least squares",
+    Filter.EKF: "extended Kalman filter",
+    Filter.UKF: "unscented Kalman filter",
+}
 
 
 def command(
@@ -19,19 +36,30 @@ def command(
     log: Annotated[str, typer.Argument(help="Growing CSV file, or - for standard input.", metavar="LOG|-")],
     config: ConfigOption = None,
     root: RootOption = None,
+    kind: Annotated[
+        Filter, typer.Option("--filter", help="Least squares on filtered rows, or a Kalman filter.")
+    ] = Filter.RLS,
     memory: Annotated[
         float | None, typer.Option("--memory", min=0.01, help="Seconds after which a row counts 1/e.")
     ] = None,
     excited: Annotated[
         bool, typer.Option("--excited", help="Forget only what new rows inform again.")
     ] = False,
+    reset: Annotated[
+        float | None,
+        typer.Option("--reset", min=0.01, help="Seconds after which the covariance starts anew."),
+    ] = None,
+    settle: Annotated[
+        float, typer.Option("--settle", min=0.5, help="Seconds of motion before a Kalman filter begins.")
+    ] = 10.0,
     every: Annotated[float, typer.Option("--every", min=0.0, help="Seconds of log between reports.")] = 5.0,
     wait: Annotated[
         float,
         typer.Option("--wait", min=0.0, help="End after this many seconds without a new row of a file."),
     ] = 2.0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="CSV file for the estimate over time; must not exist.")
+        Path | None,
+        typer.Option("--out", help="CSV file for the estimate over time; a page (.html) is put beside it."),
     ] = None,
 ) -> None:
     """Follow a CSV log as it grows (columns t, q_<joint>, tau_<joint>) and print how the estimate settles."""
@@ -40,29 +68,29 @@ def command(
     import numpy as np
 
     from dynid.diagnostics import Diagnostics
-    from dynid.errors import InputError, Place, RefusedError
+    from dynid.errors import InputError, Place
     from dynid.estimate.recursive import Forgetting
     from dynid.recipe import Experiment
     from dynid.robot import load_robot
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
     from dynid.stream import watch_lines
-    from dynid.watch import WATCH_TERMS, Watcher, WatchSettings
+    from dynid.watch import WATCH_TERMS, WatchSettings
 
-    if out is not None and out.exists():
-        raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file")
+    files = _files(out)
     if log != "-" and not Path(log).is_file():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
     rows = experiment.rows()
+    far = np.inf
     settings = WatchSettings(
         terms=experiment.terms() if config else WATCH_TERMS,
         rows=MomentumRows() if isinstance(rows, AutomaticRows) else rows,
-        forgetting=Forgetting(memory if memory is not None else np.inf, "excited" if excited else "all"),
+        forgetting=Forgetting(memory or far, "excited" if excited else "all", reset or far),
     )
-    watcher = Watcher(model, settings)
+    watcher = _watcher(model, kind, settings, settle)
     lines = sys.stdin if log == "-" else _growing(Path(log), wait)
     said = -np.inf
     for time in watch_lines(watcher, lines, "" if log == "-" else log):
@@ -71,35 +99,77 @@ def command(
             said = time
     if watcher.seconds > 0:
         _report(watcher, whole=True)
-        if out is not None:
-            _write(out, watcher)
-            say(f"estimate over time: {out}")
+        if files is not None:
+            _write(files, watcher, METHODS[kind])
     else:
         say("no row in which a joint moved")
     print_diagnostics(diagnostics)
 
 
+def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: float) -> Watcher:
+    if kind is Filter.RLS:
+        from dynid.watch import Watcher
+
+        return Watcher(model, settings)
+    from dynid.watch_kalman import KalmanSettings, KalmanWatcher
+
+    return KalmanWatcher(
+        model, KalmanSettings("ekf" if kind is Filter.EKF else "ukf", settle, watch=settings)
+    )
+
+
+def _files(out: Path | None) -> tuple[Path, Path] | None:
+    from dynid.errors import RefusedError, UsageError
+
+    if out is None:
+        return None
+    if out.suffix.lower() == ".html":
+        raise UsageError(
+            "watch-output", found=f"--out {out}", expected="a CSV file", do="the page is written beside it"
+        )
+    files = out, out.with_suffix(".html")
+    for path in files:
+        if path.exists():
+            raise RefusedError(
+                "output-exists", found=f"output '{path}' exists already", expected="a new file"
+            )
+    return files
+
+
 def _report(watcher: Watcher, whole: bool = False) -> None:
+    from dynid.watch_kalman import KalmanWatcher
+
     track = watcher.trajectory
     value, std = track.value[-1], track.std[-1]
     known = int((std < 0.1 * abs(value)).sum())
-    say(
+    text = (
         f"t = {track.t[-1]:.2f} s: {known} of {len(value)} base parameters within 10 %, "
         f"greatest eigenvalue of P {track.eigenvalues[-1][0]:.3g}"
     )
+    if isinstance(watcher, KalmanWatcher):
+        state = (
+            "settling" if watcher.filter is None else f"surprise {watcher.consistency:.3g} (1 = as expected)"
+        )
+        text += f", {state}"
+    say(text)
     if whole:
         for name, x, dx in zip(watcher.names, value, std, strict=True):
             say(f"  {x: .5g} +- {dx:.2g}  {name}")
 
 
-def _write(path: Path, watcher: Watcher) -> None:
+def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:
     from dynid.log.write import write_log
+    from dynid.report.trajectories import Followed, write_trajectory_page
 
+    table, page = files
     track = watcher.trajectory
     columns = {f"value {name}": track.value[:, i] for i, name in enumerate(track.names)}
     columns |= {f"std {name}": track.std[:, i] for i, name in enumerate(track.names)}
     columns |= {"eigenvalue_greatest": track.eigenvalues[:, 0], "eigenvalue_least": track.eigenvalues[:, -1]}
-    write_log(path, track.t, columns)
+    write_log(table, track.t, columns)
+    model = watcher.settings.terms.columns(watcher.robot)
+    write_trajectory_page(page, Followed(watcher.robot, model, watcher.base, track, method, watcher.seconds))
+    say(f"estimate over time: {table}, {page}")
 
 
 def _growing(path: Path, wait: float) -> Iterator[str]:

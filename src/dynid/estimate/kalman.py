@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import expm
 
 from dynid.arrays import Float
 from dynid.errors import Place, SolverError, UsageError
@@ -32,9 +34,10 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class KalmanNoise:
-    """Standard deviations of white noise in every row.
+    """Standard deviations of white noise.
 
-    torque: (n,) N m or N.    position: (n,) rad or m.    velocity: (n,), None = velocities are not measured.
+    torque: (n,) N m or N, of the mean over a step.    position: (n,) rad or m.
+    velocity: (n,), None = velocities are not measured.
     drift: (b,) of the parameters' random walk, per square root of a second; 0 = they are constant.
 
     Raises UsageError for values that are not positive.
@@ -56,8 +59,8 @@ class KalmanNoise:
 class JointFilter(ABC):
     """A Kalman filter for z = (q, dq, beta), whose measurements are positions and perhaps velocities.
 
-    Torque is the input, linear between rows; its noise drives the state, of which it makes h M^-1 w of velocity in a
-    step h. Accelerations are averaged over nodes within each step, whose states come from two passes of successive
+    Torque is the input, linear between rows; its noise w, that of its mean over a step h, drives the state: h M^-1 w of
+    velocity. Accelerations are averaged over nodes within each step, whose states come from two passes of successive
     approximation: dry friction that turns round within a step would otherwise bias the parameters.
     innovation: normalised innovation squared of every correction so far, its expectation is the number of measurements.
     """
@@ -89,14 +92,13 @@ class JointFilter(ABC):
         first = 2 * self.model.robot.n
         return self.covariance[first:, first:]
 
-    def predict(self, tau: Float, after: Float, seconds: float) -> None:
-        """Carries the state over a step, from torque (n,) at its beginning to that at its end.
+    def predict(self, tau: Float, seconds: float) -> None:
+        """Carries the state over a step under torque (k, n) at k >= 2 even times from its beginning to its end.
 
         Raises SolverError once the mass matrix of the estimate is no longer positive definite.
         """
-        inverse = self._carry(tau, after, seconds)
+        push = self._carry(tau, seconds) * self.noise.torque
         n, h = self.model.robot.n, seconds
-        push = np.concatenate([0.5 * h * h * inverse, h * inverse]) * self.noise.torque
         self.covariance[: 2 * n, : 2 * n] += push @ push.T
         walk = np.broadcast_to(np.asarray(self.noise.drift, dtype=np.float64), (self.model.count,))
         index = np.arange(2 * n, len(self.mean))
@@ -121,16 +123,16 @@ class JointFilter(ABC):
         self.covariance = 0.5 * (P + P.T)
 
     @abstractmethod
-    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
-        """Moves mean and covariance over a step without its noise; returns the inverse mass matrix."""
+    def _carry(self, tau: Float, seconds: float) -> Float:
+        """Moves mean and covariance over a step without its noise; returns what a constant torque makes of q and dq."""
 
-    def _step(self, z: Float, tau: Float, after: Float, h: float) -> Step:
+    def _step(self, z: Float, tau: Float, h: float) -> Step:
         S, n, m = len(z), self.model.robot.n, NODES
         q, dq, beta = z[:, :n], z[:, n : 2 * n], z[:, 2 * n :]
         place = (np.arange(m) + 0.5) / m
-        torque = np.tile((1.0 - place[:, None]) * tau + place[:, None] * after, (S, 1))
+        torque = np.tile(_means(len(tau)) @ tau, (S, 1))
         each = np.repeat(beta, m, axis=0)
-        start, _ = self.model.acceleration(q, dq, beta, np.broadcast_to(tau, (S, n)))
+        start, _ = self.model.acceleration(q, dq, beta, np.broadcast_to(tau[0], (S, n)))
         ddq, M = np.repeat(start, m, axis=0), np.zeros(0)
         for _ in range(PASSES):
             path = ddq.reshape(S, m, n)
@@ -163,22 +165,27 @@ class ExtendedKalman(JointFilter):
     Source: Gautier and Poignet 2001, extended Kalman filtering for robot identification; Ljung 1979 on its convergence.
     """
 
-    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
+    def _carry(self, tau: Float, seconds: float) -> Float:
         n, h = self.model.robot.n, seconds
-        step = self._step(self.mean[None], tau, after, h)
+        step = self._step(self.mean[None], tau, h)
         self._require_positive(step.M[0])
         s = self.model.slopes(step.q, step.dq, self.value, step.ddq, step.M)
-        A = np.zeros((2 * n, len(self.mean)))
+        A, into = np.zeros((4 * n, 4 * n)), np.zeros((2 * n, self.model.count + n))
         A[:n, n : 2 * n] = np.eye(n)
-        slopes = (s.by_position, s.by_velocity, s.by_parameter)
-        A[n:] = np.concatenate([slope.mean(axis=0) for slope in slopes], axis=1)
-        # exp(hA) to second order; the parameters stay.
-        change = h * A + 0.5 * h * h * (A[:, : 2 * n] @ A)
+        A[n : 2 * n, : 2 * n] = np.concatenate(
+            [s.by_position.mean(axis=0), s.by_velocity.mean(axis=0)], axis=1
+        )
+        A[: 2 * n, 2 * n :] = np.eye(2 * n)
+        into[n:] = np.concatenate([s.by_parameter.mean(axis=0), s.by_torque.mean(axis=0)], axis=1)
+        # Dry friction near rest is stiff: h A may be large, and no series of a few terms would do.
+        grown = expm(h * A)[: 2 * n]
+        driven = grown[:, 2 * n :] @ into
+        change = np.concatenate([grown[:, : 2 * n] - np.eye(2 * n), driven[:, : self.model.count]], axis=1)
         P = self.covariance
         P[: 2 * n] += change @ P
         P[:, : 2 * n] += P @ change.T
         self.mean, self.covariance = step.after[0], 0.5 * (P + P.T)
-        return np.asarray(s.by_torque.mean(axis=0))
+        return np.asarray(driven[:, self.model.count :])
 
 
 class UnscentedKalman(JointFilter):
@@ -187,11 +194,11 @@ class UnscentedKalman(JointFilter):
     Source: Julier and Uhlmann 2004, eq. 12 with L + kappa = 3 by scaling (Julier 2002).
     """
 
-    def _carry(self, tau: Float, after: Float, seconds: float) -> Float:
+    def _carry(self, tau: Float, seconds: float) -> Float:
         L = len(self.mean)
         root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
         points = np.vstack([self.mean, self.mean + root.T, self.mean - root.T])
-        step = self._step(points, tau, after, seconds)
+        step = self._step(points, tau, seconds)
         self._require_positive(step.M[0])
         weight = 0.5 / SPREAD_SQUARE
         # Deviations from the centre point: its weight is far below zero, and sums over it would cancel. What remains
@@ -200,7 +207,20 @@ class UnscentedKalman(JointFilter):
         shift = weight * deviation[1:].sum(axis=0)
         P = weight * deviation[1:].T @ deviation[1:] + (2.0 - SPREAD_SQUARE / L) * np.outer(shift, shift)
         self.mean, self.covariance = step.after[0] + shift, 0.5 * (P + P.T)
-        return np.asarray(np.linalg.inv(step.M[:NODES]).mean(axis=0))
+        inverse = np.linalg.inv(step.M[:NODES]).mean(axis=0)
+        return np.concatenate([0.5 * seconds**2 * inverse, seconds * inverse])
+
+
+@lru_cache(maxsize=16)
+def _means(count: int) -> Float:
+    """(NODES, count): means around the nodes of what is linear between `count` even times."""
+    fine = 8 * NODES * (count - 1)
+    place = (np.arange(fine) + 0.5) / fine * (count - 1)
+    left = place.astype(np.int64)
+    weight = np.zeros((fine, count))
+    weight[np.arange(fine), left] = 1.0 - (place - left)
+    weight[np.arange(fine), left + 1] = place - left
+    return np.asarray(weight.reshape(NODES, -1, count).mean(axis=1))
 
 
 FILTERS: dict[str, type[JointFilter]] = {"ekf": ExtendedKalman, "ukf": UnscentedKalman}

@@ -1,0 +1,240 @@
+"""Kalman filters for state and parameters: exact derivatives, honest covariances, the answer of least squares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dynid.errors import SolverError, UnfitDataError, UsageError
+from dynid.estimate.forward_model import ForwardModel
+from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
+from dynid.factor.base import structural_base
+from dynid.kernel import forward_dynamics
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+from dynid.rows import TorqueRows
+from dynid.signals.samples import Samples
+from dynid.terms import ChannelTorque, Coulomb, Offset, RigidBody, Terms, Viscous
+from dynid.testing import random_robot, smooth_samples
+from dynid.watch import Watcher, WatchSettings
+from dynid.watch_kalman import KalmanSettings, KalmanWatcher
+from tests.command_line import Run
+
+TERMS = RigidBody() + Viscous()
+STREAM_TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()
+RATE, ROWS = 200.0, 160
+
+
+def modelled(robot: RobotModel, terms: Terms = TERMS) -> tuple[ForwardModel, np.ndarray]:
+    """The model, and its true parameters: the description's bodies, some friction."""
+    base = structural_base(robot, terms, TorqueRows())
+    friction = [0.5, 0.5, 0.6, 0.4, 0.1, -0.2][: len(terms.columns(robot)) - 20]
+    return ForwardModel(robot, terms, base), np.append(robot.inertia_prior.ravel(), friction)
+
+
+def test_accelerations_and_their_slopes() -> None:
+    robot = random_robot(1, 2, 0.0)
+    model, theta = modelled(robot)
+    beta = model.base.reduce(theta)
+    rng = np.random.default_rng(0)
+    q, dq, tau = rng.uniform(-2, 2, (3, 5, 2))
+    each = np.tile(beta, (5, 1))
+    ddq, M = model.acceleration(q, dq, each, tau)
+    plain = forward_dynamics(robot.tree, theta[:20], q, dq, tau - 0.5 * dq)
+    np.testing.assert_allclose(ddq, plain, rtol=1e-9, atol=1e-9)
+    slopes = model.slopes(q, dq, beta, ddq, M)
+
+    def change(step: np.ndarray, which: int) -> np.ndarray:
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = [q, dq, each, tau]
+            moved[which] = moved[which] + sign * step
+            ends.append(model.acceleration(*moved)[0])
+        return (ends[0] - ends[1]) / 2e-5
+
+    found = (slopes.by_position, slopes.by_velocity, slopes.by_parameter, slopes.by_torque)
+    for which, by in enumerate(found):
+        for i in range(by.shape[2]):
+            step = np.zeros(by.shape[2])
+            step[i] = 1e-5
+            np.testing.assert_allclose(by[:, :, i], change(step, which), rtol=1e-5, atol=1e-5)
+
+
+def filtered_run(kind: str, seed: int) -> tuple[JointFilter, list[float], np.ndarray]:
+    """A filter that has followed a noisy run from a wrong start; its errors squared over time; the truth."""
+    robot = random_robot(1, 2, 0.0)
+    model, theta = modelled(robot)
+    beta = model.base.reduce(theta)
+    rng = np.random.default_rng(seed)
+    motion = smooth_samples(robot, ROWS, seed=seed, rate=RATE)
+    tau = TERMS.torque(robot, motion, theta)
+    noise = KalmanNoise(0.03 * tau.std(axis=0), np.full(2, 1e-3))
+    spread = np.concatenate([noise.position, np.full(2, 0.05), 0.05 * np.abs(beta) + 0.02])
+    truth = np.concatenate([motion.q, motion.dq, np.tile(beta, (ROWS, 1))], axis=1)
+    tau = tau + noise.torque * rng.normal(size=tau.shape)
+    q = motion.q + noise.position * rng.normal(size=tau.shape)
+    found = FILTERS[kind](model, truth[0] + spread * rng.normal(size=len(spread)), np.diag(spread**2), noise)
+    squares = []
+    for k in range(1, ROWS):
+        found.predict(tau[k - 1 : k + 1], 1 / RATE)
+        found.correct(q[k])
+        if k % 40 == 39:
+            error = found.mean - truth[k]
+            squares.append(float(error @ np.linalg.solve(found.covariance, error)))
+    return found, squares, truth[-1]
+
+
+@pytest.mark.parametrize("kind", ["ekf", "ukf"])
+def test_errors_are_as_large_as_the_covariance_says(kind: str) -> None:
+    runs = [filtered_run(kind, seed) for seed in range(6)]
+    size = len(runs[0][2])
+    low, high = chi2.ppf([0.005, 0.995], size * len(runs)) / len(runs)
+    for mean in np.mean([squares for _, squares, _ in runs], axis=0):
+        assert low < mean < high
+    # Innovations are independent from row to row: their mean is known much better.
+    surprise = np.concatenate([found.innovation for found, _, _ in runs])
+    assert abs(surprise.mean() - 2.0) < 4 * 2.0 / np.sqrt(len(surprise))
+    # And something was learnt.
+    spread = np.sqrt(np.diag(runs[0][0].parameter_covariance))
+    first = 0.05 * np.abs(runs[0][2][4:]) + 0.02
+    assert np.median(first / spread) > 1.5
+    assert (first / spread > 5).sum() >= 2
+
+
+def test_both_filters_agree_where_the_model_is_nearly_linear() -> None:
+    extended, unscented = filtered_run("ekf", 0)[0], filtered_run("ukf", 0)[0]
+    spread = np.sqrt(np.diag(extended.covariance))
+    assert (np.abs(extended.mean - unscented.mean) < 0.3 * spread).all()
+    np.testing.assert_allclose(np.sqrt(np.diag(unscented.covariance)), spread, rtol=0.05)
+
+
+def streamed(seconds: float) -> tuple[RobotModel, Samples, np.ndarray]:
+    robot = random_robot(1, 2, 0.0)
+    _, theta = modelled(robot, STREAM_TERMS)
+    motion = smooth_samples(robot, round(1000 * seconds), seed=1)
+    rng = np.random.default_rng(0)
+    tau = STREAM_TERMS.torque(robot, motion, theta)
+    tau = tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    q = motion.q + 2e-5 * rng.normal(size=tau.shape)
+    return robot, Samples.from_motion(q, motion.dq, motion.ddq, tau), theta
+
+
+@pytest.fixture(scope="module")
+def stream() -> tuple[RobotModel, Samples, np.ndarray]:
+    return streamed(14.0)
+
+
+def followed(watcher: Watcher, rows: Samples) -> Watcher:
+    for first in range(0, len(rows), 500):
+        part = slice(first, first + 500)
+        watcher.feed(rows.t[part], rows.q[part], rows.tau[part])
+    watcher.finish()
+    return watcher
+
+
+@pytest.mark.parametrize("kind", ["ekf", "ukf"])
+def test_a_stream_ends_where_least_squares_do(
+    kind: str, stream: tuple[RobotModel, Samples, np.ndarray]
+) -> None:
+    robot, rows, theta = stream
+    settings = WatchSettings(STREAM_TERMS)
+    plain = followed(Watcher(robot, settings), rows)
+    watcher = KalmanWatcher(robot, KalmanSettings(kind, settle=5.0, watch=settings))  # type: ignore[arg-type]
+    followed(watcher, rows)
+    beta = plain.base.reduce(theta)
+    ends = [watcher.trajectory, plain.trajectory]
+    for one in ends:
+        assert (np.abs(one.value[-1] - beta) < 3.5 * one.std[-1]).all()
+    joint = np.hypot(ends[0].std[-1], ends[1].std[-1])
+    assert (np.abs(ends[0].value[-1] - ends[1].value[-1]) < 3 * joint).all()
+    assert 0.8 < watcher.consistency < 1.25
+    assert watcher.time == pytest.approx(rows.t[-1], abs=0.02)
+    # The eigenvalues fall from where the filter began.
+    later = ends[0].eigenvalues[ends[0].t > 6.0]
+    assert (np.diff(later, axis=0) <= 1e-6 * later[:-1]).all()
+
+
+def test_a_gap_restarts_the_state_and_keeps_the_parameters(
+    stream: tuple[RobotModel, Samples, np.ndarray],
+) -> None:
+    robot, rows, theta = stream
+    settings = WatchSettings(STREAM_TERMS)
+    watcher = KalmanWatcher(robot, KalmanSettings(settle=5.0, watch=settings))
+    for part in (rows.t < 7.0, rows.t > 9.0):
+        watcher.feed(rows.t[part], rows.q[part], rows.tau[part])
+    watcher.finish()
+    assert watcher.filter is not None
+    assert watcher.consistency < 1.3
+    beta = watcher.base.reduce(theta)
+    assert (np.abs(watcher.trajectory.value[-1] - beta) < 3.5 * watcher.trajectory.std[-1]).all()
+
+
+def test_drift_keeps_the_filter_awake(stream: tuple[RobotModel, Samples, np.ndarray]) -> None:
+    robot, rows, _ = stream
+    head = Samples.from_motion(rows.q[:7000], rows.dq[:7000], rows.ddq[:7000], rows.tau[:7000])
+    spreads = []
+    for drift in (0.0, 1.0):
+        settings = KalmanSettings(settle=5.0, drift=drift, watch=WatchSettings(STREAM_TERMS))
+        spreads.append(followed(KalmanWatcher(robot, settings), head).trajectory.std[-1])
+    assert (spreads[1] > spreads[0]).all()
+
+
+@pytest.mark.parametrize("kind", [ExtendedKalman, UnscentedKalman])
+def test_a_model_that_is_no_longer_physical_is_refused(kind: type[JointFilter]) -> None:
+    model, theta = modelled(random_robot(1, 2, 0.0))
+    mean = np.concatenate([np.zeros(4), -model.base.reduce(theta)])
+    noise = KalmanNoise(np.ones(2), np.ones(2))
+    with pytest.raises(SolverError, match=r"filter-diverged.*mass matrix"):
+        kind(model, mean, 1e-6 * np.eye(len(mean)), noise).predict(np.zeros((2, 2)), 0.005)
+
+
+def test_bad_settings() -> None:
+    robot = random_robot(1, 2, 0.0)
+    model, _ = modelled(robot)
+    noise = KalmanNoise(np.ones(2), np.ones(2))
+    for wrong in (
+        lambda: KalmanNoise(np.zeros(2), np.ones(2)),
+        lambda: KalmanNoise(np.ones(2), np.ones(2), drift=-1.0),
+        lambda: ExtendedKalman(model, np.zeros(3), np.eye(3), noise),
+        lambda: KalmanSettings("pf"),  # type: ignore[arg-type]
+        lambda: KalmanSettings(settle=0.0),
+        lambda: ForwardModel(robot, TERMS + ChannelTorque("cable"), model.base),
+    ):
+        with pytest.raises(UsageError):
+            wrong()
+
+
+def test_filters_on_the_command_line(
+    run: Run, robot_file: Path, tmp_path: Path, stream: tuple[RobotModel, Samples, np.ndarray]
+) -> None:
+    _, rows, _ = stream
+    robot = load_robot(robot_file)
+    names = ["t", *(f"{kind}_{joint}" for kind in ("q", "tau") for joint in robot.joint_names)]
+    log = tmp_path / "stream.csv"
+    terms = STREAM_TERMS
+    theta = np.append(robot.inertia_prior.ravel(), [0.5, 0.5, 0.6, 0.4, 0.1, -0.2])
+    tau = terms.torque(robot, Samples.from_motion(rows.q, rows.dq, rows.ddq), theta)
+    tau += 0.01 * tau.std(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    table = np.column_stack([rows.t, rows.q, tau])[:7000]
+    np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
+    config = tmp_path / "watch.toml"
+    config.write_text(
+        '[model]\nterms = ["rigid_body", "viscous", { term = "coulomb", width = 0.02 }, "offset"]\n'
+    )
+    options = ("--config", config, "--wait", 0, "--filter")
+    found = run("watch", robot_file, log, *options, "ekf", "--settle", 4, "--out", tmp_path / "track.csv")
+    assert found.code == 0, found.err
+    assert "settling" in found.out
+    assert "surprise" in found.out
+    assert "extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
+    table[6500, 0] = table[6499, 0]
+    np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
+    wrong = run("watch", robot_file, log, *options, "ukf", "--settle", 6)
+    assert wrong.code == 4
+    assert "row 6500" in wrong.err
+    watcher = KalmanWatcher(robot)
+    with pytest.raises(UnfitDataError, match="row 1"):
+        watcher.feed(np.zeros(2), rows.q[:2], rows.tau[:2])
