@@ -84,7 +84,7 @@ def stick_slip(
             expected="a state of one value a joint, two rows of torque, one substep or more",
         )
     path, speed, stuck = np.full((T, n), np.nan), np.full((T, n), np.nan), np.zeros((T, n), dtype=np.bool_)
-    now = _Now(np.array(q), np.array(dq), np.sign(dq))
+    now = _decided(mechanics, _Now(np.array(q), np.array(dq), np.sign(dq)), tau[0])
     pace = _Pace(mechanics, now, 1.0 / rate, substeps)
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(T):
