@@ -22,6 +22,7 @@ from dynid.cli import (
     limits,
     payload,
     report,
+    retrieve,
     reveal,
     simulate,
     statics,
@@ -55,6 +56,7 @@ app.command("simulate")(simulate.command)
 app.command("excite")(excite.command)
 app.command("watch")(watch.command)
 app.command("reveal")(reveal.command)
+app.command("retrieve")(retrieve.command)
 app.command("study")(study.command)
 
 

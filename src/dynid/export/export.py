@@ -17,7 +17,7 @@ from dynid.export.ensemble import Ensemble, closest_real, sample_parameters, spr
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
-from dynid.export.model import ExportModel, note_left_out
+from dynid.export.model import ExportModel, note_left_out, peak_speeds
 from dynid.export.names import c_identifier
 from dynid.export.tables import model_json, table
 from dynid.export.urdf import edit_urdf
@@ -32,6 +32,7 @@ from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf
 from dynid.robot.xml import MAX_BYTES, parse
+from dynid.terms.term import Terms
 
 FORMATS = {"urdf": ".urdf", "mjcf": ".xml", "c": ".c", "json": ".json", "khalil": ".csv", "pinocchio": ".csv"}
 _SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
@@ -56,7 +57,9 @@ class Exported:
 
 @dataclass(frozen=True)
 class _Request:
-    run: Identification
+    robot: RobotModel
+    terms: Terms
+    peak: Float
     kind: str
     source: Path | None
     root: str | None
@@ -96,14 +99,11 @@ def export(
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     chosen = _kind(to, kind)
-    origin = _source(run, source, chosen)
-    request = _Request(run, chosen, origin, root, allow_unphysical, sink)
+    origin = _source(run.robot, source, chosen)
+    request = _Request(run.robot, run.terms, peak_speeds(run), chosen, origin, root, allow_unphysical, sink)
     targets = [to] if not ensemble else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
-    inputs = [
-        path for path in (source, Path(run.robot.source) if run.robot.source else None) if path is not None
-    ]
-    check_targets(outputs, inputs, force)
+    check_targets(outputs, _inputs(run.robot, source), force)
     drawn = _drawn(run, ensemble, seed, not allow_unphysical, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
@@ -116,6 +116,33 @@ def export(
         files |= _files(request, target, theta)
     write_files(files)
     return Exported(tuple(files), drawn, moved)
+
+
+def export_parameters(
+    robot: RobotModel,
+    terms: Terms,
+    theta: Float,
+    to: Path,
+    kind: str | None = None,
+    *,
+    source: Path | None = None,
+    root: str | None = None,
+    force: bool = False,
+    diagnostics: Diagnostics | None = None,
+) -> tuple[Path, ...]:
+    """Writes a model without a run: terms with parameters theta (p,).    Everything else as for `export`."""
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    chosen = _kind(to, kind)
+    check_targets(_outputs(to, chosen), _inputs(robot, source), force)
+    origin = _source(robot, source, chosen)
+    request = _Request(robot, terms, np.ones(robot.n), chosen, origin, root, False, sink)
+    files = _files(request, to, theta)
+    write_files(files)
+    return tuple(files)
+
+
+def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
+    return [path for path in (source, Path(robot.source) if robot.source else None) if path is not None]
 
 
 def _drawn(
@@ -144,12 +171,12 @@ def _kind(to: Path, kind: str | None) -> str:
     return found
 
 
-def _source(run: Identification, source: Path | None, kind: str) -> Path | None:
+def _source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
     if kind not in _EDITED:
         return None
     if source is not None:
         return source
-    own = Path(run.robot.source)
+    own = Path(robot.source)
     if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
         return None
     # A file that ends in .xml may hold either.
@@ -166,12 +193,10 @@ def _outputs(target: Path, kind: str) -> list[Path]:
 
 
 def _files(request: _Request, target: Path, theta: Float) -> dict[Path, bytes]:
-    run, kind = request.run, request.kind
-    if kind == "json":
-        return {target: model_json(run.robot, run.terms, theta)}
-    model = ExportModel.of_run(run, theta)
-    writer = _WRITERS[kind]
-    return dict(writer(request, model, target))
+    if request.kind == "json":
+        return {target: model_json(request.robot, request.terms, theta)}
+    model = replace(ExportModel.of_terms(request.robot, request.terms, theta), peak=request.peak)
+    return dict(_WRITERS[request.kind](request, model, target))
 
 
 def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:

@@ -69,10 +69,7 @@ class ExportModel:
     def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
         """The model of a run with its full parameters, or with others, (p,)."""
         theta = run.estimate.parameters if parameters is None else parameters
-        joints: Any = run.log_summary.get("joints", ())
-        peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
-        peak = np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
-        return replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak)
+        return replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
 
     @staticmethod
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
@@ -173,6 +170,13 @@ class ExportModel:
                 if value < 0
             ]
         return tuple(found)
+
+
+def peak_speeds(run: Identification) -> Float:
+    """Greatest speed of every joint in a run's log, (n,), rad/s or m/s; 1 where it is not known."""
+    joints: Any = run.log_summary.get("joints", ())
+    peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
+    return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
 
 
 def body_fault(name: str, pi: Float) -> str:

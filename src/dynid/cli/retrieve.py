@@ -1,0 +1,63 @@
+"""dynid retrieve: bodies that can exist from a table of dynamic coefficients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ForceOption, RobotArgument, RootOption, print_diagnostics, say
+
+
+def command(
+    robot: RobotArgument,
+    table: Annotated[
+        Path, typer.Argument(help="CSV: formula, value, and std if known.", metavar="COEFFICIENTS")
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="experiment.toml: [estimate] with method 'feasible'."),
+    ] = None,
+    rotors: Annotated[bool, typer.Option("--rotors", help="Formulas hold rotor inertias too.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="URDF, MJCF, C or JSON file for the model, by its suffix.")
+    ] = None,
+    root: RootOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Find masses, centres and inertias of real bodies behind dynamic coefficients."""
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import UsageError
+    from dynid.estimate import FeasibleFit
+    from dynid.export.export import export_parameters
+    from dynid.export.files import check_targets, write_files
+    from dynid.recipe import Experiment
+    from dynid.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
+    from dynid.robot import load_robot
+
+    fit = Experiment.read(config).settings().estimator if config else FeasibleFit()
+    if not isinstance(fit, FeasibleFit):
+        raise UsageError(
+            "retrieve-method", found=f"method '{fit.name}'", expected="[estimate] method = 'feasible'"
+        )
+    if out is not None:
+        check_targets([out], [robot, table], force)
+    diagnostics = Diagnostics()
+    model, terms = load_robot(robot, root=root, diagnostics=diagnostics), terms_of(rotors)
+    result = retrieve(model, read_coefficients(table, model, terms), terms, fit)
+    if to is not None:
+        theta = result.found.parameters
+        for path in export_parameters(
+            model, terms, theta, to, root=root, force=force, diagnostics=diagnostics
+        ):
+            say(f"wrote {path}")
+    if out is not None:
+        write_files({out: parameters_csv(result)})
+        say(f"wrote {out}")
+    print_diagnostics(diagnostics)
+    for line in retrieval_lines(result):
+        say(line)
