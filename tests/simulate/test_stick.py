@@ -110,7 +110,7 @@ def test_steep_friction_shortens_the_steps() -> None:
     robot = random_robot(1, 1, 0.0)
     sharp, smooth = (RigidBody() + Coulomb(width) for width in (0.0, 1e-3))
     theta = np.append(robot.inertia_prior.ravel(), 2.0)
-    tau = 6.0 * np.sin(np.arange(300) * 0.05)[:, None]
+    tau = 6.0 * np.cos(np.arange(300) * 0.05)[:, None]
     runs = [
         stick_slip(ForwardModel(robot, t, theta), np.zeros(1), np.zeros(1), tau, 100.0)
         for t in (sharp, smooth)

@@ -225,7 +225,7 @@ def _friction(page: StudyPage) -> None:
         ),
         at_most(
             "friction_plateaus",
-            "greatest distance of a plateau from the specification's",
+            "greatest distance of a plateau from the tabulated one",
             gap,
             1e-4,
             unit="N m",

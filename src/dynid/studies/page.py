@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from dynid.report.html import Chapter, page_html
 from dynid.report.section import Page
 from dynid.report.svg import legend_of
-from dynid.report.text import number, percent, plain_number
+from dynid.report.text import interval, number, percent, plain_number
 from dynid.studies.study import Block, Cell, Drawing, Result, Study, Table, Text
 
 
@@ -160,7 +160,8 @@ def _bound(result: Result) -> str:
     if low and high:
         if result.least == result.most:
             return f"= {plain_number(result.least)}"
-        return f"{plain_number(result.least)} to {plain_number(result.most)}"
+        middle, half = 0.5 * (result.least + result.most), 0.5 * (result.most - result.least)
+        return " ± ".join(interval(middle, half)) if abs(middle) > half else f"0 ± {number(half, 2)}"
     if high:
         return f"≤ {plain_number(result.most)}"
     return f"≥ {plain_number(result.least)}" if low else ""
