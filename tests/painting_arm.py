@@ -1,146 +1,44 @@
-"""The painting arm of Nini et al. 2024 with its variants, motions and true parameters, for tests."""
+"""The painting arm of Nini et al. 2024, as its study has it, and its file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+from dynid.studies.nini_arm import (
+    FRICTION,
+    GEOMETRY,
+    MODEL,
+    MOTOR_SIDE,
+    PRELOAD,
+    SPRINGS,
+    STIFFNESS,
+    arm,
+    at_rest,
+    known_poses,
+    motion,
+    regression,
+    static_grid,
+    truth,
+    with_noise,
+)
 
-from dynid.arrays import Float
-from dynid.estimate.estimator import Regression
-from dynid.factor.base import structural_base
-from dynid.factor.factor import Block, Factor, Factors
-from dynid.robot import load_robot
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
-from dynid.rows.rows import Rows
-from dynid.signals.samples import Samples
-from dynid.statics import BalancedPoses
-from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, Spring, Terms, Triangle, Viscous
+__all__ = [
+    "FILE",
+    "FRICTION",
+    "GEOMETRY",
+    "MODEL",
+    "MOTOR_SIDE",
+    "PRELOAD",
+    "SPRINGS",
+    "STIFFNESS",
+    "arm",
+    "at_rest",
+    "known_poses",
+    "motion",
+    "regression",
+    "static_grid",
+    "truth",
+    "with_noise",
+]
 
 FILE = Path(__file__).parent / "robots" / "painting_arm.toml"
-STIFFNESS, PRELOAD = 10.4e3, -2760.0
-GEOMETRY = Triangle("j2", anchor=0.9, crank=0.45, angle=0.35)
-SPRINGS = Spring(GEOMETRY, label="springs")
-FRICTION = Viscous() + Coulomb()
-MOTOR_SIDE = Terms((MotorInertia(), OnMotor(Viscous()), OnMotor(Coulomb())))
-MODEL = RigidBody() + MOTOR_SIDE + SPRINGS
-
-BARS = """
-[[joint]]
-name = "crank"
-parent = "j1"
-a = 0.25
-alpha = 0.0
-d = 0.0
-follows = { j2 = 1.0, j3 = 1.0 }
-follows_offset = 1.2
-inertial = { mass = 14.0, com = [-0.12, 0.0, 0.0], inertia = { xx = 0.02, yy = 0.1, zz = 0.1 } }
-
-[[joint]]
-name = "coupler"
-parent = "crank"
-a = 1.10
-alpha = 0.0
-d = 0.0
-follows = { j3 = -1.0 }
-follows_offset = -1.2
-inertial = { mass = 16.0, com = [-0.55, 0.0, 0.0], inertia = { xx = 0.02, yy = 1.6, zz = 1.6 } }
-"""
-
-
-def arm(*, coupled: bool = True, bars: bool = False, folder: Path | None = None) -> RobotModel:
-    """The arm; coupled: with parallelogram and bevel; bars: with crank and coupler as bodies, written to folder."""
-    path = FILE
-    if bars and folder is not None:
-        path = folder / "bars.toml"
-        path.write_text(FILE.read_text() + BARS)
-    robot = load_robot(path)
-    if coupled:
-        return robot
-    drive = robot.drive
-    plain = Drive(
-        np.diag(drive.gear_ratio),
-        drive.rotor_inertia,
-        drive.torque_constant,
-        drive.drive_gain,
-        drive.torque_side,
-    )
-    return replace(robot, drive=plain)
-
-
-def truth(robot: RobotModel, terms: Terms = MODEL) -> Float:
-    """True parameters: the description's, friction at the motors, and the springs."""
-    N = robot.drive.gear_ratio
-    values = {"k_springs": STIFFNESS, "c_springs": PRELOAD}
-    for i in range(robot.n):
-        viscous, coulomb = robot.friction_prior[i]
-        values |= {f"fv{i + 1}": viscous, f"fc{i + 1}": coulomb}
-        values |= {f"fvm{i + 1}": viscous / N[i] ** 2, f"fcm{i + 1}": coulomb / N[i]}
-    return np.array([values.get(column.name, column.prior) for column in terms.columns(robot)])
-
-
-def motion(robot: RobotModel, count: int, seed: int = 0, seconds: float = 60.0) -> tuple[Float, Samples]:
-    """Times and samples of a motion of five sines a joint that covers the workspace; torque zero."""
-    rng = np.random.default_rng(seed)
-    t = np.linspace(0.0, seconds, count)
-    w = (
-        2
-        * np.pi
-        * np.array([0.1, 0.21, 0.37, 0.53, 0.71])[:, None, None]
-        * rng.uniform(0.9, 1.1, (5, 1, robot.n))
-    )
-    reach = np.array([2.5, 1.5, 1.5, 2.0, 1.6, 2.5])
-    size = reach * np.array([0.5, 0.25, 0.12, 0.08, 0.05])[:, None, None]
-    phase = w * t[None, :, None] + rng.uniform(0, 6.28, (5, 1, robot.n))
-    middle = np.array([0.0, 1.4, -0.2, 0.0, 0.0, 0.0])
-    q = middle + (size * np.sin(phase)).sum(axis=0)
-    dq = (size * w * np.cos(phase)).sum(axis=0)
-    ddq = (-size * w**2 * np.sin(phase)).sum(axis=0)
-    return t, Samples.from_motion(q, dq, ddq, rate=(count - 1) / seconds)
-
-
-def static_grid(robot: RobotModel, count: int, seed: int = 0) -> Float:
-    """Poses (count, 6) spread over the workspace."""
-    rng = np.random.default_rng(seed)
-    reach = np.array([2.5, 0.9, 0.9, 2.5, 1.8, 2.5])
-    return np.array([0.0, 1.4, -0.2, 0.0, 0.0, 0.0]) + reach * rng.uniform(-1, 1, (count, robot.n))
-
-
-def with_noise(robot: RobotModel, q: Float, tau: Float, share: float, seed: int) -> Float:
-    """Joint torque with white noise at the motors, of a share of each motor's torque range."""
-    motors = robot.drive.motor_torque(q, tau)
-    noise = share * np.ptp(motors, axis=0) * np.random.default_rng(seed).normal(size=motors.shape)
-    return robot.drive.joint_torque(q, motors + noise)
-
-
-def at_rest(q: Float, tau: Float | None = None) -> Samples:
-    """Samples of poses."""
-    return Samples.from_motion(q, np.zeros_like(q), np.zeros_like(q), tau)
-
-
-def known_poses(q: Float, tau: Float) -> BalancedPoses:
-    """Poses whose friction has been averaged out already."""
-    every = np.ones(q.shape, dtype=np.bool_)
-    return BalancedPoses(q, tau, every, np.zeros_like(q), every[0])
-
-
-def regression(
-    robot: RobotModel, terms: Terms, rows: Rows, motions: Sequence[Samples], blocks: int = 8
-) -> Regression:
-    """Unfiltered equations of some motions, each cut into blocks."""
-    base = structural_base(robot, terms, rows)
-    made = []
-    for k, samples in enumerate(motions):
-        equations = rows.equations(robot, terms, samples, base.mask)
-        for part in np.array_split(np.arange(len(samples)), blocks):
-            groups = tuple(
-                Factor.from_panel(columns, np.ascontiguousarray(panel[:, part]))
-                for columns, panel in zip(equations.columns, equations.panels, strict=True)
-            )
-            made.append(Block(f"motion {k}", k, float(part[0]), float(part[-1]), groups))
-    columns = terms.columns(robot)
-    factors = Factors(rows.groups(robot), len(columns), tuple(made))
-    return Regression(columns, base, factors, np.ones(len(columns)))

@@ -10,4 +10,5 @@ STUDIES: dict[str, str] = {
     "zollo2014": "dynid.studies.zollo2014",
     "chavez2012": "dynid.studies.chavez2012",
     "gaz2019": "dynid.studies.gaz2019",
+    "nini2024": "dynid.studies.nini2024",
 }
