@@ -269,8 +269,14 @@ def test_bad_input() -> None:
     with pytest.raises(UnfitDataError, match="gravity_torque"):
         InertiaRows().equations(robot, RIGID, samples, wanted)
     two = replace(samples, theta=samples.q, dtheta=samples.dq, ddtheta=samples.ddq)
-    with pytest.raises(UsageError, match="motor positions"):
-        EnergyRows().equations(robot, RIGID, two, wanted)
+    for rows in (EnergyRows(), PowerRows(), FilteredPowerRows()):
+        with pytest.raises(
+            UsageError, match="motor positions; expected rigid joints: springs .* store energy"
+        ):
+            rows.equations(robot, RIGID, two, wanted)
+    for stick in (-0.1, np.nan):
+        with pytest.raises(UsageError, match="rows-stick"):
+            MomentumRows(stick=stick)
     for wrong in (
         lambda: MomentumRows(cutoff=0),
         lambda: MomentumRows(degree=3),

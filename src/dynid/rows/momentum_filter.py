@@ -130,6 +130,6 @@ def refuse_two_encoders(samples: Samples, scheme: str) -> None:
         raise UsageError(
             "two-encoders",
             found=f"{scheme} rows for a log with motor positions",
-            expected="rigid joints",
-            do='leave motor_position out, or set rows = "elastic"',
+            expected="rigid joints: springs between motor and link store energy that these rows do not hold",
+            do='leave motor_position out, or set rows = "elastic", or "elastic_momentum" without accelerations',
         )
