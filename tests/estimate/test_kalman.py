@@ -89,7 +89,7 @@ def filtered_run(kind: str, seed: int) -> tuple[JointFilter, list[float], np.nda
 
 @pytest.mark.parametrize("kind", ["ekf", "ukf"])
 def test_errors_are_as_large_as_the_covariance_says(kind: str) -> None:
-    runs = [filtered_run(kind, seed) for seed in range(6)]
+    runs = [filtered_run(kind, seed) for seed in range(4)]
     size = len(runs[0][2])
     low, high = chi2.ppf([0.005, 0.995], size * len(runs)) / len(runs)
     for mean in np.mean([squares for _, squares, _ in runs], axis=0):
@@ -124,7 +124,7 @@ def streamed(seconds: float) -> tuple[RobotModel, Samples, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def stream() -> tuple[RobotModel, Samples, np.ndarray]:
-    return streamed(14.0)
+    return streamed(9.0)
 
 
 def followed(watcher: Watcher, rows: Samples) -> Watcher:
@@ -142,7 +142,7 @@ def test_a_stream_ends_where_least_squares_do(
     robot, rows, theta = stream
     settings = WatchSettings(STREAM_TERMS)
     plain = followed(Watcher(robot, settings), rows)
-    watcher = KalmanWatcher(robot, KalmanSettings(kind, settle=5.0, watch=settings))  # type: ignore[arg-type]
+    watcher = KalmanWatcher(robot, KalmanSettings(kind, 4.0, 100.0, watch=settings))  # type: ignore[arg-type]
     followed(watcher, rows)
     beta = plain.base.reduce(theta)
     ends = [watcher.trajectory, plain.trajectory]
@@ -153,7 +153,7 @@ def test_a_stream_ends_where_least_squares_do(
     assert 0.8 < watcher.consistency < 1.25
     assert watcher.time == pytest.approx(rows.t[-1], abs=0.02)
     # The eigenvalues fall from where the filter began.
-    later = ends[0].eigenvalues[ends[0].t > 6.0]
+    later = ends[0].eigenvalues[ends[0].t > 5.0]
     assert (np.diff(later, axis=0) <= 1e-6 * later[:-1]).all()
 
 
@@ -162,8 +162,8 @@ def test_a_gap_restarts_the_state_and_keeps_the_parameters(
 ) -> None:
     robot, rows, theta = stream
     settings = WatchSettings(STREAM_TERMS)
-    watcher = KalmanWatcher(robot, KalmanSettings(settle=5.0, watch=settings))
-    for part in (rows.t < 7.0, rows.t > 9.0):
+    watcher = KalmanWatcher(robot, KalmanSettings(settle=3.0, rate=100.0, watch=settings))
+    for part in (rows.t < 4.5, rows.t > 6.5):
         watcher.feed(rows.t[part], rows.q[part], rows.tau[part])
     watcher.finish()
     assert watcher.filter is not None
@@ -174,10 +174,10 @@ def test_a_gap_restarts_the_state_and_keeps_the_parameters(
 
 def test_drift_keeps_the_filter_awake(stream: tuple[RobotModel, Samples, np.ndarray]) -> None:
     robot, rows, _ = stream
-    head = Samples.from_motion(rows.q[:7000], rows.dq[:7000], rows.ddq[:7000], rows.tau[:7000])
+    head = Samples.from_motion(rows.q[:5000], rows.dq[:5000], rows.ddq[:5000], rows.tau[:5000])
     spreads = []
     for drift in (0.0, 1.0):
-        settings = KalmanSettings(settle=5.0, drift=drift, watch=WatchSettings(STREAM_TERMS))
+        settings = KalmanSettings(settle=4.0, rate=100.0, drift=drift, watch=WatchSettings(STREAM_TERMS))
         spreads.append(followed(KalmanWatcher(robot, settings), head).trajectory.std[-1])
     assert (spreads[1] > spreads[0]).all()
 
@@ -201,7 +201,7 @@ def test_bad_settings() -> None:
         lambda: ExtendedKalman(model, np.zeros(3), np.eye(3), noise),
         lambda: KalmanSettings("pf"),  # type: ignore[arg-type]
         lambda: KalmanSettings(settle=0.0),
-        lambda: ForwardModel(robot, TERMS + ChannelTorque("cable"), model.base),
+        lambda: ForwardModel(robot, TERMS + ChannelTorque("cable", "joint1"), model.base),
     ):
         with pytest.raises(UsageError):
             wrong()
@@ -218,23 +218,23 @@ def test_filters_on_the_command_line(
     theta = np.append(robot.inertia_prior.ravel(), [0.5, 0.5, 0.6, 0.4, 0.1, -0.2])
     tau = terms.torque(robot, Samples.from_motion(rows.q, rows.dq, rows.ddq), theta)
     tau += 0.01 * tau.std(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
-    table = np.column_stack([rows.t, rows.q, tau])[:7000]
+    table = np.column_stack([rows.t, rows.q, tau])[:5000]
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
     config = tmp_path / "watch.toml"
     config.write_text(
         '[model]\nterms = ["rigid_body", "viscous", { term = "coulomb", width = 0.02 }, "offset"]\n'
     )
     options = ("--config", config, "--wait", 0, "--filter")
-    found = run("watch", robot_file, log, *options, "ekf", "--settle", 4, "--out", tmp_path / "track.csv")
+    found = run("watch", robot_file, log, *options, "ekf", "--settle", 3.5, "--out", tmp_path / "track.csv")
     assert found.code == 0, found.err
     assert "settling" in found.out
     assert "surprise" in found.out
     assert "extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
-    table[6500, 0] = table[6499, 0]
+    table[4500, 0] = table[4499, 0]
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
-    wrong = run("watch", robot_file, log, *options, "ukf", "--settle", 6)
+    wrong = run("watch", robot_file, log, *options, "ukf", "--settle", 4)
     assert wrong.code == 4
-    assert "row 6500" in wrong.err
+    assert "row 4500" in wrong.err
     watcher = KalmanWatcher(robot)
     with pytest.raises(UnfitDataError, match="row 1"):
         watcher.feed(np.zeros(2), rows.q[:2], rows.tau[:2])
