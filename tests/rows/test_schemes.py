@@ -271,7 +271,7 @@ def test_bad_input() -> None:
     two = replace(samples, theta=samples.q, dtheta=samples.dq, ddtheta=samples.ddq)
     for rows in (EnergyRows(), PowerRows(), FilteredPowerRows()):
         with pytest.raises(
-            UsageError, match="motor positions; expected rigid joints: springs .* store energy"
+            UsageError, match=r"motor positions; expected rigid joints: springs .* store energy"
         ):
             rows.equations(robot, RIGID, two, wanted)
     for stick in (-0.1, np.nan):
