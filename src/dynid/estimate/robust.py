@@ -59,13 +59,13 @@ class IRLS:
         require_enough(regression)
         walk = kept_pieces(regression, self.name)
         value = WLS().fit(regression).value
-        state = _State(value, False, np.inf)
+        state = None
         for loss in dict.fromkeys(("huber", self.loss)):
             c = TUNING[loss] if self.tuning is None or loss != self.loss else self.tuning
-            state = self._iterated(regression, walk, state.value, loss, c)
-        weighted, spread = state.weighted, state.spread
-        if weighted is None or spread is None:
+            state = self._iterated(regression, walk, value if state is None else state.value, loss, c)
+        if state is None:
             raise UsageError("rounds", found=f"rounds = {self.rounds}", expected="at least 1")
+        weighted, spread = state.weighted, state.spread
         status = Status(state.converged, self._text(state))
         R = solve(replace(regression, factors=weighted), 1.0 / spread**2)[1]
         sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
@@ -81,11 +81,11 @@ class IRLS:
             status,
             weighted.scaled(1.0 / sigma**2),
         )
-        widened = state.widening**2
+        tally = state.tally
         return replace(
             found,
-            covariance=found.covariance * widened,
-            textbook_covariance=found.textbook_covariance * widened,
+            covariance=found.covariance * tally.widening**2,
+            textbook_covariance=found.textbook_covariance * tally.textbook,
         )
 
     def _iterated(
@@ -95,8 +95,8 @@ class IRLS:
         value: Float,
         loss: str,
         c: float,
-    ) -> _State:
-        state = _State(value, False, np.inf)
+    ) -> _State | None:
+        state = None
         for number in range(self.rounds):
             spread = robust_spread(regression, walk(), value)
             tally = _Tally(len(regression.factors.blocks))
@@ -105,18 +105,16 @@ class IRLS:
             new, R = solve(replace(regression, factors=weighted), 1.0 / spread**2)
             moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
             value = new
-            state = _State(
-                value, moved < self.tolerance, moved, weighted, spread, tally.widening, number + 1, tally
-            )
+            state = _State(value, moved < self.tolerance, moved, weighted, spread, number + 1, tally)
             if state.converged:
                 break
         return state
 
     def _text(self, state: _State) -> str:
         tally = state.tally
-        share = tally.light / max(tally.count, 1) if tally is not None else 0.0
+        share = tally.light / max(tally.count, 1)
         text = f"{self.loss} weights after {state.rounds} rounds, {100 * share:.2g} % of equations count less than half"
-        if tally is not None and tally.light and share < MANY:
+        if tally.light and share < MANY:
             worst = int(np.argmax(tally.by_block))
             text += f", most of them in block {worst + 1}"
         if share >= MANY:
@@ -134,15 +132,16 @@ class _Tally:
 
     def __init__(self, blocks: int) -> None:
         self.count, self.light = 0, 0
-        self.weight, self.slope = 0.0, 0.0
+        self.weight, self.slope, self.square = 0.0, 0.0, 0.0
         self.by_block = np.zeros(blocks)
 
-    def add(self, w: Float, slope: Float, place: Int) -> None:
+    def add(self, w: Float, u: Float, slope: Float, place: Int) -> None:
         """Counts the equations of one group that lie in a block."""
         inside = place >= 0
         self.count += int(inside.sum())
         self.weight += float(w[inside].sum())
         self.slope += float(slope[inside].sum())
+        self.square += float(np.sum((w[inside] * u[inside]) ** 2))
         light = inside & (w < 0.5)
         self.light += int(light.sum())
         self.by_block += np.bincount(place[light], minlength=len(self.by_block))
@@ -152,17 +151,21 @@ class _Tally:
         """Mean weight over mean psi', at least 1."""
         return max(self.weight / self.slope, 1.0) if self.slope > 0 else 1.0
 
+    @property
+    def textbook(self) -> float:
+        """Mean weight times mean psi^2 over (mean psi')^2: independent residuals' variance, Huber 1981, eq. 7.6.1."""
+        return self.weight * self.square / self.slope**2 if self.slope > 0 else 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class _State:
     value: Float
     converged: bool
     moved: float
-    weighted: Factors | None = None
-    spread: Float | None = None
-    widening: float = 1.0
-    rounds: int = 0
-    tally: _Tally | None = None
+    weighted: Factors
+    spread: Float
+    rounds: int
+    tally: _Tally
 
 
 def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
@@ -209,6 +212,6 @@ def _weighted(
         panels = []
         for g, e in enumerate(residuals_of(regression, piece, theta)):
             w, slope = robust_weights(e / spread[g], loss, c)
-            tally.add(w, slope, places.of(piece.segment, piece.times[g]))
+            tally.add(w, e / spread[g], slope, places.of(piece.segment, piece.times[g]))
             panels.append(piece.panels[g] * np.sqrt(w))
         yield replace(piece, panels=tuple(panels))

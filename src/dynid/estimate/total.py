@@ -128,4 +128,4 @@ def _status(converged: bool, ratio: float, moved: float) -> Status:
         text += ": the noise is taken for stronger than the residual allows; give the encoders' noise, position_noise"
     if not converged:
         text += "; not converged: lower the cut-off, or use 'didim'"
-    return Status(converged, text)
+    return Status(bool(converged), text)

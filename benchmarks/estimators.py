@@ -1,0 +1,290 @@
+"""Which estimator, by noise and by quality of the filters: the table of Madsen et al. 2020, rebuilt on 3 robots.
+
+    python benchmarks/estimators.py [--seeds 20] [--workers 2] [--methods wls,didim] [--out estimators.jsonl]
+
+Every log has a motion, a noise, a robot that is not quite the described one and friction that grows with load, which
+no model knows. Its columns: encoder and torque noise x1 and x10, filters good (positions 50 Hz, equations 20 Hz), loose
+(200 Hz both) and over-filtered (2.5 Hz both). A figure is the error of the links' torque on another, noise-free motion
+in per cent, root mean square over the joints, median over robots and seeds; "!" = some of the fits did not converge.
+Finished logs are kept in the file given by --out, and the same command goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError
+from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
+from dynid.estimate.estimator import Regression
+from dynid.estimate.prior import parameter_spread
+from dynid.estimate.source import LogSource
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.data_base import data_base, influence
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.robot import load_robot
+from dynid.robot.load import load_example
+from dynid.robot.model import RobotModel
+from dynid.rows.automatic import AutomaticRows, choose_rows
+from dynid.rows.momentum import MomentumRows
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.settings import DEFAULT_TERMS
+from dynid.signals.noise import MotionNoise
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.validation import block_seconds
+
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "robots"
+ROBOTS = ("arm7", "ur5e", "puma560")
+SECONDS, RATE = 15.0, 1000.0
+ENCODER, TORQUE, LOAD_FRICTION, PRIOR_ERROR = 5e-6, 0.005, 0.05, 0.1
+CHAINS = {
+    "good": Preparation(cutoff=20.0, state_cutoff=50.0),
+    "loose": Preparation(cutoff=200.0, state_cutoff=200.0),
+    "over": Preparation(cutoff=2.5, state_cutoff=2.5),
+}
+CELLS = ((1, "good"), (10, "good"), (1, "loose"), (10, "loose"), (10, "over"))
+AUTO, PLAIN, MOMENTUM = AutomaticRows(), TorqueRows(), MomentumRows()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method: rows and estimator."""
+
+    rows: Rows | AutomaticRows
+    estimator: Estimator
+
+
+METHODS: dict[str, Choice] = {
+    "ols": Choice(PLAIN, OLS()),
+    "wls": Choice(PLAIN, WLS()),
+    "irls": Choice(PLAIN, IRLS()),
+    "tls": Choice(PLAIN, TLS()),
+    "ml": Choice(PLAIN, ML()),
+    "iv": Choice(PLAIN, IV()),
+    "didim": Choice(PLAIN, DIDIM()),
+    "clie": Choice(PLAIN, CLIE()),
+    "cloe": Choice(PLAIN, CLOE()),
+    "oe": Choice(PLAIN, OE()),
+    "feasible": Choice(PLAIN, FeasibleFit()),
+    "entropic": Choice(PLAIN, FeasibleFit(prior="entropic")),
+    "momentum wls": Choice(MOMENTUM, WLS()),
+    "momentum entropic": Choice(MOMENTUM, FeasibleFit(prior="entropic")),
+    "default": Choice(AUTO, WLS()),
+    "default entropic": Choice(AUTO, FeasibleFit(prior="entropic")),
+    "default didim": Choice(AUTO, DIDIM()),
+}
+QUICK = ("ols", "wls", "irls", "tls", "feasible", "entropic", "momentum wls", "momentum entropic", "default")
+
+
+@lru_cache(maxsize=3)
+def robot_of(name: str) -> RobotModel:
+    """A robot of the examples or of the tests."""
+    return load_example(name) if name == "arm7" else load_robot(FOLDER / f"{name}.toml")
+
+
+def described(robot: RobotModel, seed: int) -> RobotModel:
+    """The robot as it is believed to be: every body too heavy or too light by a tenth, and so is all its inertia."""
+    rng = np.random.default_rng([seed, 3])
+    share = 1.0 + PRIOR_ERROR * rng.choice([-1.0, 1.0], (robot.n_bodies, 1))
+    return replace(robot, inertia_prior=robot.inertia_prior * share)
+
+
+def true_parameters(robot: RobotModel) -> Float:
+    """The description's values; friction and offsets that make up a tenth of the effort where it has none."""
+    typical = {"viscous": 4.0, "coulomb": 3.0, "offset": 0.5, "rotor_inertia": 0.5}
+    columns = DEFAULT_TERMS.columns(robot)
+    return np.array([c.prior if np.isfinite(c.prior) else typical[c.term] for c in columns])
+
+
+def torque_of(robot: RobotModel, theta: Float, motion: Sequence[Float]) -> Float:
+    """Torque (T, n), with friction that grows with load."""
+    samples = Samples.from_motion(*motion)
+    tau = DEFAULT_TERMS.torque(robot, samples, theta)
+    coulomb = np.array(
+        [t for t, c in zip(theta, DEFAULT_TERMS.columns(robot), strict=True) if c.term == "coulomb"]
+    )
+    load = np.abs(tau) / np.sqrt(np.mean(tau**2, axis=0))
+    return np.asarray(tau + LOAD_FRICTION * coulomb * load * np.tanh(samples.dq / 0.02))
+
+
+def link_error(robot: RobotModel, theta: Float, truth: Float, motion: Sequence[Float]) -> float:
+    """Error of the torque of bodies and rotors, per cent."""
+    bodies = np.array([c.term in ("rigid_body", "rotor_inertia") for c in DEFAULT_TERMS.columns(robot)])
+    samples = Samples.from_motion(*motion)
+    wanted = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, truth, 0.0))
+    found = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, theta, 0.0))
+    share = ((found - wanted) ** 2).sum(axis=0) / (wanted**2).sum(axis=0)
+    return 100.0 * float(np.sqrt(share.mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A log, prepared, whose equations are written when a method asks for them."""
+
+    robot: RobotModel
+    prepared: Prepared
+    batches: list[Samples]
+
+    def rows(self, wanted: Rows | AutomaticRows) -> Rows:
+        """The rows, chosen from the log where they are automatic."""
+        return choose_rows(wanted, self.robot, DEFAULT_TERMS, self.prepared, Diagnostics()).rows
+
+    def regression(self, rows: Rows) -> Regression:
+        """The regression of these rows, as `identify` makes it."""
+        robot, prepared = self.robot, self.prepared
+        structural = structural_base(robot, DEFAULT_TERMS, rows)
+        assembly = Assembly(
+            robot, DEFAULT_TERMS, rows, structural.mask, prepared.parallel_filter(), block_seconds(prepared)
+        )
+        factors = assembly.factors(self.batches)
+        base, columns = data_base(structural, factors), DEFAULT_TERMS.columns(robot)
+        return Regression(
+            columns=columns,
+            base=base,
+            factors=factors.select(base.mask),
+            spread=parameter_spread(robot, columns, influence(factors)),
+            source=LogSource(assembly, self.batches, 1, partial(MotionNoise.of, prepared)),
+        )
+
+
+def log_of(folder: Path, robot: RobotModel, seed: int, noise: float, seconds: float) -> Path:
+    """A log of a motion with encoder and torque noise."""
+    rng = np.random.default_rng([seed, int(noise), 7])
+    trajectory = FourierTrajectory.random(robot, seconds, 5, seed, 0.15, 1.5)
+    t = np.arange(round(seconds * RATE)) / RATE
+    motion = trajectory.motion(t)
+    tau = torque_of(robot, true_parameters(robot), motion)
+    size = TORQUE * noise * np.sqrt(np.mean(tau**2, axis=0))
+    q = motion[0] + ENCODER * noise * rng.normal(size=motion[0].shape)
+    tau = tau + size * rng.normal(size=tau.shape)
+    return write_log(folder / "log.parquet", t, canonical_columns(robot.joint_names, q, tau=tau))
+
+
+def run_log(
+    name: str, seed: int, cell: tuple[int, str], methods: Sequence[str], seconds: float = SECONDS
+) -> dict[str, Any]:
+    """Errors of all methods on one log, by name: error in per cent, whether it converged, seconds."""
+    noise, chain = cell
+    true = robot_of(name)
+    robot = described(true, seed)
+    unseen = FourierTrajectory.random(true, 8.0, 5, seed + 5000, 0.2, 1.0).motion(np.arange(0, 8.0, 0.02))
+    found: dict[str, Any] = {"robot": name, "seed": seed, "noise": noise, "chain": chain}
+    with tempfile.TemporaryDirectory() as folder:
+        path = log_of(Path(folder), true, seed, noise, seconds)
+        prepared = prepare(read_log(path, robot), CHAINS[chain], Diagnostics())
+        case = Case(robot, prepared, list(prepared))
+        known: dict[Rows, Regression] = {}
+        for method in methods:
+            started = time.process_time()
+            choice = METHODS[method]
+            rows = case.rows(choice.rows)
+            if rows not in known:
+                known[rows] = case.regression(rows)
+            try:
+                estimate = choice.estimator.fit(known[rows])
+                error = link_error(true, estimate.full_vector, true_parameters(true), unseen)
+                found[method] = [error, estimate.status.ok, time.process_time() - started]
+            except DynidError as failure:
+                found[method] = [None, False, time.process_time() - started, failure.identifier]
+    return found
+
+
+def table(results: Sequence[dict[str, Any]], methods: Sequence[str]) -> list[str]:
+    """The table, and how far the default is from the best of each column."""
+    head = [f"x{noise} {chain}" for noise, chain in CELLS]
+    lines = [f"{'':<20}" + "".join(f"{h:>11}" for h in head) + f"{'seconds':>10}"]
+    medians = {m: [_median(results, m, cell) for cell in CELLS] for m in methods}
+    for method in methods:
+        cells = "".join(f"{value:>10.3g}{mark}" for value, mark in medians[method])
+        times = [r[method][2] for r in results if method in r]
+        lines.append(f"{method:<20}{cells}{np.median(times) if times else np.nan:>10.2g}")
+    best = [min((medians[m][i][0], m) for m in methods) for i in range(len(CELLS))]
+    lines.append(f"{'best':<20}" + "".join(f"{name[:10]:>11}" for _, name in best))
+    for method in methods:
+        if method.startswith("default"):
+            shares = [medians[method][i][0] / best[i][0] for i in range(len(CELLS))]
+            lines.append(f"{method + ' / best':<20}" + "".join(f"{s:>10.2f} " for s in shares))
+    return lines
+
+
+def _median(results: Sequence[dict[str, Any]], method: str, cell: tuple[int, str]) -> tuple[float, str]:
+    own = [r[method] for r in results if (r["noise"], r["chain"]) == cell and method in r]
+    if not own:
+        return np.nan, " "
+    values = [np.inf if one[0] is None else one[0] for one in own]
+    return float(np.median(values)), " " if all(one[1] for one in own) else "!"
+
+
+def wanted(seeds: int, robots: Sequence[str]) -> Iterator[tuple[str, int, tuple[int, str]]]:
+    """All logs, seed by seed, so that an unfinished run has something of everything."""
+    for seed in range(seeds):
+        for name in robots:
+            for cell in CELLS:
+                yield name, seed, cell
+
+
+def run_all(
+    tasks: Sequence[tuple[str, int, tuple[int, str]]],
+    methods: Sequence[str],
+    workers: int,
+    seconds: float,
+    done: Callable[[dict[str, Any]], None],
+) -> None:
+    """Runs what is left to do; results do not depend on the number of processes."""
+    with ProcessPoolExecutor(max_workers=workers) as pool:
+        waiting = [pool.submit(run_log, *task, methods, seconds) for task in tasks]
+        for one in waiting:
+            done(one.result())
+
+
+def main() -> None:
+    """Runs the logs that are not in the file yet and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--robots", default=",".join(ROBOTS))
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--out", type=Path, default=Path("estimators.jsonl"))
+    options = parser.parse_args()
+    methods = [m for m in METHODS if m in options.methods.split(",")]
+    results = (
+        [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    )
+    known = {(r["robot"], r["seed"], (r["noise"], r["chain"])) for r in results if set(methods) <= set(r)}
+    left = [task for task in wanted(options.seeds, options.robots.split(",")) if task not in known]
+
+    def done(result: dict[str, Any]) -> None:
+        results.append(result)
+        with options.out.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+
+    run_all(left, methods, options.workers, options.seconds, done)
+    print("\n".join(table(results, methods)))
+
+
+if __name__ == "__main__":
+    main()
