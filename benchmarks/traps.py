@@ -1,11 +1,12 @@
 """Wrong inputs that look like robots: are they noticed?  Five simulated robots, thirteen faults, clean logs besides.
 
-    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl]
+    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto]
 
 Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
 friction that the model does not hold exactly. A fault is named if the run stops or warns with one of the words that
 mean it, noticed if it stops or warns at all or the verdict is not "good", silent otherwise. Runs that are in --out
-already are not repeated.
+already are not repeated. --bare: descriptions without inertias. --auto: the model is left to the data, as it is without
+an experiment file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import DEFAULT_TERMS
+from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.simulate.rigid import inverse
 
 RATE, SECONDS, HARMONICS, FREQUENCY = 250.0, 24.0, 5, 0.1
@@ -207,25 +208,26 @@ def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECON
 
 
 def outcome(
-    machine: Machine, fault: Fault, seed: int, known: bool = True, seconds: float = SECONDS
+    machine: Machine, fault: Fault, seed: int, known: bool = True, auto: bool = False
 ) -> dict[str, Any]:
     """One log through an identification: {"stop": identifier or None, "warned": identifiers, "level": verdict}.
 
-    known: whether the description has inertias at all.
+    known: whether the description has inertias at all.    auto: whether the model is left to the data.
     """
     number = list(MACHINES).index(machine.name)
     rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
     described = imprecise(machine.robot, rng)
     if not known:
         described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
-    one = fault.spoil(recorded(fault.rebuild(machine, rng), rng, seconds), rng)
+    one = fault.spoil(recorded(fault.rebuild(machine, rng), rng), rng)
     names = machine.robot.joint_names
     sink = Diagnostics()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
         write_log(path, one.t, canonical_columns(names, one.q, dq=one.dq, tau=one.tau))
         try:
-            found = identify(described, read_log(path, described), diagnostics=sink, threads=1)
+            log = read_log(path, described)
+            found = identify(described, log, Settings(automatic=auto), diagnostics=sink, threads=1)
         except DynidError as error:
             return {"stop": error.identifier, "warned": _ids(sink), "level": "", "text": str(error)}
     warned = sorted({*_ids(sink), *(one.identifier for one in found.symptoms if one.level == "warning")})
@@ -247,18 +249,21 @@ def kind(result: Mapping[str, Any]) -> str:
     return "noticed" if told or result["level"] not in ("good", "") else "silent"
 
 
-def work(job: tuple[str, str, int, bool]) -> dict[str, Any]:
+Job = tuple[str, str, int, bool, bool]
+
+
+def work(job: Job) -> dict[str, Any]:
     """One run of the campaign."""
-    name, fault, seed, known = job
-    result = outcome(MACHINES[name], BY_NAME[fault], seed, known)
-    return {"robot": name, "fault": fault, "seed": seed, "known": known} | result
+    name, fault, seed, known, auto = job
+    result = outcome(MACHINES[name], BY_NAME[fault], seed, known, auto)
+    return {"robot": name, "fault": fault, "seed": seed, "known": known, "auto": auto} | result
 
 
-def jobs(seeds: int, clean: int, known: bool) -> Iterator[tuple[str, str, int, bool]]:
+def jobs(seeds: int, clean: int, known: bool, auto: bool) -> Iterator[Job]:
     """All runs: seeds of every fault, and clean ones, on every robot."""
     for seed, name, fault in product(range(max(seeds, clean)), MACHINES, BY_NAME):
         if seed < (clean if fault == CLEAN else seeds):
-            yield name, fault, seed, known
+            yield name, fault, seed, known, auto
 
 
 def table(results: list[dict[str, Any]]) -> list[str]:
@@ -308,19 +313,21 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--bare", action="store_true", help="descriptions without inertias")
+    parser.add_argument("--auto", action="store_true", help="the model is left to the data")
     chosen = parser.parse_args()
     results = []
     if chosen.out and chosen.out.exists():
         results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
-    done = {(r["robot"], r["fault"], r["seed"], r["known"]) for r in results}
-    missing = [job for job in jobs(chosen.seeds, chosen.clean, not chosen.bare) if job not in done]
+    done = {(r["robot"], r["fault"], r["seed"], r["known"], r["auto"]) for r in results}
+    wanted = jobs(chosen.seeds, chosen.clean, not chosen.bare, chosen.auto)
+    missing = [job for job in wanted if job not in done]
     with ProcessPoolExecutor(chosen.workers) as pool:
         for result in pool.map(work, missing):
             results.append(result)
             if chosen.out:
                 with chosen.out.open("a") as file:
                     file.write(json.dumps(result) + "\n")
-    shown = [r for r in results if r["known"] != chosen.bare]
+    shown = [r for r in results if r["known"] != chosen.bare and r["auto"] == chosen.auto]
     print("\n".join([*table(shown), "", *details(shown)]))
 
 

@@ -193,7 +193,7 @@ def test_clean_logs_pass(robot: str) -> None:
 @pytest.mark.slow
 def test_faults_are_named_on_every_robot() -> None:
     results = [
-        work((robot, fault.name, seed, True))
+        work((robot, fault.name, seed, True, False))
         for robot in MACHINES
         for fault in FAULTS
         for seed in range(1, 9)
