@@ -80,7 +80,7 @@ def study(dose: Dose, page: StudyPage) -> None:
     corrected_run = _drive(corrected, central)
     _schemes(page, printed, better, printed_runs, runs)
     _ladder(page, printed["filtered dynamic"], corrected, better["filtered dynamic"], central, corrected_run)
-    _evolution(page, better["filtered dynamic"])
+    _evolution(page, printed["filtered dynamic"], corrected, better["filtered dynamic"])
     _open_loop(page, runs["filtered power"], central, better["filtered power"], "4", "5", "(30) to (32)")
     other = measured(truth(unseen))
     run = _drive(better["filtered power"], other)
@@ -211,7 +211,7 @@ def _ladder(
     )
 
 
-def _evolution(page: StudyPage, found: Fit) -> None:
+def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit) -> None:
     page.section("Figures 2 and 3: the estimate over time")
     t, value = found.trajectory.t, np.array(found.trajectory.value)
     value[:, 13] *= 0.1
@@ -234,6 +234,21 @@ def _evolution(page: StudyPage, found: Fit) -> None:
     )
     panel = Panel(traces, Axis("time, s"), Axis("eigenvalues of P", log=True))
     page.figure("figure3", "Figure 3: eigenvalues of P over time", row_of([panel], 260))
+    forms = {"as printed": printed, "(34) corrected": corrected, "paused while a joint sticks": found}
+    page.table(
+        "Greatest eigenvalue of P",
+        ("time, s", *forms),
+        [
+            (
+                second,
+                *(
+                    float(np.interp(second, f.trajectory.t, f.trajectory.eigenvalues[:, 0]))
+                    for f in forms.values()
+                ),
+            )
+            for second in (1.0, 2.5, 5.0, 10.0)
+        ],
+    )
     rises = float(np.max(eigenvalues[1:] / eigenvalues[:-1]))
     page.results(
         "Covariance",
