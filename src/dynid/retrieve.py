@@ -29,6 +29,8 @@ from dynid.terms.term import Column, Terms
 MAX_BYTES = 4_000_000
 # Deviation of a coefficient that comes without one, over the table's root mean square.
 DEVIATION = 1e-3
+# Least deviation that counts, over that: a noiseless model reveals coefficients to fifteen digits.
+LEAST = 0.1
 # A printed factor is one of the robot's own if it rounds to the same: digits that formulas are written with.
 _DIGITS = 4
 _PART = re.compile(r"\s*([+-])?\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*\*?\s*)?([A-Za-z]+\d+)\s*")
@@ -140,7 +142,7 @@ def read_coefficients(path: Path, robot: RobotModel, terms: Terms | None = None)
         )
     y = np.array(values)
     usual = DEVIATION * max(float(np.sqrt(np.mean(y**2))), np.finfo(np.float64).tiny)
-    std = np.array([usual if math.isnan(one) else one for one in deviations])
+    std = np.array([usual if math.isnan(one) else max(one, LEAST * usual) for one in deviations])
     return Coefficients(tuple(formulas), _exact(np.array(rows), robot, chosen), y, std)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.export import export, sample_parameters
 from dynid.export.ensemble import spread_on
+from dynid.feasible.bodies import least_eigenvalues
 from dynid.further_log import held_out_log
 from dynid.identification import Identification
 from dynid.log.read import read_log
@@ -102,3 +104,19 @@ def test_the_command(run: Run, folder: Path, train_log: Path, tmp_path: Path) ->
         run("export", folder, "--to", tmp_path / "g.json", "--ensemble", "2", "--validate", missing).code == 3
     )
     assert not (tmp_path / "g.json").exists()
+
+
+def test_models_from_the_posterior_are_real_and_spread_where_only_the_prior_speaks(
+    run: Run, folder: Path, stored: Identification, tmp_path: Path
+) -> None:
+    drawn = sample_parameters(stored, 6, seed=2, posterior=True).parameters
+    assert min(least_eigenvalues(stored.estimate.columns, theta).min() for theta in drawn) > 0
+    names = [column.name for column in stored.estimate.columns]
+    hidden = drawn[:, names.index("m2")]
+    assert hidden.std() > 0.05 * hidden.mean()  # the equations of a planar arm do not show it by itself
+    outcome = run(
+        "export", folder, "--to", tmp_path / "two.json", "--ensemble", 2, "--posterior", "--seed", 2
+    )
+    assert outcome.code == 0
+    first = json.loads((tmp_path / "two_001.json").read_text())
+    assert abs(first["parameters"]["m2"]["value"] - drawn[0, names.index("m2")]) < 1e-9

@@ -98,7 +98,7 @@ def test_a_written_description_has_the_model_in_it(
     assert ("rotor" in left_out.text) == (suffix == "urdf")
 
 
-@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+@pytest.mark.parametrize("suffix", ["urdf", "xml", "sdf"])
 def test_bodies_that_cannot_exist_are_refused(physical: Identification, tmp_path: Path, suffix: str) -> None:
     theta = np.array(physical.estimate.parameters)
     theta[4] = -1.0
@@ -230,8 +230,8 @@ def test_bad_targets(identified: Identification, tmp_path: Path) -> None:
         export(identified, tmp_path, "json", force=True)
     with pytest.raises(UsageError, match="suffix"):
         export(identified, tmp_path / "m.docx")
-    with pytest.raises(UsageError, match="format 'sdf'"):
-        export(identified, tmp_path / "m.sdf", "sdf")
+    with pytest.raises(UsageError, match="format 'step'"):
+        export(identified, tmp_path / "m.step", "step")
     with pytest.raises(UsageError, match="letters"):
         export(identified, tmp_path / 'x"\n#error.c')
 
@@ -285,6 +285,7 @@ def test_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
     assert run("export", folder, "--to", tmp_path / "two.txt").code == 2
     assert run("export", folder, "--to", tmp_path / "k.csv", "--format", "khalil").code == 0
     assert run("export", folder, "--to", tmp_path / "no" / "two.json").code == 6
+    assert run("export", folder, "--to", tmp_path / "two.sdf", "--feasible").code == 0
     assert run("export", tmp_path, "--to", tmp_path / "x.json").code == 3
     drawn = run("export", folder, "--to", tmp_path / "e.json", "--ensemble", "2", "--seed", "5")
     assert drawn.code == 0

@@ -15,7 +15,9 @@ def command(
     to: Annotated[Path, typer.Option("--to", help="File to write; must not exist.")],
     kind: Annotated[
         str | None,
-        typer.Option("--format", help="urdf, mjcf, c, json, khalil or pinocchio. Default: by the suffix."),
+        typer.Option(
+            "--format", help="urdf, mjcf, sdf, c, json, khalil or pinocchio. Default: by the suffix."
+        ),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--source", help="URDF or MJCF to change in place. Default: the run's own.")
@@ -31,6 +33,9 @@ def command(
         int,
         typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
     ] = 0,
+    posterior: Annotated[
+        bool, typer.Option("--posterior", help="Draw from the posterior over real bodies: data and prior.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
     validation: Annotated[
         list[Path] | None,
@@ -73,6 +78,7 @@ def command(
             feasible=feasible,
             ensemble=ensemble,
             seed=seed,
+            posterior=posterior,
             unseen=unseen,
             force=force,
             diagnostics=diagnostics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from dynid.identification import Identification
 from dynid.log.read import Log
 from dynid.parallel import default_threads
 from dynid.recipe import Experiment
+
+if TYPE_CHECKING:
+    from dynid.estimate.laplace import Posterior
 
 MOST = 10_000
 # A direction that the log determines this much better than the worst counts no more than this.
@@ -90,17 +94,26 @@ def spread_on(
     return replace(ensemble, unseen=UnseenSpread(names, _torque_spread(changes, factors), np.array(error)))
 
 
-def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: bool = False) -> Ensemble:
+def sample_parameters(
+    run: Identification, count: int, seed: int = 0, feasible: bool = False, posterior: bool = False
+) -> Ensemble:
     """Draws base parameters from N(estimate, covariance) and lifts each by the prior: B theta_k = beta_k.
 
     theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
     feasible: project every draw on the physically consistent parameters, in the metric of the covariance and, where
-    that says nothing, of the prior.    Deterministic for a seed.
+    that says nothing, of the prior.
+    posterior: draw from the posterior over real bodies instead: what the data leave open varies as the prior does.
+    Deterministic for a seed.
     Raises UsageError for a count below 1 or above 10,000, SolverError if no parameters are feasible.
     """
     if not 1 <= count <= MOST:
         raise UsageError("ensemble-count", found=f"{count} models", expected=f"1 to {MOST}")
     estimate = run.estimate
+    if posterior:
+        drawn = _posterior(run).sample(count, seed)
+        return Ensemble(
+            drawn, estimate.group_names, _fitted_spread(run, drawn @ estimate.base.B.T - estimate.value)
+        )
     values, vectors = np.linalg.eigh(estimate.covariance)
     values = np.maximum(values, 0.0)
     steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ (vectors * np.sqrt(values)).T
@@ -112,6 +125,14 @@ def sample_parameters(run: Identification, count: int, seed: int = 0, feasible: 
         drawn = _projected(run, drawn, (vectors / std).T, spread)
         steps = drawn @ estimate.base.B.T - estimate.value
     return Ensemble(drawn, estimate.group_names, _fitted_spread(run, steps))
+
+
+def _posterior(run: Identification) -> Posterior:
+    # The solver is loaded for those that ask for it.
+    from dynid.estimate.laplace import posterior
+
+    spread = parameter_spread(run.robot, run.estimate.columns, influence(run.factors))
+    return posterior(run.estimate, spread)
 
 
 def closest_real(run: Identification) -> tuple[Float, Float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
 from dynid.export.model import ExportModel, note_left_out, peak_speeds
 from dynid.export.names import c_identifier
+from dynid.export.sdf import new_sdf, parameters_of
 from dynid.export.tables import model_json, table
 from dynid.export.urdf import edit_urdf
 from dynid.export.urdf_new import new_urdf
@@ -34,8 +36,16 @@ from dynid.robot.urdf import read_urdf
 from dynid.robot.xml import MAX_BYTES, parse
 from dynid.terms.term import Terms
 
-FORMATS = {"urdf": ".urdf", "mjcf": ".xml", "c": ".c", "json": ".json", "khalil": ".csv", "pinocchio": ".csv"}
-_SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
+FORMATS = {
+    "urdf": ".urdf",
+    "mjcf": ".xml",
+    "sdf": ".sdf",
+    "c": ".c",
+    "json": ".json",
+    "khalil": ".csv",
+    "pinocchio": ".csv",
+}
+_SUFFIXES = {".urdf": "urdf", ".sdf": "sdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
 _AGREE = 1e-10
 # Attributes that name meshes, textures and included files.
 _FILES = ("filename", "file")
@@ -78,6 +88,7 @@ def export(
     feasible: bool = False,
     ensemble: int = 0,
     seed: int = 0,
+    posterior: bool = False,
     unseen: Log | None = None,
     force: bool = False,
     diagnostics: Diagnostics | None = None,
@@ -86,10 +97,11 @@ def export(
 
     kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
     description, if that is in the wanted format, else a new one is written.    root: link that stands still in it.
-    allow_unphysical: write URDF and MJCF even where a body is no real one.
+    allow_unphysical: write URDF, MJCF and SDF even where a body is no real one.
     feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
+    posterior: draw them from the posterior over real bodies instead.
     unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
     still there.
     force: replace files.
@@ -104,7 +116,8 @@ def export(
     targets = [to] if not ensemble else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force)
-    drawn = _drawn(run, ensemble, seed, not allow_unphysical, unseen, sink) if ensemble else None
+    draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior)
+    drawn = _drawn(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
         thetas = drawn.parameters
@@ -146,9 +159,9 @@ def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
 
 
 def _drawn(
-    run: Identification, count: int, seed: int, feasible: bool, unseen: Log | None, diagnostics: Diagnostics
+    run: Identification, draw: Callable[[], Ensemble], unseen: Log | None, diagnostics: Diagnostics
 ) -> Ensemble:
-    drawn = sample_parameters(run, count, seed, feasible)
+    drawn = draw()
     log = unseen if unseen is not None else held_out_log(run, diagnostics)
     return drawn if log is None else spread_on(run, drawn, log, diagnostics)
 
@@ -243,6 +256,17 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     return {target: data}
 
 
+def _sdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    further = ["rotor inertia"] if model.rotor.any() else []
+    note_left_out(model, "SDF", further + (["offset"] if model.offset.any() else []), request.diagnostics)
+    data = new_sdf(model)
+    if _physical(request, model.unphysical()):
+        inertia, frames = parameters_of(data)
+        _require_same(model, replace(model.robot, inertia_prior=inertia, T_parent_joint=frames), target)
+    return {target: data}
+
+
 def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostics) -> None:
     if source.resolve().parent == target.resolve().parent:
         return
@@ -275,7 +299,9 @@ def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path,
 
 
 _Writer = Callable[[_Request, ExportModel, Path], Mapping[Path, bytes]]
-_WRITERS: dict[str, _Writer] = {"urdf": _urdf, "mjcf": _mjcf, "c": _c, "khalil": _table, "pinocchio": _table}
+_WRITERS: dict[str, _Writer] = {
+    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "khalil": _table, "pinocchio": _table,
+}  # fmt: skip
 
 
 def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
