@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,37 @@ def test_parts_and_rotors() -> None:
     np.testing.assert_allclose(found.estimate.value, beta, atol=1e-8)
 
 
+def test_functions_of_position_and_bodies_that_can_exist() -> None:
+    robot = random_robot(3, 3, 0.0)
+    pi, bodies = robot.inertia_prior, replace(robot, inertia_prior=np.full((3, 10), np.nan))
+    q = np.random.default_rng(1).uniform(-2, 2, (80, 3))
+    found = reveal(
+        bodies,
+        q,
+        lambda one: mass_matrix(robot.tree, pi, one[None])[0],
+        lambda one: gravity_torque(robot.tree, pi, one[None])[0],
+        feasible=True,
+    )
+    beta = found.estimate.base.reduce(pi.ravel())
+    np.testing.assert_allclose(found.estimate.value, beta, atol=1e-4 * np.abs(beta).max())
+    assert max(found.mass_error, found.gravity_error) < 1e-4
+    theta = found.estimate.parameters.reshape(3, 10)
+    assert all(is_consistent(one) for one in theta)
+    plain = reveal(bodies, q, mass_matrix(robot.tree, pi, q), gravity_torque(robot.tree, pi, q))
+    assert not all(is_consistent(one) for one in plain.estimate.parameters.reshape(3, 10))
+
+
+def is_consistent(ten: np.ndarray) -> bool:
+    """Whether a body's pseudo-inertia is positive, from m, first moments and inertia."""
+    m, x, y, z, xx, xy, yy, xz, yz, zz = ten
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    pseudo = np.zeros((4, 4))
+    pseudo[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    pseudo[:3, 3] = pseudo[3, :3] = x, y, z
+    pseudo[3, 3] = m
+    return bool(np.linalg.eigvalsh(pseudo)[0] > 0)
+
+
 def test_refusals() -> None:
     robot = random_robot(1, 3, 0.0)
     q = np.random.default_rng(1).uniform(-2, 2, (60, 3))
@@ -88,8 +120,21 @@ def test_reveal_on_the_command_line(run: Run, robot_file: Path, tmp_path: Path) 
     assert "coefficients from 80 samples" in found.out
     assert (tmp_path / "found.csv").read_text().startswith("formula,unit,value,half_width_95\n")
     assert run("reveal", robot_file, table, "--out", tmp_path / "found.csv").code == 7
-    columns[f"M_{b}_{b}"] = -M[:, 1, 1]
-    assert run("reveal", robot_file, write_log(tmp_path / "bad.csv", np.arange(80.0), columns)).code == 4
+    found = run("reveal", robot_file, table, "--feasible", "--bodies", tmp_path / "bodies.csv")
+    assert found.code == 0, found.err
+    lines = (tmp_path / "bodies.csv").read_text().splitlines()
+    assert lines[0] == "parameter,unit,value"
+    assert lines[1].startswith("m1,kg,")
+    assert len(lines) == 21
+    columns[f"M_{b}_{b}"] = np.where(np.arange(80) == 11, -M[:, 1, 1], M[:, 1, 1])
+    wrong = run("reveal", robot_file, write_log(tmp_path / "bad.csv", np.arange(80.0), columns))
+    assert wrong.code == 4
+    assert "row 11" in wrong.err
+    columns[f"M_{b}_{b}"], columns[f"M_{b}_{a}"] = M[:, 1, 1], M[:, 0, 1] + 0.1 * (np.arange(80) == 5)
+    wrong = run("reveal", robot_file, write_log(tmp_path / "askew.csv", np.arange(80.0), columns))
+    assert wrong.code == 4
+    assert "row 5" in wrong.err
+    assert "transpose" in wrong.err
     with pytest.raises(InputError, match="neither"):
         read_model_table(
             write_log(tmp_path / "q.csv", np.arange(2.0), {f"q_{a}": q[:2, 0], f"q_{b}": q[:2, 1]}), robot

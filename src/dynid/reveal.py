@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from dynid.estimate.least_squares import OLS
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.data_base import data_base, influence
-from dynid.factor.factor import Block, Factor, Factors
+from dynid.factor.factor import Block, Factor, Factors, stack
+from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
+from dynid.feasible.problem import feasible_parameters
 from dynid.log.read import open_table
 from dynid.robot.model import RobotModel
 from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
@@ -22,7 +25,10 @@ from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
+Model = Callable[[Float], Float]
+
 BLOCKS = 10
+MARGIN, STRENGTH = 1e-6, 1e-10
 TABLE_ROWS = 65536
 
 
@@ -45,17 +51,22 @@ class Revealed:
 def reveal(
     robot: RobotModel,
     q: Float,
-    mass_matrix: Float | None = None,
-    gravity: Float | None = None,
+    mass_matrix: Float | Model | None = None,
+    gravity: Float | Model | None = None,
     terms: Terms | None = None,
+    feasible: bool = False,
 ) -> Revealed:
     """Finds the parameters of a model from M(q) (T, n, n) and g(q) (T, n) at positions q (T, n), nan = not known.
 
-    terms: the model; None = rigid bodies. Source: Gaz et al. 2019, reverse engineering of a controller's model.
+    mass_matrix, gravity: samples, or functions that give M (n, n) and g (n,) of one position (n,).
+    terms: the model; None = rigid bodies.    feasible: whether every body must be one that can exist; among those that
+    explain the samples alike it is the one closest to the description.
+    Source: Gaz et al. 2019, reverse engineering of a controller's model.
     Raises UsageError for neither M nor g or wrong shapes, UnfitDataError for a matrix that is not one of inertia
     (naming its row), or too few samples.
     """
     chosen = terms or Terms((RigidBody(),))
+    mass_matrix, gravity = _sampled(mass_matrix, q), _sampled(gravity, q)
     rows = InertiaRows(mass=mass_matrix is not None, gravity=gravity is not None)
     samples = _samples(robot, q, mass_matrix, gravity)
     if mass_matrix is not None:
@@ -65,7 +76,10 @@ def reveal(
     base = data_base(structural, factors)
     columns = chosen.columns(robot)
     spread = parameter_spread(robot, columns, influence(factors))
-    estimate = OLS().fit(Regression(columns, base, factors.select(base.mask), spread))
+    regression = Regression(columns, base, factors.select(base.mask), spread)
+    estimate = OLS().fit(regression)
+    if feasible:
+        estimate = _feasible(regression, estimate)
     mass_error, gravity_error = _errors(robot, chosen, samples, estimate.full_vector, rows)
     return Revealed(robot, chosen, structural, estimate, mass_error, gravity_error)
 
@@ -109,6 +123,28 @@ def read_model_table(path: Path, robot: RobotModel) -> tuple[Float, Float | None
         g[:, i] = data[name]
     q = np.stack([data[f"q_{name}"] for name in names], axis=1)
     return q, M if entries else None, g if torques else None
+
+
+def _feasible(regression: Regression, free: Estimate) -> Estimate:
+    # Samples of a model carry no noise to weigh them by: errors count by their share of all the samples together.
+    b = regression.base.rank
+    R = stack(regression.factors.total, regression.base.independent, np.ones(len(regression.factors.total)))
+    R = R[:b] / np.linalg.norm(R[:, b])
+    found = feasible_parameters(
+        R[:, :b] @ regression.base.B,
+        R[:, b],
+        regression.columns,
+        [PhysicalBodies(MARGIN), ColumnBounds()],
+        np.array([column.prior for column in regression.columns]),
+        regression.spread,
+        STRENGTH,
+    )
+    value = regression.base.reduce(found.parameters)
+    return replace(free, method="feasible", value=value, parameters=found.parameters)
+
+
+def _sampled(model: Float | Model | None, q: Float) -> Float | None:
+    return np.stack([np.asarray(model(one)) for one in q]) if callable(model) else model
 
 
 def _samples(robot: RobotModel, q: Float, M: Float | None, g: Float | None) -> Samples:

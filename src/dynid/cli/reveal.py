@@ -17,8 +17,12 @@ def command(
     ],
     root: RootOption = None,
     rotors: Annotated[bool, typer.Option("--rotors", help="Seek rotor inertias too.")] = False,
+    feasible: Annotated[bool, typer.Option("--feasible", help="Only bodies that can exist.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")
+    ] = None,
+    bodies: Annotated[
+        Path | None, typer.Option("--bodies", help="CSV file for every single parameter; must not exist.")
     ] = None,
 ) -> None:
     """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
@@ -32,13 +36,16 @@ def command(
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
 
-    if out is not None and out.exists():
-        raise RefusedError("output-exists", found=f"output '{out}' exists already", expected="a new file")
+    for path in (out, bodies):
+        if path is not None and path.exists():
+            raise RefusedError(
+                "output-exists", found=f"output '{path}' exists already", expected="a new file"
+            )
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     q, M, g = read_model_table(table, model)
     terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
-    found = reveal(model, q, M, g, terms)
+    found = reveal(model, q, M, g, terms, feasible)
     estimate = found.estimate
     say(f"{estimate.base.rank} of {found.structural.rank} coefficients from {len(q)} samples")
     for name, error in (("mass matrix", found.mass_error), ("gravity torque", found.gravity_error)):
@@ -53,4 +60,10 @@ def command(
         lines += [f'"{name}",{unit},{value:.17g},{width:.6g}' for name, unit, value, width in rows]
         out.write_text("\n".join(lines) + "\n", encoding="utf-8")
         say(f"parameters: {out}")
+    if bodies is not None:
+        lines = ["parameter,unit,value"]
+        values = zip(estimate.columns, estimate.parameters, strict=True)
+        lines += [f"{column.name},{column.unit},{value:.17g}" for column, value in values]
+        bodies.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        say(f"every single parameter: {bodies}")
     print_diagnostics(diagnostics)

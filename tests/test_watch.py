@@ -1,0 +1,263 @@
+"""dynid watch: streams that grow, options, what is refused, the page over time, thinning without loss."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import UnfitDataError, UsageError
+from dynid.estimate.recursive import Forgetting
+from dynid.report.trajectories import Followed, trajectory_html
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+from dynid.rows import ElasticRows, PowerRows, TorqueRows
+from dynid.stream import RowStream, StreamRows, Thinner, watch_lines
+from dynid.terms import Coulomb, Offset, RigidBody, Viscous
+from dynid.testing import random_robot, smooth_samples
+from dynid.watch import Watcher, WatchSettings
+from tests.command_line import Run
+
+TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()
+
+
+def table(robot: RobotModel, seconds: float = 6.0, noise: float = 0.01) -> np.ndarray:
+    """Time, positions and torques, a row a millisecond."""
+    motion = smooth_samples(robot, round(1000 * seconds), seed=1)
+    theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], robot.n))
+    tau = TERMS.torque(robot, motion, theta)
+    tau = tau + noise * tau.std(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    return np.column_stack([motion.t, motion.q, tau])
+
+
+def text_of(robot: RobotModel, rows: np.ndarray) -> str:
+    names = ["t", *(f"{kind}_{joint}" for kind in ("q", "tau") for joint in robot.joint_names)]
+    out = io.StringIO()
+    np.savetxt(out, rows, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def text(robot_file: Path) -> str:
+    robot = load_robot(robot_file)
+    return text_of(robot, table(robot))
+
+
+def last_time(out: str) -> float:
+    return float(re.findall(r"t = ([\d.]+) s:", out)[-1])
+
+
+def test_standard_input(run: Run, robot_file: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    found = run("watch", robot_file, "-", "--every", 1)
+    assert found.code == 0, found.err
+    assert len(re.findall(r"^t = ", found.out, flags=re.MULTILINE)) >= 5
+    assert last_time(found.out) == pytest.approx(6.0, abs=0.02)
+
+
+def test_a_file_that_grows_is_followed(run: Run, robot_file: Path, text: str, tmp_path: Path) -> None:
+    lines = text.splitlines(keepends=True)
+    log = tmp_path / "growing.csv"
+    log.write_text("".join(lines[:1500]) + lines[1500][:7])
+
+    def grow() -> None:
+        rest = lines[1500][7:] + "".join(lines[1501:])
+        for first in range(0, len(rest), 60_000):
+            time.sleep(0.1)
+            with log.open("a", encoding="utf-8") as file:
+                file.write(rest[first : first + 60_000])
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    found = run("watch", robot_file, log, "--every", 1, "--wait", 1.5)
+    writer.join()
+    assert found.code == 0, found.err
+    assert last_time(found.out) == pytest.approx(6.0, abs=0.02)
+
+
+def test_rows_that_come_twice_are_refused_by_their_number(
+    run: Run, robot_file: Path, text: str, tmp_path: Path
+) -> None:
+    lines = text.splitlines(keepends=True)
+    log = tmp_path / "twice.csv"
+    log.write_text("".join([*lines[:2001], lines[2000], *lines[2001:]]))
+    found = run("watch", robot_file, log, "--wait", 0)
+    assert found.code == 4
+    assert "row 2000" in found.err
+    assert "does not rise" in found.err
+    lines[3001] = re.sub(r"[^,]*\n", "\n", lines[3001])  # the last torque of this row is empty
+    log.write_text("".join(lines))
+    found = run("watch", robot_file, log, "--wait", 0)
+    assert found.code == 4
+    assert "row 3000" in found.err
+    assert "no torque" in found.err
+
+
+def test_the_page_over_time(run: Run, robot_file: Path, text: str, tmp_path: Path) -> None:
+    log = tmp_path / "stream.csv"
+    log.write_text(text)
+    found = run("watch", robot_file, log, "--wait", 0, "--reset", 3, "--out", tmp_path / "track.csv")
+    assert found.code == 0, found.err
+    assert "track.html" in found.out
+    page = (tmp_path / "track.html").read_text(encoding="utf-8")
+    for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Bodies", "Joints"):
+        assert heading in page
+    assert "recursive least squares" in page
+    track = np.genfromtxt(tmp_path / "track.csv", delimiter=",", names=True)
+    greatest = track["eigenvalue_greatest"]
+    # The covariance starts anew every 3 s of motion, and falls in between.
+    assert (np.diff(greatest) > 0).sum() >= 1
+    (tmp_path / "track.csv").unlink()
+    assert run("watch", robot_file, log, "--wait", 0, "--out", tmp_path / "track.csv").code == 7
+    assert run("watch", robot_file, log, "--wait", 0, "--out", tmp_path / "new.html").code == 2
+
+
+def test_figures_hold_every_parameter_and_eigenvalue(robot_file: Path) -> None:
+    robot = load_robot(robot_file)
+    watcher = Watcher(robot, WatchSettings(TERMS))
+    rows = table(robot)
+    watcher.feed(rows[:, 0], rows[:, 1:3], rows[:, 3:])
+    watcher.finish()
+    columns = TERMS.columns(robot)
+    page = trajectory_html(
+        Followed(robot, columns, watcher.base, watcher.trajectory, "method", watcher.seconds)
+    )
+    embedded = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
+    assert embedded is not None
+    figures = list(json.loads(embedded[1]).values())
+    names = {trace["name"] for figure in figures for trace in figure["data"] if trace.get("name")}
+    leading = {columns[k].name for k in watcher.base.independent}
+    assert leading <= names
+    assert {"greatest", "least"} <= names
+    b = len(watcher.names)
+    assert len(figures[-1]["data"]) == b
+    bands = [t for figure in figures[:-1] for t in figure["data"] if t.get("fill") == "tonexty"]
+    assert len(bands) == b
+
+
+def test_rows_that_need_accelerations_are_refused(
+    run: Run, robot_file: Path, text: str, tmp_path: Path
+) -> None:
+    for rows in (TorqueRows(), PowerRows(), ElasticRows()):
+        with pytest.raises(UsageError, match=r"watch-rows.*momentum"):
+            WatchSettings(rows=rows)
+    config, log = tmp_path / "torque.toml", tmp_path / "s.csv"
+    config.write_text('[model]\nrows = "torque"\n')
+    log.write_text(text)
+    found = run("watch", robot_file, log, "--config", config, "--wait", 0)
+    assert found.code == 2
+    assert "watch-rows" in found.err
+
+
+def test_thinned_rows_keep_the_integral_of_torque() -> None:
+    rng = np.random.default_rng(0)
+    t = np.arange(400) / 1000.0
+    tau, q = rng.normal(size=(400, 2)), rng.normal(size=(400, 2))
+    for every in (2, 3, 7):
+        thinner, kept = Thinner(every, 2), StreamRows.none(2)
+        for first in range(0, 400, 31):
+            part = slice(first, first + 31)
+            kept = kept.then(thinner.take(StreamRows(t[part], q[part], tau[part])))
+        assert np.ptp(np.diff(kept.t)) < 1e-12
+        index = np.round(kept.t * 1000).astype(int)
+        np.testing.assert_array_equal(kept.q, q[index])
+        # Half a step beyond both ends is what the first and last mean reach over.
+        weight = np.convolve(np.ones(len(index)), [1.0])
+        spread = np.zeros(400)
+        for i, w in zip(index, weight, strict=True):
+            spread[i - every + 1 : i + every] += w * (1 - np.abs(np.arange(1 - every, every)) / every)
+        np.testing.assert_allclose(spread[index[0] : index[-1] + 1], 1.0, atol=1e-12)
+        np.testing.assert_allclose(kept.tau.sum(axis=0) * every, spread @ tau, atol=1e-9)
+
+
+def test_thinning_hardly_costs_accuracy() -> None:
+    """White torque noise of 5 %: the estimate from every second row is as good as that from all."""
+    robot = random_robot(1, 2, 0.0)
+    rows = table(robot, 20.0, noise=0.05)
+    errors = []
+    for every in (1, 2):
+        watcher = Watcher(robot, WatchSettings(TERMS))
+        watcher._every = lambda step, every=every: every  # type: ignore[method-assign, misc]
+        watcher.feed(rows[:, 0], rows[:, 1:3], rows[:, 3:])
+        watcher.finish()
+        theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))
+        errors.append(float(np.sqrt(np.mean((watcher.estimate.value - watcher.base.reduce(theta)) ** 2))))
+    assert errors[1] < 1.2 * errors[0]
+
+
+def test_intervals_know_of_the_rows_filter() -> None:
+    """Over many runs errors are as large as the standard deviations say, although rows are filtered."""
+    robot = random_robot(1, 2, 0.0)
+    theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))
+    motion = smooth_samples(robot, 12_000, seed=1)
+    clean = TERMS.torque(robot, motion, theta)
+    ratios = []
+    for seed in range(5):
+        tau = clean + 0.02 * clean.std(axis=0) * np.random.default_rng(seed).normal(size=clean.shape)
+        watcher = Watcher(robot, WatchSettings(TERMS))
+        watcher.feed(motion.t, motion.q, tau, motion.dq)
+        watcher.finish()
+        track = watcher.trajectory
+        ratios.append((track.value[-1] - watcher.base.reduce(theta)) / track.std[-1])
+    size = float(np.sqrt(np.mean(np.square(ratios))))
+    assert 0.5 < size < 1.6
+    assert watcher.alike > 20  # as many equations in a row say the same
+
+
+@pytest.mark.parametrize("forgetting", [Forgetting(memory=2.0), Forgetting(memory=2.0, direction="excited")])
+def test_forgetting_follows_a_load_that_changes(forgetting: Forgetting) -> None:
+    robot = random_robot(1, 2, 0.0)
+    motion = smooth_samples(robot, 24_000, seed=1)
+    before = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))
+    after = np.array(before)
+    after[-6:-4] = 2.0
+    torque = [TERMS.torque(robot, motion, theta) for theta in (before, after)]
+    tau = np.where((motion.t < 12.0)[:, None], *torque)
+    watchers = [Watcher(robot, WatchSettings(TERMS, forgetting=one)) for one in (Forgetting(), forgetting)]
+    for watcher in watchers:
+        watcher.feed(motion.t, motion.q, tau, motion.dq)
+        watcher.finish()
+    viscous = [i for i, name in enumerate(watchers[0].names) if name.startswith("fv")]
+    constant, forgetful = (watcher.estimate.value[viscous] for watcher in watchers)
+    assert np.abs(forgetful - 2.0).max() < 0.1
+    assert np.abs(constant - 2.0).max() > 0.3
+
+
+def test_lines_are_taken_as_they_come() -> None:
+    robot = random_robot(1, 2, 0.0)
+    lines = text_of(robot, table(robot, 3.0)).splitlines()
+
+    def slowly() -> Iterator[str]:
+        yield from lines
+
+    values = []
+    for at_once in (1, 512, 10_000):
+        watcher = Watcher(robot, WatchSettings(TERMS))
+        times = list(watch_lines(watcher, slowly(), at_once=at_once))
+        assert times[-1] == pytest.approx(3.0, abs=0.02)
+        values.append(watcher.estimate.value)
+    for other in values[1:]:
+        np.testing.assert_allclose(values[0], other, rtol=1e-6, atol=1e-9)
+
+
+def test_a_row_stream_names_rows_over_all_pieces() -> None:
+    stream = RowStream(random_robot(1, 2, 0.0))
+    t = np.arange(30) / 100.0
+    two = np.zeros((30, 2))
+    stream.take(StreamRows(t[:20], two[:20], two[:20]))
+    broken = np.array(two[20:])
+    broken[4, 1] = np.nan
+    with pytest.raises(UnfitDataError, match=r"row 24.*no velocity"):
+        stream.take(StreamRows(t[20:], two[20:], two[20:], broken))
+    with pytest.raises(UsageError, match="watch-shape"):
+        stream.take(StreamRows(t[20:], two[20:], two[:3]))
+    (first, apart) = stream.take(StreamRows(np.append(t[20:25], 1.0), two[:6], two[:6]))
+    assert (first[0], apart[0]) == (False, True)
+    assert (len(first[1]), len(apart[1])) == (5, 1)
