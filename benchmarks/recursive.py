@@ -1,4 +1,4 @@
-"""Online estimation of a 7-joint arm at 1 kHz: how many times faster than real time on one core.
+"""Online estimation of a 7-joint arm at 1 kHz: how many times faster than real time on one core, by processor time.
 
     python benchmarks/recursive.py [--seconds 60] [--memory 10] [--excited]
 
@@ -45,7 +45,8 @@ def main() -> None:
     seconds = time.process_time() - started
     error = np.abs(watcher.estimate.value - watcher.base.reduce(theta)).max()
     print(
-        f"{backend()}: {options.seconds:.0f} s of 1 kHz in {seconds:.2f} s, {options.seconds / seconds:.0f} x real time"
+        f"{backend()}: {options.seconds:.0f} s of 1 kHz in {seconds:.2f} s of one processor, "
+        f"{options.seconds / seconds:.0f} x real time"
     )
     print(f"{len(watcher.names)} base parameters, greatest error {error:.2g}")
 
