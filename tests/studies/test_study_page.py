@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -34,6 +35,7 @@ from dynid.studies.run import results_dict, run_study, study_module, write_study
 from dynid.studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
 from tests.command_line import Run
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 PAPER = Paper("pendulum", "A pendulum & its <period>", "Nobody 2000", "How long a swing takes.")
 
@@ -194,3 +196,17 @@ def test_svg_draws_bars_and_errors() -> None:
     assert heights[0] == pytest.approx(3 * heights[1], rel=1e-3)
     assert {"first", "second"} <= {element.text for element in root.iter(f"{SVG}text")}
     assert [entry[0] for entry in legend_of(figure)] == ["b", "e"]
+
+
+def test_pages_in_the_documentation_are_whole_and_listed() -> None:
+    index = (DOCS / "studies.md").read_text(encoding="utf-8")
+    folders = sorted(folder for folder in (DOCS / "studies").iterdir() if folder.is_dir())
+    assert folders
+    for folder in folders:
+        assert folder.name in STUDIES
+        assert f"](studies/{folder.name}/README.md)" in index
+        data = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        assert (data["kind"], data["study"], data["full"]) == ("study", folder.name, True)
+        assert [name for name, result in data["results"].items() if not result["ok"]] == []
+        figures = set(re.findall(r"\]\((\w+\.svg)\)", (folder / "README.md").read_text(encoding="utf-8")))
+        assert figures == {file.name for file in folder.glob("*.svg")}
