@@ -142,12 +142,43 @@ def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: P
         (["--velocity", "0"], 4, "velocity limit of 0"),
         (["--focus", "m1"], 4, "no influence"),
         (["--floor", "9"], 4, "floor"),
+        (["--floor", "nan"], 2, "finite height"),
+        (["--radius", "9"], 2, "every pair"),
+        (["--clearance", "9", "--radius", "0.05"], 2, "every pair"),
+        (["--harmonics", "400"], 2, "5607 coefficients"),
+        (["--time", "1e5"], 2, "points"),
+        (["--family", "poses", "--focus", "torque"], 2, "--focus with family 'poses'"),
     ):
         done = run("excite", ARM, "--out", out, "--workers", 1, *more)
         assert (done.code, words in done.err) == (code, True), done.err
         assert not out.exists()
     done = run("excite", robot_file, "--out", out)
     assert (done.code, "no limits for 'shoulder' (position, velocity)" in done.err) == (2, True), done.err
+
+
+def test_limits_beyond_the_description_are_stated(tmp_path: Path, run: Run) -> None:
+    short = (
+        "--time",
+        6,
+        "--harmonics",
+        2,
+        "--frequency",
+        0.3,
+        "--starts",
+        1,
+        "--iterations",
+        1,
+        "--workers",
+        1,
+    )
+    done = run("excite", ARM, *short, "--velocity", 3, "--upper", 2, "--out", tmp_path / "fast")
+    assert done.code == 0
+    assert "limits-raised" in done.err
+    assert "velocity of 'joint1'" in done.err
+    assert "position of 'joint2'" in done.err
+    assert "velocity of 'joint5'" not in done.err
+    done = run("excite", ARM, *short, "--velocity", 1, "--out", tmp_path / "slow")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

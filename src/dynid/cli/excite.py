@@ -111,6 +111,7 @@ def command(
         lines,
         model_of,
         numbers,
+        refuse_with,
         required,
         word,
     )
@@ -137,9 +138,22 @@ def command(
     )  # fmt: skip
     information, theta = model_of(model, config, after, criterion)
     bounds = bounds_of(model, robot, information, theta, given)
+    if wider := bounds.limits.beyond(model, share):
+        diagnostics.warn(
+            "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
+        )
     home = numbers(start, "--start", model.n)
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
     plan: Sheet
+    if family in ("sweep", "poses"):
+        refuse_with(
+            family,
+            {
+                "--motions": motions != 1,
+                "--focus": bool(focus),
+                "--start": bool(home is not None and family == "poses"),
+            },
+        )
     if family == "sweep":
         plan = sweep_plan(
             information, bounds, [float(x) for x in required(speeds, "--speeds")], joint or (), home

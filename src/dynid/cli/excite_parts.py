@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -153,9 +153,10 @@ def _motion_of(information: Information, path: str) -> list[tuple[Float, Float, 
 def _drawn(
     information: Information, bounds: Bounds, basis: Basis, home: Float | None
 ) -> list[tuple[Float, Float, Float]]:
-    from dynid.excite.design import Problem, Task, check_start, draws
+    from dynid.excite.design import Problem, Task, check_size, check_start, draws
 
     task = Task(basis, information, bounds, home)
+    check_size(task)
     check_start(task)
     problem = Problem(task)
     found = []
@@ -179,6 +180,15 @@ def family_of(family: str, time: float, harmonics: int, frequency: float, pieces
         expected = "fourier, spline, sweep or poses"
         raise UsageError("family", found=f"family '{family}'", expected=expected)
     return basis if motions == 1 else Together((basis,) * motions)
+
+
+def refuse_with(family: str, given: Mapping[str, bool]) -> None:
+    """Raises UsageError for options that mean nothing to a family of motions."""
+    from dynid.errors import UsageError
+
+    for option, there in given.items():
+        if there:
+            raise UsageError("family", found=f"{option} with family '{family}'", expected="it left out")
 
 
 def word(text: str, kind: type[Word], what: str) -> Word:

@@ -122,6 +122,7 @@ def keep_apart(
 
     Neighbours in the tree never count. Pairs closer than the clearance (m) in more than half of `states` random poses
     are left out, as capsules are too coarse to say anything of them.
+    Raises UsageError if that leaves none.
     """
     made, parent = tuple(capsules), robot.parent
 
@@ -145,6 +146,13 @@ def keep_apart(
     free, _ = Capsules(made, pairs).distances(robot, rng.uniform(low, high, (states, robot.n)), False)
     often = (free < clearance).mean(axis=0) > 0.5
     kept = tuple(pair for pair, bad in zip(pairs, often, strict=True) if not bad)
+    if not kept:
+        raise UsageError(
+            "capsules",
+            found=f"capsules of which every pair comes closer than {clearance:g} m in most poses",
+            expected="pairs that can stay apart",
+            do="give smaller radii or clearance, or leave the check out",
+        )
     return Capsules(made, kept, tuple(pair for pair in pairs if pair not in kept))
 
 

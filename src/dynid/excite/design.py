@@ -20,6 +20,7 @@ from dynid.excite.limits import Bounds
 
 FIRST_STEP, NEARLY = 0.1, 0.3
 POINTS_A_CYCLE, LEAST_POINTS, DENSER = 10, 120, 8
+MOST_POINTS, MOST_VARIABLES = 20_000, 1_000
 SHARES = (0.998, 0.995, 0.99, 0.98, 0.96, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 Watch = Callable[[float], bool]
@@ -239,6 +240,18 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     if fit is None:
         fit = best
     return Solution(fit, problem.exact(fit), first, count)
+
+
+def check_size(task: Task) -> None:
+    """Raises UsageError for a motion of more points or coefficients than a search can handle."""
+    points, variables = len(task.grid()), task.basis.size * task.information.robot.n
+    if points > MOST_POINTS or variables > MOST_VARIABLES:
+        raise UsageError(
+            "plan-size",
+            found=f"a motion of {variables} coefficients, judged at {points} points",
+            expected=f"at most {MOST_VARIABLES} and {MOST_POINTS}",
+            do="shorten it, or take fewer harmonics, pieces or motions",
+        )
 
 
 def check_start(task: Task) -> None:

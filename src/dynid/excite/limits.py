@@ -74,6 +74,21 @@ class MotionLimits:
         limits.check(robot)
         return limits
 
+    def beyond(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
+        """What lies above `share` of the description's own limits, in words."""
+        own, wider = robot.limits, []
+        half, middle = 0.5 * share * (own.upper - own.lower), 0.5 * (own.upper + own.lower)
+        for j, name in enumerate(robot.joint_names):
+            pairs = [("velocity", self.velocity[j], share * own.velocity[j])]
+            pairs += (
+                [("torque", self.torque[j], share * own.effort[j])] if np.isfinite(self.torque[j]) else []
+            )
+            if np.isfinite(half[j]):
+                reach = max(self.upper[j] - middle[j], middle[j] - self.lower[j])
+                pairs.append(("position", reach, half[j]))
+            wider += [f"{what} of '{name}'" for what, here, there in pairs if here > there * (1 + 1e-9)]
+        return tuple(wider)
+
     def check(self, robot: RobotModel) -> None:
         """Raises UnfitDataError naming the joint and the limit that leaves no motion."""
         for j, name in enumerate(robot.joint_names):
@@ -165,7 +180,7 @@ class Workspace:
         floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
         capsules: their ends that move count too, with their radius.
         planes: (H, 4) x, y, z of a normal of any length, then d: normal . x <= d, m.
-        Raises UsageError for a box that holds nothing, or a plane without normal.
+        Raises UsageError for a box that holds nothing, a plane without normal, or numbers that are not finite.
         """
         moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
         last = robot.n_bodies - 1
@@ -179,12 +194,14 @@ class Workspace:
             body, local, radius = np.append(body, more), np.vstack([local, where]), np.append(radius, size)
         normal, offset, names = [], [], []
         if floor is not None:
+            if not np.isfinite(floor):
+                raise UsageError("floor", found=f"a floor at {floor} m", expected="a finite height")
             normal.append([0.0, 0.0, -1.0])
             offset.append(-float(floor))
             names.append("floor")
         if box is not None:
             corners = np.asarray(box, dtype=np.float64)
-            if corners.shape != (2, 3) or not (corners[0] < corners[1]).all():
+            if corners.shape != (2, 3) or not (corners[0] < corners[1]).all() or np.isinf(corners).any():
                 raise UsageError(
                     "box", found=f"box {corners.tolist()}", expected="lower and upper corner, x y z each"
                 )

@@ -16,7 +16,17 @@ from dynid.excite.basis import Basis, BasisTrajectory, FourierBasis, SplineBasis
 from dynid.excite.chain import Together
 from dynid.excite.constraints import Margin
 from dynid.excite.criteria import Figures, Information
-from dynid.excite.design import DENSER, Problem, Solution, Task, check_rank, check_start, draws, solve
+from dynid.excite.design import (
+    DENSER,
+    Problem,
+    Solution,
+    Task,
+    check_rank,
+    check_size,
+    check_start,
+    draws,
+    solve,
+)
 from dynid.excite.limits import Bounds
 from dynid.excite.trajectory import Trajectory
 from dynid.factor.base import structural_base
@@ -177,6 +187,7 @@ def design_motion(
             found=f"{starts} starts, {iterations} iterations, {candidates} candidates, {workers} workers",
             expected="at least 1 each",
         )
+    check_size(task)
     check_start(task)
     problem = Problem(task)
     drawn = draws(problem, candidates, seed)
