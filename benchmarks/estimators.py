@@ -17,7 +17,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -56,8 +56,8 @@ from dynid.validation import block_seconds
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "robots"
 ROBOTS = ("arm7", "ur5e", "puma560")
-SECONDS, RATE = 15.0, 1000.0
-ENCODER, TORQUE, LOAD_FRICTION, PRIOR_ERROR = 5e-6, 0.005, 0.05, 0.1
+SECONDS, RATE = 12.0, 1000.0
+ENCODER, TORQUE, LOAD_FRICTION, PRIOR_ERROR = 5e-6, 0.005, 0.02, 0.1
 CHAINS = {
     "good": Preparation(cutoff=20.0, state_cutoff=50.0),
     "loose": Preparation(cutoff=200.0, state_cutoff=200.0),
@@ -254,7 +254,7 @@ def run_all(
     """Runs what is left to do; results do not depend on the number of processes."""
     with ProcessPoolExecutor(max_workers=workers) as pool:
         waiting = [pool.submit(run_log, *task, methods, seconds) for task in tasks]
-        for one in waiting:
+        for one in as_completed(waiting):
             done(one.result())
 
 
@@ -283,6 +283,8 @@ def main() -> None:
             file.write(json.dumps(result) + "\n")
 
     run_all(left, methods, options.workers, options.seconds, done)
+    order = {task: i for i, task in enumerate(wanted(options.seeds, options.robots.split(",")))}
+    results.sort(key=lambda r: order.get((r["robot"], r["seed"], (r["noise"], r["chain"])), len(order)))
     print("\n".join(table(results, methods)))
 
 

@@ -141,7 +141,7 @@ def closed_loop(bench: Bench, feedback: Feedback, of_torque: bool) -> Problem:
 
     def linear(value: Float) -> Iterator[Piece]:
         mechanism = bench.mechanism(value)
-        for samples in bench.batches:
+        for samples in bench.coarse:
             stretches = bench.stretches(samples)
             found = run(mechanism, samples, feedback, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
@@ -158,7 +158,7 @@ def _piece(
     bench: Bench, samples: Samples, columns: tuple[np.ndarray, ...], slope: Float, target: Float
 ) -> Piece:
     # slope (T, g, w), target (T, g): lines by group, filtered and thinned as the equations are.
-    parallel = bench.source.assembly.parallel
+    parallel = bench.parallel
     panels, times = [], np.zeros(0)
     for g in range(target.shape[1]):
         panel = np.concatenate([slope[:, g].T, target[None, :, g]])
@@ -179,7 +179,7 @@ class _Shooting:
         bench, mechanism = self.bench, self.bench.mechanism(value)
         columns = (np.array(bench.regression.base.independent),)
         free = Feedback.none(mechanism.n)
-        for samples in bench.batches:
+        for samples in bench.coarse:
             length = max(round(self.horizon * samples.rate), 8)
             stretches = Stretches.of(len(samples), length, 0)
             found = run(mechanism, samples, free, stretches)
@@ -198,7 +198,7 @@ class _Shooting:
         value: Float,
     ) -> Piece:
         b = len(value)
-        every = self.bench.source.assembly.parallel.decimation
+        every = self.bench.parallel.decimation
         lines, times, scale = [], [], self.scale
         for i in range(len(e)):
             own = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)

@@ -17,14 +17,16 @@ from dynid.parallel import ordered_map
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
 from dynid.signals.filter import zero_phase_filter
+from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
+from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
 from dynid.simulate.mechanism import Mechanism
 
 ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0
 SETTLING = 8.0
 STRETCHES, SHORTEST, LONGEST = 64, 0.15, 1.0
+COARSE_RATE = 160.0
 POSTURES = 200
 BLENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 Gains = float | Sequence[float] | None
@@ -130,7 +132,7 @@ class Bench:
         )
 
     def runs(self, value: Float, feedback: Feedback) -> list[Run]:
-        """The model run on every batch, own samples (T, ...) alone; raises SolverError where it cannot be followed."""
+        """The model run on every coarse batch, (T, ...) each; raises SolverError where it cannot be followed."""
         mechanism = self.mechanism(value)
 
         def one(samples: Samples) -> Run:
@@ -138,7 +140,25 @@ class Bench:
             found = run(mechanism, samples, feedback, stretches)
             return Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
 
-        return list(ordered_map(one, self.batches, self.source.threads))
+        return list(ordered_map(one, self.coarse, self.source.threads))
+
+    @property
+    def stride(self) -> int:
+        """Samples from one that is simulated to the next."""
+        return max(1, int(self.batches[0].rate // COARSE_RATE))
+
+    @cached_property
+    def coarse(self) -> tuple[Samples, ...]:
+        """The samples that are simulated: thinned out where there are more than a run needs."""
+        return self.batches if self.stride == 1 else tuple(thinned(s, self.stride) for s in self.batches)
+
+    @property
+    def parallel(self) -> ParallelFilter:
+        """The filter of the equations, for coarse samples."""
+        own, stride = self.source.assembly.parallel, self.stride
+        rate = own.rate / stride
+        cutoff = None if own.cutoff is None or own.cutoff >= 0.4 * rate else own.cutoff
+        return ParallelFilter(rate, cutoff, own.order, max(own.decimation // stride, 1))
 
     def stretches(self, samples: Samples) -> Stretches:
         """Stretches of a batch, each begun early enough for the feedback to settle."""
@@ -146,12 +166,22 @@ class Bench:
         length = max(len(samples) // STRETCHES, round(SHORTEST * samples.rate), 8)
         return Stretches.of(len(samples), min(length, max(round(LONGEST * samples.rate), 8)), settling)
 
+    def _fine(self, values: Float, samples: Samples) -> Float:
+        # Coarse values (T, s) at the times of all samples; the ends, which filters leave out, are held.
+        if self.stride == 1:
+            return values
+        start = -samples.first % self.stride
+        fine = refined(values[None], self.stride)[0]
+        after = len(samples) - start - len(fine)
+        return np.concatenate([np.repeat(fine[:1], start, axis=0), fine, np.repeat(fine[-1:], after, axis=0)])
+
     def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
         """The samples with simulated in place of measured motion."""
         mechanism = self.mechanism(value)
         found = []
         for samples, one in zip(self.batches, self.runs(value, feedback), strict=True):
-            made = mechanism.samples(one.x, one.v, one.a, {})
+            x, v, a = (self._fine(part, samples) for part in (one.x, one.v, one.a))
+            made = mechanism.samples(x, v, a, {})
             found.append(
                 replace(
                     samples,
@@ -164,6 +194,38 @@ class Bench:
                 )
             )
         return found
+
+
+def thinned(samples: Samples, stride: int) -> Samples:
+    """Every stride-th sample, counted from the segment's start, behind a filter for the lower rate."""
+    start = -samples.first % stride
+    low_pass = zero_phase_filter(0.4 * samples.rate / stride, 6, samples.rate)
+
+    def slow(values: Float) -> Float:
+        lines = np.ascontiguousarray(values.T if values.ndim > 1 else values[None])
+        kept = low_pass(lines, start, stride)
+        return kept.T if values.ndim > 1 else kept[0]
+
+    def slow_or_none(values: Float | None) -> Float | None:
+        return None if values is None else slow(values)
+
+    return replace(
+        samples,
+        t=samples.t[start::stride],
+        q=slow(samples.q),
+        dq=slow(samples.dq),
+        ddq=slow(samples.ddq),
+        tau=slow(samples.tau),
+        keep=samples.keep[start::stride],
+        theta=slow_or_none(samples.theta),
+        dtheta=slow_or_none(samples.dtheta),
+        ddtheta=slow_or_none(samples.ddtheta),
+        temperature=slow_or_none(samples.temperature),
+        gate=None if samples.gate is None else samples.gate[start::stride],
+        extra={name: slow(values) for name, values in samples.extra.items()},
+        rate=samples.rate / stride,
+        first=(samples.first + start) // stride,
+    )
 
 
 def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[Samples]:

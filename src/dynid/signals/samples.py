@@ -68,13 +68,27 @@ class Samples:
     def part(self, start: int, stop: int) -> Samples:
         """Samples start..stop of the batch, as a batch of their own; what was before them is not known."""
         own = slice(start, stop)
-        cut = {
-            name: values[own]
-            for name in ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
-            if (values := getattr(self, name)) is not None
-        }
-        extra = {name: values[own] for name, values in self.extra.items()}
-        return replace(self, **cut, extra=extra, first=self.first + start, past=None)
+
+        def cut(values: Float | None) -> Float | None:
+            return None if values is None else values[own]
+
+        return replace(
+            self,
+            t=self.t[own],
+            q=self.q[own],
+            dq=self.dq[own],
+            ddq=self.ddq[own],
+            tau=self.tau[own],
+            keep=self.keep[own],
+            theta=cut(self.theta),
+            dtheta=cut(self.dtheta),
+            ddtheta=cut(self.ddtheta),
+            temperature=cut(self.temperature),
+            gate=None if self.gate is None else self.gate[own],
+            extra={name: values[own] for name, values in self.extra.items()},
+            first=self.first + start,
+            past=None,
+        )
 
     @property
     def n(self) -> int:
