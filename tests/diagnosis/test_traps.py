@@ -12,7 +12,7 @@ import pytest
 from benchmarks.trap_robots import loaded, tilted
 from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
 from dynid.arrays import Float
-from dynid.diagnosis.description import find_load, size_against_description
+from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.rivals import refuse_other_readings
 from dynid.diagnosis.tilt import across, find_tilt
@@ -170,6 +170,23 @@ def test_torque_of_another_size() -> None:
     unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))
     assert size_against_description(replace(evidence, robot=unknown)) is None
     assert find_load(replace(evidence, robot=unknown)) is None
+    sink = Diagnostics()
+    compare_with_description(replace(evidence, robot=unknown), sink)
+    assert list(sink) == []
+
+
+def test_arms_that_are_too_heavy_for_their_length_are_told_without_a_description() -> None:
+    robot = small_arm()
+    evidence = evidence_of(robot, seed=6)
+    unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))
+    heavy = heaviness(evidence)
+    assert heavy is not None
+    # 2.5 kg at 0.15 m and 4 kg at 0.2 m on a length of 0.6 m: some 2 to 3 kg at its end.
+    assert 1.5 / 0.6**3 < heavy < 4.0 / 0.6**3
+    estimate = replace(evidence.estimate, parameters=100.0 * evidence.estimate.parameters)
+    sink = Diagnostics()
+    compare_with_description(replace(evidence, robot=unknown, estimate=estimate), sink)
+    assert [item.identifier for item in sink.warnings] == ["unit-suspicion"]
 
 
 # The campaign of benchmarks/traps.py: each fault on one of the robots in turn, and a clean log of each.

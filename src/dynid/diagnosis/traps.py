@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.diagnosis.description import find_load, size_against_description
+from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.tilt import find_tilt
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 
 SIZE_WARN, SIZE_STOP = 5.0, 30.0
+HEAVY = 100.0
 TILT_WARN, TILT_STOP = 0.5, 1.0
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
@@ -29,6 +30,13 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
 def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
     sizes = size_against_description(evidence)
     if sizes is None or not np.isfinite(sizes).any():
+        heavy = heaviness(evidence)
+        if heavy is not None and heavy > HEAVY:
+            diagnostics.warn(
+                "unit-suspicion",
+                f"gravity's torque takes an arm of {heavy:.3g} kg per cubic metre of its length, where real ones have "
+                "about 10: declare unit and side of the effort under [log] (mA, N mm, motor side)",
+            )
         return
     middle = float(np.nanmedian(sizes))
     names = ", ".join(
