@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from dynid.arrays import Float, locked, locked_bool
-from dynid.errors import UsageError
+from dynid.errors import SolverError, UsageError
+from dynid.kernel import solved
 
 Hold = Literal["linear", "zero"]
 # Beside zero velocity: near enough for any smooth friction, far enough to be told from zero.
@@ -88,24 +89,13 @@ def stick_slip(
     pace = _Pace(mechanics, now, 1.0 / rate, substeps)
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(T):
-            if not (
-                np.isfinite(now.v).all() and (np.abs(now.q) < FAR).all() and _has_inertia(mechanics, now)
-            ):
+            if not (np.isfinite(now.v).all() and (np.abs(now.q) < FAR).all()):
                 return StickSlip(path, speed, stuck, k)
             path[k], speed[k], stuck[k] = now.q, now.v, now.way == 0
             if k + 1 < T:
                 last = tau[k] if hold == "zero" else tau[k + 1]
                 now = _sample(mechanics, now, tau[k], last, 1.0 / rate, pace.steps(now))
     return StickSlip(path, speed, stuck, None)
-
-
-def _has_inertia(mechanics: Mechanics, now: _Now) -> bool:
-    M = mechanics.equations(now.q[None], now.v[None])[0][0]
-    try:
-        np.linalg.cholesky(M)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def _sample(mechanics: Mechanics, now: _Now, first: Float, last: Float, length: float, count: int) -> _Now:
@@ -245,7 +235,7 @@ def _acceleration(mechanics: Mechanics, q: Float, v: Float, way: Float, tau: Flo
         return found
     inside, force = (M, tau - h) if free.all() else (M[np.ix_(free, free)], (tau - h)[free])
     try:
-        found[free] = np.linalg.solve(inside, force)
-    except np.linalg.LinAlgError:
+        found[free] = solved(inside[None], force[None])[0]
+    except SolverError:
         return np.full_like(v, np.nan)
     return found
