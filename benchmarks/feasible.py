@@ -19,7 +19,11 @@ def main() -> None:
     """Prints one line a distance."""
     panda = Panda(Path(sys.argv[1]))
     constraints = [PhysicalBodies(1e-6), TotalMass(16.0, 20.0)]
-    for distance, strength in ((Distance.EUCLIDEAN, 1e-7), (Distance.ENTROPIC, 5e-8)):
+    for distance, strength in (
+        (Distance.EUCLIDEAN, 1e-7),
+        (Distance.ENTROPIC, 5e-8),
+        (Distance.GEODESIC, 5e-8),
+    ):
         times = []
         for _ in range(7):
             started = time.perf_counter()

@@ -11,6 +11,7 @@ from dynid.feasible import (
     BodyMass,
     CentreCone,
     CentreHalfSpaces,
+    ColumnBounds,
     Distance,
     InsideEllipsoid,
     PhysicalBodies,
@@ -25,7 +26,7 @@ from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.spatial.inertia import eigenvalues, from_com
-from dynid.terms import RigidBody, Terms
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from tests.feasible.panda import ROBOT, Panda
 
 WINDOW = [PhysicalBodies(1e-6), TotalMass(16, 20)]
@@ -110,6 +111,22 @@ def test_feasible_coefficients_come_back_exactly(panda: Panda) -> None:
         robot.tree, truth, q, dq, ddq
     )
     assert np.abs(difference).max() < 1e-10
+
+
+def test_friction_rotors_and_stiffness_are_held_above_zero() -> None:
+    terms = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Stiffness() + Offset()
+    columns = terms.columns(load_robot(ROBOT))
+    p = len(columns)
+    spread = np.concatenate([SPREAD, np.ones(p - 70)])
+    unknown = np.full(p, np.nan)
+    wanted = np.full(p - 70, -1.0)
+    A = np.hstack([np.zeros((p - 70, 70)), np.eye(p - 70)])
+    found = feasible_parameters(A, wanted, columns, [PhysicalBodies(), ColumnBounds()], unknown, spread, 1e-3)
+    bounded = np.array([column.lower == 0.0 for column in columns[70:]])
+    assert bounded.sum() == 4 * 7
+    np.testing.assert_allclose(found.parameters[70:][bounded], 0.0, atol=1e-6)
+    np.testing.assert_allclose(found.parameters[70:][~bounded], -1.0, atol=1e-2)
+    assert {name.split(" ")[0][:2] for name in found.active if ">= 0" in name} >= {"Ia", "fv", "fc", "K1"}
 
 
 def test_masses_beyond_the_window_name_the_parties() -> None:
