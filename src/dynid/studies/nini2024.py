@@ -154,11 +154,11 @@ def _dynamic(page: StudyPage, made: Experiment, static: StaticEstimate, full: bo
         "two steps, weighted": static.given().fit(motor),
         "one shot, least squares": OLS().fit(joint),
         "one shot, weighted by joint": WLS().fit(joint),
-        "one shot with the poses, weighted by motor": static.joined().fit(motor),
-        "the same among real bodies": FeasibleFit(strength=1e-6).fit(motor),
+        "one shot, weighted by motor": WLS().fit(motor),
+        "the same with the poses": static.joined().fit(motor),
+        "the same without them, among real bodies": FeasibleFit(strength=1e-6).fit(motor),
     }
     mse = {name: made.mse(estimate.full_vector) for name, estimate in found.items()}
-    found["alone, weighted by motor"] = WLS().fit(motor)
     page.text(
         f"""{MOTIONS} motions of {made.samples:,} samples with noise of {100 * made.noise:.3g} % of the motors' range
         {"" if full else "(a tenth of the paper's samples, and the root of a tenth of its noise)"}. Two steps hold the
@@ -179,11 +179,11 @@ def _dynamic(page: StudyPage, made: Experiment, static: StaticEstimate, full: bo
         "Squared error by joint and method",
         row_of([Panel(traces, Axis("", labels=JOINTS), axis)], 320),
     )
-    best = found["one shot with the poses, weighted by motor"]
+    best = found["one shot, weighted by motor"]
     value, std = (dict(zip(best.names, numbers, strict=True)) for numbers in (best.value, best.std))
     true = dict(zip((c.name for c in MODEL.columns(made.robot)), made.theta, strict=True))
     friction = [f"f{kind}m{i + 1}" for kind in "vc" for i in range(6)]
-    one, steps = mse["one shot with the poses, weighted by motor"], mse["two steps, weighted"]
+    one, steps = mse["one shot, weighted by motor"], mse["two steps, weighted"]
     page.results(
         "One shot",
         at_most("one_shot_joint2", "squared error of joint 2", float(one[1]), 2.0, unit="(N m)^2"),
@@ -239,8 +239,8 @@ def _figure_4(page: StudyPage, made: Experiment, theta: Float) -> None:
 
 def _bodies(page: StudyPage, made: Experiment, found: Mapping[str, Estimate]) -> None:
     page.section("Bodies that can exist")
-    plain = found["alone, weighted by motor"]
-    feasible = found["the same among real bodies"]
+    plain = found["one shot, weighted by motor"]
+    feasible = found["the same without them, among real bodies"]
 
     def least(estimate: Estimate) -> list[float]:
         bodies = estimate.parameters[:60].reshape(6, 10)
