@@ -90,6 +90,7 @@ def test_deviations_weigh(tmp_path: Path) -> None:
         ("formula,value\nm7\n", "value"),
         ('formula,value\n"m7 + __import__(""os"")",1\n', "__import__"),
         ("formula,value,std\nm7,1,nan\n", "std"),
+        ("formula,value\n" + "m7+" * 100_000 + ",1\n", "field"),
     ],
 )
 def test_broken_tables(tmp_path: Path, text: str, message: str) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def read_coefficients(path: Path, robot: RobotModel, terms: Terms | None = None)
         )
     errors: list[DynidError] = []
     formulas, rows, values, deviations = [], [], [], []
-    for line in table:
+    for line in _lines(table, path):
         place = Place(file=str(path), line=table.line_num)
         try:
             rows.append(_row(line["formula"] or "", columns, place))
@@ -144,6 +144,14 @@ def read_coefficients(path: Path, robot: RobotModel, terms: Terms | None = None)
     usual = DEVIATION * max(float(np.sqrt(np.mean(y**2))), np.finfo(np.float64).tiny)
     std = np.array([usual if math.isnan(one) else max(one, LEAST * usual) for one in deviations])
     return Coefficients(tuple(formulas), _exact(np.array(rows), robot, chosen), y, std)
+
+
+def _lines(table: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from table
+    except csv.Error as error:
+        place = Place(file=str(path), line=table.line_num)
+        raise InputError("csv", found=str(error), expected="CSV", place=place) from error
 
 
 def _row(formula: str, columns: Sequence[Column], place: Place) -> Float:
