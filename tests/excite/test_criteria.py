@@ -18,6 +18,7 @@ from dynid.excite.gradient import MotionGradient
 from dynid.excite.kinematics import points
 from dynid.excite.limits import Bounds, MotionLimits, Workspace
 from dynid.excite.plan import information_of, prior_theta
+from dynid.kernel import Panels
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Offset, Viscous
@@ -186,14 +187,14 @@ def test_gradients_hold_with_joints_that_follow_others_and_terms_of_several_join
     rng = np.random.default_rng(0)
     q, dq, ddq, e = rng.normal(size=(4, 20, robot.n))
     count = len(terms.columns(robot))
-    G = tuple(rng.normal(size=(20, count)) for _ in range(robot.n))
+    G = Panels((np.arange(count),) * robot.n, tuple(rng.normal(size=(count, 20)) for _ in range(robot.n)))
     chain = MotionGradient(robot, terms)
-    found = chain.of_contraction(q, dq, ddq, np.arange(count), G)
+    found = chain.of_contraction(q, dq, ddq, G)
 
     def summed(x: Float, v: Float, a: Float) -> float:
         panels = terms.torque_regressor(robot, Samples.from_motion(x, v, a))
         return sum(
-            float((G[j][:, c].T * p).sum())
+            float((G.values[j][c] * p).sum())
             for j, (c, p) in enumerate(zip(panels.columns, panels.values, strict=True))
         )
 

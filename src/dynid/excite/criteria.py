@@ -9,16 +9,18 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, locked
+from dynid.arrays import Float, Int, locked
 from dynid.errors import UnfitDataError, UsageError
 from dynid.excite.gradient import MotionGradient
 from dynid.factor.base import BaseMap
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 SMOOTHNESS = 8.0
 _FLOOR = 1e-10
+SQUARABLE = 1e-6
 
 
 class Criterion(StrEnum):
@@ -90,7 +92,7 @@ class Information:
 
     def figures(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Figures:
         """Exact figures of a motion (T, n) each."""
-        _, R = self._rows(q, dq, ddq, seconds)
+        R = self.triangle(q, dq, ddq, seconds)
         length = np.linalg.norm(R, axis=0)
         s = np.linalg.svd(R / np.where(length > 0, length, 1.0), compute_uv=False)
         l = np.linalg.svd(R / self._scale, compute_uv=False) ** 2
@@ -102,63 +104,83 @@ class Information:
 
     def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
         """R (b, b) with R'R = W'W / T, what was recorded included."""
-        return self._rows(q, dq, ddq, seconds)[1]
+        return self._triangle(self._panels(q, dq, ddq), len(q), seconds)
 
     def value(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> float:
         """The smooth criterion."""
-        _, R = self._rows(q, dq, ddq, seconds)
-        return self._of(R)[0]
+        return self._smooth(self._panels(q, dq, ddq), len(q), seconds)[0]
 
     def gradient(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> tuple[float, Float]:
         """The smooth criterion and its derivatives (3, T, n) with respect to q, dq, ddq."""
-        rows, R = self._rows(q, dq, ddq, seconds)
-        value, F = self._of(R)
-        G = tuple(
-            (2.0 * (W @ F)) * weight for W, weight in zip(rows, self._weights(len(q), seconds), strict=True)
+        panels = self._panels(q, dq, ddq)
+        value, F = self._smooth(panels, len(q), seconds)
+        lines = tuple(
+            (2.0 * weight**2 * F[np.ix_(at, at)]) @ values
+            for at, values, weight in zip(
+                self._places(panels), panels.values, self._weights(len(q), seconds), strict=True
+            )
         )
-        return value, self.chain.of_contraction(q, dq, ddq, self.base.independent, G)
+        return value, self.chain.of_contraction(q, dq, ddq, Panels(panels.columns, lines))
 
     @cached_property
     def chain(self) -> MotionGradient:
         """The chain rule through the model."""
         return MotionGradient(self.robot, self.terms)
 
+    def _panels(self, q: Float, dq: Float, ddq: Float) -> Panels:
+        return self.terms.torque_regressor(self.robot, Samples.from_motion(q, dq, ddq), self.base.mask)
+
+    def _places(self, panels: Panels) -> list[Int]:
+        place = np.full(len(self.base.names), -1)
+        place[self.base.independent] = np.arange(self.base.rank)
+        return [place[columns] for columns in panels.columns]
+
     def _weights(self, T: int, seconds: float) -> Float:
         share = self.rate * seconds if self.recorded is not None else 1.0
         return np.asarray(np.sqrt(share / T) / self.noise)
+
+    def _triangle(self, panels: Panels, T: int, seconds: float) -> Float:
+        rows = [] if self.recorded is None else [np.asarray(self.recorded)]
+        for at, values, weight in zip(
+            self._places(panels), panels.values, self._weights(T, seconds), strict=True
+        ):
+            W = np.zeros((T, self.base.rank))
+            W[:, at] = values.T * weight
+            rows.append(W)
+        return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
+
+    def _smooth(self, panels: Panels, T: int, seconds: float) -> tuple[float, Float]:
+        # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
+        b = self.base.rank
+        M = np.zeros((b, b)) if self.recorded is None else self.recorded.T @ self.recorded
+        for at, values, weight in zip(
+            self._places(panels), panels.values, self._weights(T, seconds), strict=True
+        ):
+            M[np.ix_(at, at)] += (weight**2 * values) @ values.T
+        length = np.sqrt(np.maximum(np.diag(M), 1e-300))
+        D = length if self.criterion is Criterion.CONDITION else self._scale
+        l, V = np.linalg.eigh(M / np.outer(D, D))
+        if not l[0] > SQUARABLE * l[-1]:
+            R = self._triangle(panels, T, seconds)
+            length = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
+            D = length if self.criterion is Criterion.CONDITION else self._scale
+            _, s, Vt = np.linalg.svd(R / D, full_matrices=False)
+            l, V = np.maximum(s, _FLOOR * s[0]) ** 2, Vt.T
+        return self._of(l, V.T, D)
 
     @property
     def _scale(self) -> Float:
         scale = self.base.scale[self.base.independent]
         return np.where(scale > 0, scale, 1.0) / float(np.exp(np.log(self.noise).mean()))
 
-    def _rows(self, q: Float, dq: Float, ddq: Float, seconds: float) -> tuple[list[Float], Float]:
-        # Weighted rows joint by joint, (T, b) each, and the triangle of all of them.
-        panels = self.terms.torque_regressor(self.robot, Samples.from_motion(q, dq, ddq), self.base.mask)
-        place = np.full(len(self.base.names), -1)
-        place[self.base.independent] = np.arange(self.base.rank)
-        rows = []
-        for columns, values, weight in zip(
-            panels.columns, panels.values, self._weights(len(q), seconds), strict=True
-        ):
-            W = np.zeros((len(q), self.base.rank))
-            W[:, place[columns]] = values.T * weight
-            rows.append(W)
-        every = rows if self.recorded is None else [*rows, self.recorded]
-        return rows, np.asarray(np.linalg.qr(np.concatenate(every), mode="r"))
-
-    def _of(self, R: Float) -> tuple[float, Float]:
-        # Value, and dvalue/dM for M = R'R.
-        unit = self.criterion is Criterion.CONDITION
-        length = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
-        D = length if unit else self._scale
-        _, s, Vt = np.linalg.svd(R / D, full_matrices=False)
-        l = np.maximum(s, _FLOOR * s[0]) ** 2
+    def _of(self, l: Float, Vt: Float, D: Float) -> tuple[float, Float]:
+        # From the eigenvalues and eigenvectors of M with its columns divided by D.
         value, F = self._spectral(l, Vt, D)
-        if not unit:
-            return value, F / np.outer(D, D)
+        scaled = F / np.outer(D, D)
+        if self.criterion is not Criterion.CONDITION:
+            return value, scaled
         N = Vt.T * l @ Vt
-        return value, F / np.outer(D, D) - np.diag(np.einsum("ij,ij->i", F, N) / length**2)
+        return value, scaled - np.diag(np.einsum("ij,ij->i", F, N) / D**2)
 
     def _spectral(self, l: Float, Vt: Float, D: Float) -> tuple[float, Float]:
         if self.focus is not None:

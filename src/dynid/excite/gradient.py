@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.arrays import Float
+from dynid.kernel import Panels
 from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -35,19 +36,19 @@ class MotionGradient:
         """Number of parameters of each term."""
         return tuple(len(term.columns(self.robot)) for term in self.terms)
 
-    def of_contraction(self, q: Float, dq: Float, ddq: Float, wanted: Int, G: tuple[Float, ...]) -> Float:
-        """Gradient (3, T, n) with respect to q, dq, ddq of the sum over samples and joints of <G_j, Y_j>.
+    def of_contraction(self, q: Float, dq: Float, ddq: Float, weights: Panels) -> Float:
+        """Gradient (3, T, n) with respect to q, dq, ddq of the sum of the regressor's entries times their weights.
 
-        wanted: (b,) the columns of Y that occur, ascending.    G: per joint (T, b).
+        weights: per joint the columns that occur, and (w_j, T) weights of theirs.
         """
         total = np.zeros((3, *q.shape))
         first = 0
-        by_joint = np.stack(G).transpose(0, 2, 1)
+        whole = np.zeros((self.robot.n, sum(self.widths), len(q)))
+        for j, (columns, values) in enumerate(zip(weights.columns, weights.values, strict=True)):
+            whole[j, columns] = values
         for term, width in zip(self.terms, self.widths, strict=True):
-            inside = (wanted >= first) & (wanted < first + width)
-            if inside.any():
-                lines = np.zeros((self.robot.n, width, len(q)))
-                lines[:, wanted[inside] - first] = by_joint[:, inside]
+            lines = whole[:, first : first + width]
+            if any(((columns >= first) & (columns < first + width)).any() for columns in weights.columns):
                 if isinstance(term, RigidBody):
                     total += self._rigid(q, dq, ddq, lines)
                 else:

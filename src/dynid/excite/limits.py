@@ -77,15 +77,14 @@ class MotionLimits:
     def beyond(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
         """What lies above `share` of the description's own limits, in words."""
         own, wider = robot.limits, []
-        half, middle = 0.5 * share * (own.upper - own.lower), 0.5 * (own.upper + own.lower)
         for j, name in enumerate(robot.joint_names):
             pairs = [("velocity", self.velocity[j], share * own.velocity[j])]
             pairs += (
                 [("torque", self.torque[j], share * own.effort[j])] if np.isfinite(self.torque[j]) else []
             )
-            if np.isfinite(half[j]):
-                reach = max(self.upper[j] - middle[j], middle[j] - self.lower[j])
-                pairs.append(("position", reach, half[j]))
+            if np.isfinite([own.lower[j], own.upper[j]]).all():
+                middle, half = 0.5 * (own.upper[j] + own.lower[j]), 0.5 * (own.upper[j] - own.lower[j])
+                pairs.append(("position", max(self.upper[j] - middle, middle - self.lower[j]), share * half))
             wider += [f"{what} of '{name}'" for what, here, there in pairs if here > there * (1 + 1e-9)]
         return tuple(wider)
 
