@@ -109,6 +109,14 @@ def test_the_table_holds_what_was_compared(plain: Identification) -> None:
     assert rotors.gain > 3 * rotors.gain_std
 
 
+def test_the_choice_does_not_depend_on_threads(plain: Identification, tmp_path: Path) -> None:
+    log = read_log(write(tmp_path / "log.parquet", PLAIN, truth(PLAIN)), ROBOT)
+    settings = Settings(automatic=True, preparation=Preparation(cutoff=6.0))
+    again = identify(ROBOT, log, settings, threads=3, diagnostics=Diagnostics())
+    assert again.selection == plain.selection
+    np.testing.assert_array_equal(again.estimate.value, plain.estimate.value)
+
+
 def test_what_the_log_does_not_add_is_zero_within_its_interval(plain: Identification) -> None:
     assert plain.selection is not None
     small = [n for n in plain.selection.nuisance if n.kind in ("delay", "tilt", "gain", "offset")]
