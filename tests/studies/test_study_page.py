@@ -97,6 +97,7 @@ def test_the_page_shows_everything_and_runs_nothing_of_it(study: Study) -> None:
         assert text in page
     assert "3 of 4 results" in page
     assert 'id="figure-1"' in page
+    assert "Out of bounds" in page
     assert "http://" not in page.split("<script")[0]
 
 
@@ -105,6 +106,7 @@ def test_markdown_names_its_figures(study: Study) -> None:
     assert "![Period by length](period.svg)" in text
     assert "| a \\| b | 1.50 |" in text
     assert "- a misprint: digits exchanged" in text
+    assert "- error: 0.5000, bound ≤ 0.1" in text
 
 
 def test_a_folder_appears_whole_and_is_replaced_only_by_force(study: Study, tmp_path: Path) -> None:

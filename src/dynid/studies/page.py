@@ -30,6 +30,11 @@ def study_markdown(study: Study) -> str:
     """The study as Markdown; figures are named NAME.svg beside it."""
     paper = study.paper
     parts = [f"# {paper.title}", f"{paper.source}. {paper.summary}", _dose(study), _count(study)]
+    if study.missed:
+        parts.append("Out of bounds:")
+        parts.append(
+            "\n".join(f"- {r.what}: {_value(r.ours, r.unit)}, bound {_bound(r)}" for r in study.missed)
+        )
     if differing(study):
         parts.append("Where this differs from print:")
         parts.append("\n".join(f"- {r.what}: {r.explanation}" for r in differing(study)))
@@ -59,14 +64,19 @@ def _summary(study: Study) -> Markup:
     head = Markup("<p class='intro'>{}</p><p>{}</p><p class='counts'>{} {}</p>").format(
         study.paper.summary, _inline(_dose(study)), _chip(not study.missed), _count(study)
     )
-    found = differing(study)
+    missed = [(r.what, f"{_value(r.ours, r.unit)}, bound {_bound(r)}") for r in study.missed]
+    explained = [(r.what, r.explanation) for r in differing(study)]
+    return head + _findings("Out of bounds", missed) + _findings("Where this differs from print", explained)
+
+
+def _findings(title: str, found: Sequence[tuple[str, str]]) -> Markup:
     if not found:
-        return head
+        return Markup("")
     items = Markup("").join(
-        Markup("<li><span><strong>{}</strong>{}</span></li>").format(r.what, _inline(r.explanation))
-        for r in found
+        Markup("<li><span><strong>{}</strong>{}</span></li>").format(what, _inline(text))
+        for what, text in found
     )
-    return head + Markup("<h3>Where this differs from print</h3><ul class='findings'>{}</ul>").format(items)
+    return Markup("<h3>{}</h3><ul class='findings'>{}</ul>").format(title, items)
 
 
 def _dose(study: Study) -> str:

@@ -12,6 +12,16 @@ from dynid.studies.rotradi import JOINTS, NAMES, SCHEMES, TABLE_3, TERMS, arm, f
 from dynid.studies.rotradi_schemes import ramp_of_printed_filter
 from dynid.studies.study import Cell, StudyPage, at_most, near
 
+MISPRINTS = (
+    ("(7)", "P P Ψ (...)", "P − P Ψ (...) Ψ' P: the minus is lost"),
+    ("(13), (14)", "f(s) Y_f(q, q', q'')", "f(s) Y(q, q', q''), which is Y_f(q, q')"),
+    ("(16), (35)", "stored energy", "less its value at the start, unless that is rest at the datum"),
+    ("(26), θ₁₂", "... (rx2² + ry2²) Izz3 ...", "... (rx2² + ry2²) + Izz3 ..."),
+    ("(34)", "f2 of (33) without acceleration", "f2 of −C'q' + g + friction; 20 entries"),
+    ("(37)", "r_p11 to r_p21, friction behind f1", "r_fp11 to r_fp21; 16 to 21 behind f2: friction is power"),
+    ("(45)", "(m3 rx3 − Ixz3)(D2 + D3 + rz3)", "m3 rx3 (D2 + D3 + rz3) − Ixz3; likewise for Iyz3"),
+    ("(46)", "q' M q'", "1/2 q' M q'"),
+)
 TABLE_4_MEAN = {"dynamic": 448.75, "energy": 594.16, "power": 659.86, "filtered power": 439.38}
 
 
@@ -46,6 +56,7 @@ def check_equations(page: StudyPage) -> None:
         ("joint", "parameters"),
         [(joint, ", ".join(NAMES[j] for i, j in wrong if i == row)) for row, joint in enumerate(JOINTS)],
     )
+    page.table("All misprints", ("equation", "printed", "right"), MISPRINTS)
     page.results(
         "Closed forms against the general equations",
         at_most("entries_33", "(33): greatest difference of the 63 entries", float(gap["33"].max()), 2e-12),
