@@ -167,6 +167,17 @@ def test_the_command(run: Run, unloaded: Identification, loaded: Log, tmp_path: 
     assert run("payload", tmp_path / "run", tmp_path / "other.csv").code == 3
 
 
+def test_gains_that_nobody_checked_are_told(
+    run: Run, unloaded: Identification, loaded: Log, tmp_path: Path
+) -> None:
+    drive = replace(unloaded.robot.drive, drive_gain=np.full(6, 11.0))
+    save(replace(unloaded, robot=replace(unloaded.robot, drive=drive)), tmp_path / "run")
+    log = loaded.trajectories[0].file
+    assert "drive gains" in run("payload", tmp_path / "run", log).err
+    calibrated = run("payload", tmp_path / "run", log, "--reference", log, "--reference-mass", "2.0")
+    assert "drive gains" not in calibrated.err
+
+
 def ur10e(data_dir: Path, *selection: SelectionEntry) -> tuple[Experiment, RobotModel, Log]:
     robot = load_robot(ROBOTS / "ur10e_innopolis.toml")
     experiment = Experiment.read(ROBOTS / "ur10e_innopolis.experiment.toml")

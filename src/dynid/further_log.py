@@ -70,7 +70,7 @@ def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
         same = False
     if same:
         return log
-    diagnostics.note(
+    diagnostics.warn(
         "held-out-gone", "the logs that the run was validated on are not there any more, or were changed"
     )
     return None

@@ -41,6 +41,8 @@ def command(
     """Find mass, centre and inertia of a payload, with intervals."""
     import json
 
+    import numpy as np
+
     from dynid.diagnostics import Diagnostics
     from dynid.errors import UsageError
     from dynid.export.files import check_targets, write_files
@@ -65,6 +67,12 @@ def command(
     friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)
     found = find_payload(stored, loaded, way, friction=friction, threads=threads, diagnostics=diagnostics)
+    if reference is None and np.isfinite(stored.robot.drive.drive_gain).any():
+        diagnostics.warn(
+            "payload-gains",
+            "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known load, "
+            "given with --reference, calibrates them",
+        )
     if reference is not None and reference_mass is not None:
         known = open_log(experiment, [reference], stored.robot, [reference_trajectory], diagnostics)
         measured = find_payload(
