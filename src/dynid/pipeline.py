@@ -15,6 +15,7 @@ from dynid.absorbed import tell_absorbed
 from dynid.arrays import Bool
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.rivals import refuse_other_readings
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
@@ -122,7 +123,7 @@ def identify(
         check_lag(training.residuals, prepared.source_rate, diagnostics)
         tell_absorbed(robot, estimate, prepared.source_rate, diagnostics)
         compare_with_description(evidence, diagnostics)
-        symptoms = diagnose(evidence)
+        symptoms = diagnose(replace(evidence, raw=first_torque(log)))
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(
             fitted, settled, search, chosen.estimator, diagnostics

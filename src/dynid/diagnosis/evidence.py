@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from dynid.arrays import Bool, Float, Int
+from dynid.diagnosis.raw import RawTorque
 from dynid.errors import DynidError
 from dynid.estimate.estimator import Estimate
 from dynid.identification import Residuals
@@ -48,7 +49,7 @@ class Effect:
 class Evidence:
     """A finished fit and what it left over.
 
-    bandwidth: Hz, up to which residuals were kept.
+    bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
     """
 
     robot: RobotModel
@@ -56,6 +57,7 @@ class Evidence:
     estimate: Estimate
     residuals: Residuals
     bandwidth: float
+    raw: RawTorque | None = None
 
     @cached_property
     def rms(self) -> Float:

@@ -19,6 +19,7 @@ MOTION = 0.999
 HIGHEST = 0.85
 LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
+BEYOND, HIGHEST_RAW = 1.2, 0.45
 # The neighbourhood of a peak, as a factor of its frequency to either side.
 REACH = 1.6
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
@@ -46,12 +47,37 @@ class Resonance:
             if peak is None:
                 continue
             at, ratio, width, bins = peak
-            # A mean of K windows of noise exceeds x times its expectation with the chance Gamma(K, K x) / Gamma(K).
-            p_value = min(float(gammaincc(windows, windows * ratio)) * bins * len(evidence.joints), 1.0)
+            p_value = chance(windows, ratio, bins * len(evidence.joints))
             power = np.sum(density[width]) / max(float(np.sum(density)), 1e-300)
             share = float(power * (1.0 - 1.0 / ratio))
             if ratio >= LEAST_RATIO and counts(share, p_value):
                 found.append(self._symptom(evidence, joint, at, ratio, share, p_value, frequency, density))
+        told = {symptom.joint for symptom in found}
+        return found + [one for one in self._beyond(evidence) if one.joint not in told]
+
+    def _beyond(self, evidence: Evidence) -> list[Symptom]:
+        # Above the cut-off the torque itself is all that there is; the model has no part in it.
+        raw = evidence.raw
+        if raw is None:
+            return []
+        found = []
+        for joint in evidence.joints:
+            frequency, density, windows = spectrum(
+                [part[:, joint] for part in raw.parts], raw.rate, LEAST_WINDOW
+            )
+            low, high = BEYOND * evidence.bandwidth, HIGHEST_RAW * raw.rate
+            peak = highest_peak(frequency, density, low, high)
+            if peak is None:
+                continue
+            at, ratio, width, bins = peak
+            p_value = chance(windows, ratio, bins * len(evidence.joints))
+            inside = (frequency > low) & (frequency < high)
+            power = float(density[width].sum() * frequency[1]) * (1.0 - 1.0 / ratio)
+            share = power / max(float(density[inside].sum() * frequency[1]), 1e-300)
+            if ratio >= LEAST_RATIO and counts(share, p_value):
+                found.append(
+                    _above(evidence, joint, at, ratio, power, share, p_value, frequency, density, inside)
+                )
         return found
 
     def _symptom(
@@ -87,6 +113,50 @@ class Resonance:
                 logarithmic=True,
             ),
         )
+
+
+def chance(windows: float, ratio: float, looks: int) -> float:
+    """Chance that a mean of K windows of noise exceeds x times its expectation in any of so many looks.
+
+    Gamma(K, K x) / Gamma(K) for one look.
+    """
+    return min(float(gammaincc(windows, windows * ratio)) * looks, 1.0)
+
+
+def _above(
+    evidence: Evidence,
+    joint: int,
+    at: float,
+    ratio: float,
+    power: float,
+    share: float,
+    p_value: float,
+    frequency: Float,
+    density: Float,
+    inside: Bool,
+) -> Symptom:
+    name = evidence.robot.joint_names[joint]
+    part = 100 * np.sqrt(power) / max(float(evidence.torque_rms[joint]), 1e-300)
+    return Symptom(
+        Resonance.identifier,
+        "note",
+        name,
+        f"{name}: rings at {at:.3g} Hz, above the cut-off",
+        f"Measured torque stands {ratio:.3g} times above its neighbourhood there: {100 * share:.2g} % of what lies "
+        f"above the cut-off, {part:.2g} % of the torque.",
+        "Elastic joint, base, or a control loop: the filter keeps it out of the model. Who works at such frequencies "
+        'needs it: log both encoders and identify with rows = "elastic".',
+        share,
+        p_value,
+        curve=Curve(
+            "frequency, Hz",
+            f"measured torque, ({unit(evidence, joint)})²/Hz",
+            frequency[inside],
+            density[inside],
+            np.zeros(0),
+            logarithmic=True,
+        ),
+    )
 
 
 def highest_motion(evidence: Evidence, runs: Sequence[slice]) -> float:

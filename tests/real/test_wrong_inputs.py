@@ -1,0 +1,76 @@
+"""Real robots' logs as they are stop nowhere; the same logs read wrongly do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+from dynid.identification import Identification
+from dynid.pipeline import identify
+from dynid.recipe import Experiment, open_log
+from dynid.robot import load_robot
+
+ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+PANDA = ("panda_gaz", "panda_gaz", "panda_gaz")
+SOUND = [
+    (*PANDA, "*"),
+    ("kr300_cad", "kr300_rptu", "kr300_rptu", "C"),
+    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-19_12_23_free"),
+    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-20_01_13-load_2600"),
+    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "id/ur-20_02_12-40sec_12harm"),
+    ("ur10e_innopolis", "ur10e_innopolis", "ur10e_innopolis", "val/ur-20_01_17-ptp_10_points"),
+]
+
+
+def run(robot_name: str, experiment_name: str, log: Path, trajectory: str) -> Identification:
+    robot = load_robot(ROBOTS / f"{robot_name}.toml")
+    experiment = Experiment.read(ROBOTS / f"{experiment_name}.experiment.toml")
+    sink = Diagnostics()
+    return identify(
+        robot, open_log(experiment, [log], robot, [trajectory], sink), experiment.settings(), diagnostics=sink
+    )
+
+
+@pytest.mark.parametrize(("robot", "experiment", "folder", "trajectory"), SOUND)
+def test_sound_logs_pass(robot: str, experiment: str, folder: str, trajectory: str, data_dir: Path) -> None:
+    found = run(robot, experiment, data_dir / folder / "data.parquet", trajectory)
+    told = {item.identifier for item in found.diagnostics.warnings}
+    assert not told & {"tilted-base", "payload", "unit-suspicion", "saturated", "torque-lag"}
+
+
+def changed(data_dir: Path, tmp_path: Path, change: dict[str, str], sign: dict[str, float]) -> Path:
+    table = pq.read_table(data_dir / "panda_gaz" / "data.parquet")
+    columns = {name: table[change.get(name, name)].to_numpy() for name in table.column_names}
+    for name, factor in sign.items():
+        columns[name] = factor * columns[name]
+    pq.write_table(pa.table(columns), tmp_path / "changed.parquet")
+    return tmp_path / "changed.parquet"
+
+
+@pytest.mark.parametrize(
+    ("change", "sign", "identifier", "joint"),
+    [
+        ({"tau2": "tau4", "tau4": "tau2"}, {}, "joint-order", "j2"),
+        ({"q3": "q5", "q5": "q3", "dq3": "dq5", "dq5": "dq3"}, {}, "joint-order", "j3"),
+        ({}, {"tau4": -1.0}, "torque-sign", "j4"),
+        ({}, {"q2": -1.0, "dq2": -1.0}, "position-sign", "j2"),
+    ],
+)
+def test_wrong_wiring_of_a_panda_is_named_without_its_inertias(
+    change: dict[str, str],
+    sign: dict[str, float],
+    identifier: str,
+    joint: str,
+    data_dir: Path,
+    tmp_path: Path,
+) -> None:
+    assert np.isnan(load_robot(ROBOTS / "panda_gaz.toml").inertia_prior).any()
+    with pytest.raises(UnfitDataError, match=identifier) as stopped:
+        run(*PANDA[:2], changed(data_dir, tmp_path, change, sign), "*")
+    assert stopped.value.place.joint == joint
