@@ -21,6 +21,7 @@ def main() -> None:
     from dynid.estimate.recursive import Forgetting
     from dynid.kernel import backend
     from dynid.robot import load_example
+    from dynid.stream import watch_lines
     from dynid.testing import smooth_samples
     from dynid.watch import WATCH_TERMS, Watcher, WatchSettings
 
@@ -36,7 +37,8 @@ def main() -> None:
     theta = np.random.default_rng(0).normal(0, 1, len(WATCH_TERMS.columns(robot)))
     tau = WATCH_TERMS.torque(robot, motion, theta)
     forgetting = Forgetting(options.memory, "excited" if options.excited else "all")
-    watcher = Watcher(robot, WatchSettings(forgetting=forgetting))
+    settings = WatchSettings(forgetting=forgetting)
+    watcher = Watcher(robot, settings)
     started = time.process_time()
     for first in range(0, len(motion), 100):
         part = slice(first, first + 100)
@@ -48,7 +50,20 @@ def main() -> None:
         f"{backend()}: {options.seconds:.0f} s of 1 kHz in {seconds:.2f} s of one processor, "
         f"{options.seconds / seconds:.0f} x real time"
     )
+    lines = csv_lines(robot.joint_names, np.column_stack([motion.t, motion.q, tau, motion.dq]))
+    reader = Watcher(robot, settings)
+    started = time.process_time()
+    for _ in watch_lines(reader, lines):
+        pass
+    seconds = time.process_time() - started
+    print(f"from lines of text: {seconds:.2f} s, {options.seconds / seconds:.0f} x real time")
     print(f"{len(watcher.names)} base parameters, greatest error {error:.2g}")
+
+
+def csv_lines(joints: tuple[str, ...], table: np.ndarray) -> list[str]:
+    """A log as a stream would bring it."""
+    header = ["t", *(f"{kind}_{joint}" for kind in ("q", "tau", "dq") for joint in joints)]
+    return [",".join(header), *(",".join(f"{x:.9g}" for x in row) for row in table)]
 
 
 if __name__ == "__main__":

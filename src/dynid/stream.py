@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from time import monotonic
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from dynid.errors import InputError, Place, UnfitDataError, UsageError
 from dynid.robot.model import RobotModel
 
 LONGEST_STEPS = 6.0
+LONGEST_WAIT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,23 +231,38 @@ def watch_lines(
     """
     stream = iter(lines)
     columns = StreamColumns.of_header(next(stream, ""), watcher.robot, file)
-    waiting: list[list[float]] = []
-    n = watcher.robot.n
+    waiting: list[str] = []
+    n, first, latest = watcher.robot.n, 2, monotonic()
 
     def feed() -> bool:
-        table = np.array(waiting)
+        table = _table(waiting, columns, file, first)
         waiting.clear()
         dq = None if columns.velocity is None else table[:, 1 + 2 * n :]
         return watcher.feed(table[:, 0], table[:, 1 : 1 + n], table[:, 1 + n : 1 + 2 * n], dq)
 
     for number, line in enumerate(stream, start=2):
-        if line.strip():
-            waiting.append(_numbers(line, columns, file, number))
-        if len(waiting) >= at_once and feed():
-            yield watcher.time
+        waiting.append(line)
+        # Slow streams are not kept waiting for a full batch.
+        if len(waiting) >= at_once or monotonic() - latest >= LONGEST_WAIT:
+            if feed():
+                yield watcher.time
+            first, latest = number + 1, monotonic()
     changed = feed() if waiting else False
     if watcher.finish() or changed:
         yield watcher.time
+
+
+def _table(lines: list[str], columns: StreamColumns, file: str, first: int) -> Float:
+    # Whole rows at once; only where that fails are lines looked at one by one, for what is wrong with which.
+    commas = columns.width - 1
+    if all(line.count(",") == commas for line in lines):
+        try:
+            return np.loadtxt(lines, delimiter=",", usecols=columns.read, ndmin=2, comments=None)
+        except ValueError:
+            pass
+    numbered = [(i, line) for i, line in enumerate(lines, start=first) if line.strip()]
+    rows = [_numbers(line, columns, file, i) for i, line in numbered]
+    return np.array(rows).reshape(-1, len(columns.read))
 
 
 def _numbers(line: str, columns: StreamColumns, file: str, number: int) -> list[float]:
