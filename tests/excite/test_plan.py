@@ -16,6 +16,7 @@ from dynid.excite.limits import Bounds, MotionLimits, Workspace
 from dynid.excite.plan import Plan, design_motion, information_of, prior_theta
 from dynid.robot import load_example
 from dynid.robot.model import Limits, RobotModel
+from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 
@@ -98,6 +99,11 @@ def test_progress_reaches_its_end(workers: int) -> None:
     assert counts[-1] == 8
     assert {most for _, most, _ in told} == {8}
     assert told[-1][2] >= plan.value - 1e-9
+
+
+def test_terms_that_read_a_log_are_refused_by_channel() -> None:
+    with pytest.raises(UsageError, match=r"channel-terms.*balance"):
+        information_of(ROBOT, RigidBody() + ChannelTorque("balance", ROBOT.joint_names[1]))
 
 
 def test_a_robot_without_limits_is_refused_by_name() -> None:

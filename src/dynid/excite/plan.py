@@ -158,7 +158,17 @@ def prior_theta(robot: RobotModel, terms: Terms) -> Float | None:
 
 
 def information_of(robot: RobotModel, terms: Terms, noise: Float | None = None) -> Information:
-    """The criterion's data for a robot and a model: structural base, smoothed friction, expected noise."""
+    """The criterion's data for a robot and a model: structural base, smoothed friction, expected noise.
+
+    Raises UsageError for terms that read channels of a log, as a plan has none.
+    """
+    if channels := terms.channels():
+        raise UsageError(
+            "channel-terms",
+            found="terms that read " + ", ".join(channels) + " of a log",
+            expected="a model of motion alone",
+            do="plan with an experiment file without these terms",
+        )
     model = design_terms(terms, robot)
     base = structural_base(robot, model, TorqueRows(), 0)
     return Information(robot, model, base, expected_noise(robot) if noise is None else noise)
