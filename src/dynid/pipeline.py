@@ -122,7 +122,9 @@ def identify(
             refuse_negative_friction(estimate, training.residuals)
         check_lag(training.residuals, prepared.source_rate, diagnostics)
         tell_absorbed(robot, estimate, prepared.source_rate, diagnostics)
-        compare_with_description(evidence, diagnostics)
+        # Residuals that are noise of accelerations say nothing of gravity or loads.
+        if choice.trusted:
+            compare_with_description(evidence, diagnostics)
         symptoms = diagnose(replace(evidence, raw=first_torque(log)))
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import Place, SolverError, UsageError
-from dynid.estimate.forward_model import ForwardModel
+from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
 from dynid.robot.model import RobotModel
 from dynid.stream import StreamRows
@@ -66,7 +66,7 @@ class KalmanWatcher(Watcher):
         chosen = settings or KalmanSettings()
         super().__init__(robot, chosen.watch)
         self.kalman = chosen
-        self.model = ForwardModel(robot, chosen.watch.terms, self.base)
+        self.model = BaseDynamics(robot, chosen.watch.terms, self.base)
         self.filter: JointFilter | None = None
         self._head = StreamRows.none(robot.n)
         self._every_row = 1

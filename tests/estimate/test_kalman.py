@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from dynid.errors import SolverError, UnfitDataError, UsageError
-from dynid.estimate.forward_model import ForwardModel
+from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
 from dynid.factor.base import structural_base
 from dynid.kernel import forward_dynamics
@@ -28,11 +28,11 @@ STREAM_TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()
 RATE, ROWS = 200.0, 160
 
 
-def modelled(robot: RobotModel, terms: Terms = TERMS) -> tuple[ForwardModel, np.ndarray]:
+def modelled(robot: RobotModel, terms: Terms = TERMS) -> tuple[BaseDynamics, np.ndarray]:
     """The model, and its true parameters: the description's bodies, some friction."""
     base = structural_base(robot, terms, TorqueRows())
     friction = [0.5, 0.5, 0.6, 0.4, 0.1, -0.2][: len(terms.columns(robot)) - 20]
-    return ForwardModel(robot, terms, base), np.append(robot.inertia_prior.ravel(), friction)
+    return BaseDynamics(robot, terms, base), np.append(robot.inertia_prior.ravel(), friction)
 
 
 def test_accelerations_and_their_slopes() -> None:
@@ -201,7 +201,7 @@ def test_bad_settings() -> None:
         lambda: ExtendedKalman(model, np.zeros(3), np.eye(3), noise),
         lambda: KalmanSettings("pf"),  # type: ignore[arg-type]
         lambda: KalmanSettings(settle=0.0),
-        lambda: ForwardModel(robot, TERMS + ChannelTorque("cable", "joint1"), model.base),
+        lambda: BaseDynamics(robot, TERMS + ChannelTorque("cable", "joint1"), model.base),
     ):
         with pytest.raises(UsageError):
             wrong()

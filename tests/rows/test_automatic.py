@@ -27,10 +27,10 @@ from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
+from dynid.studies.rotradi import TERMS as ROTRADI_TERMS
+from dynid.studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from tests.command_line import Run
-from tests.rotradi import TERMS as ROTRADI_TERMS
-from tests.rotradi import arm, measured, parameters
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 BODIES = RigidBody() + RotorInertia()
@@ -148,7 +148,7 @@ def test_plain_noise_behind_a_loose_filter_is_too_much(ur5e: Ur5e, tmp_path: Pat
 
 @lru_cache(maxsize=1)
 def one_run() -> Samples:
-    return measured(0)
+    return measured(truth(exciting(phases(seed=0))))
 
 
 def rotradi(folder: Path, held: bool) -> Log:
@@ -172,8 +172,8 @@ def test_held_torque_and_joints_that_stick(tmp_path: Path) -> None:
         identify(robot, log, Settings(terms=ROTRADI_TERMS, rows=rows)).estimate
         for rows in (AutomaticRows(), TorqueRows())
     )
-    truth = automatic.base.reduce(parameters())
-    errors = [float(np.median(np.abs(e.value - truth) / np.abs(truth))) for e in (automatic, torque)]
+    true = automatic.base.reduce(full(THETA))
+    errors = [float(np.median(np.abs(e.value - true) / np.abs(true))) for e in (automatic, torque)]
     assert errors[0] < 0.0015  # the acceptance figure of filtered power
     assert errors[1] > 10 * errors[0]
 
@@ -198,6 +198,27 @@ def test_springs_in_the_model_need_both_sides(ur5e: Ur5e, tmp_path: Path) -> Non
     log = ur5e.log(tmp_path, 10.0)
     assert type(chosen(ur5e.robot, log, GOOD, springs).rows) is ElasticRows
     assert type(chosen(ur5e.robot, log, LOOSE, springs).rows) is ElasticMomentumRows
+
+
+def test_a_second_encoder_alone_leaves_rigid_rows(ur5e: Ur5e, tmp_path: Path) -> None:
+    names, q, tau = ur5e.robot.joint_names, ur5e.motion.q, ur5e.tau
+    path = write_log(
+        tmp_path / "both.parquet", ur5e.t, canonical_columns(names, q, tau=tau, theta=q + 1e-4 * tau)
+    )
+    choice = chosen(ur5e.robot, read_log(path, ur5e.robot), GOOD)
+    assert isinstance(choice.rows, TorqueRows)
+    assert "motor positions" in choice.reason
+
+
+def test_a_short_log_is_left_to_torque_rows(ur5e: Ur5e, tmp_path: Path) -> None:
+    names = ur5e.robot.joint_names
+    columns = canonical_columns(names, ur5e.motion.q[::20], tau=ur5e.tau[::20])
+    log = read_log(write_log(tmp_path / "slow.parquet", ur5e.t[::20], columns), ur5e.robot)
+    brief = replace(log, trajectories=tuple(replace(one, row_count=60) for one in log.trajectories))
+    prepared = prepare(brief, Preparation(cutoff=5.0, shortest=0.1), Diagnostics())
+    choice = choose_rows(AutomaticRows(), ur5e.robot, DEFAULT_TERMS, prepared, Diagnostics())
+    assert isinstance(choice.rows, TorqueRows)
+    assert "too short" in choice.reason
 
 
 def test_asked_for_rows_are_left_alone(ur5e: Ur5e, tmp_path: Path) -> None:

@@ -266,6 +266,9 @@ def test_bad_input() -> None:
                 rows.equations(robot, RIGID, broken, wanted)
     with pytest.raises(UnfitDataError, match=r"row 0.*a pose in motion"):
         StaticRows().equations(robot, RIGID, samples, wanted)
+    poses = replace(samples, dq=np.where(np.arange(50)[:, None] == 17, 0.01, 0.0) * np.ones(robot.n))
+    with pytest.raises(UnfitDataError, match=r"row 17.*a pose in motion, 0.01 rad/s"):
+        StaticRows().equations(robot, RIGID, poses, wanted)
     with pytest.raises(UnfitDataError, match="gravity_torque"):
         InertiaRows().equations(robot, RIGID, samples, wanted)
     two = replace(samples, theta=samples.q, dtheta=samples.dq, ddtheta=samples.ddq)

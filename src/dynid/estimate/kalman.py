@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from dynid.arrays import Float
 from dynid.errors import Place, SolverError, UsageError
-from dynid.estimate.forward_model import ForwardModel
+from dynid.estimate.base_dynamics import BaseDynamics
 
 SPREAD_SQUARE = 3.0
 NODES = 4
@@ -65,7 +65,7 @@ class JointFilter(ABC):
     innovation: normalised innovation squared of every correction so far, its expectation is the number of measurements.
     """
 
-    def __init__(self, model: ForwardModel, mean: Float, covariance: Float, noise: KalmanNoise) -> None:
+    def __init__(self, model: BaseDynamics, mean: Float, covariance: Float, noise: KalmanNoise) -> None:
         """mean: (2n + b,) of z at the first row.    covariance: (2n + b, 2n + b).
 
         Raises UsageError for other shapes.

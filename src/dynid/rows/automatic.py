@@ -22,7 +22,7 @@ from dynid.terms.elastic import SpringTerm
 from dynid.terms.friction_choice import FrictionChoice
 from dynid.terms.term import Terms
 
-WINDOWS = 2
+WINDOWS, LEAST_ROWS = 2, 64
 TRUSTED_SHARE = 0.02
 STICKING_SHARE = 0.03
 CUTOFF_OVER_REACH = 5.0
@@ -42,11 +42,15 @@ class AutomaticRows:
 
 @dataclass(frozen=True, eq=False)
 class RowsChoice:
-    """Rows with the reason for them; evidence: as plain data."""
+    """Rows with the reason for them; evidence: as plain data.
+
+    trusted: whether accelerations can be relied on, as far as is known.
+    """
 
     rows: Rows
     reason: str
     evidence: dict[str, Any] = field(default_factory=dict)
+    trusted: bool = True
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder and the report."""
@@ -75,9 +79,9 @@ def choose_rows(
 
 
 def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
-    windows = tuple(islice(prepared.windows(), WINDOWS))
+    windows = tuple(w for w in islice(prepared.windows(), WINDOWS) if len(w.t) >= LEAST_ROWS)
     if not windows:
-        return RowsChoice(TorqueRows(), "nothing to choose by")
+        return RowsChoice(TorqueRows(), "the log is too short to choose by")
     noise = acceleration_noise(prepared, windows)
     if any(isinstance(term, SpringTerm) for term in terms):
         return _elastic(noise)
@@ -89,15 +93,19 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
             f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "
             "friction at rest does no work"
         )
-        return RowsChoice(FilteredPowerRows(cutoff=_cutoff(noise), hold="zero"), reason, evidence)
+        rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
+        return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
+    motors = prepared.log.mapping.motor_position
+    both = "; motor positions are given to the drives' terms, and rigid rows keep no spring" if motors else ""
     if noise.worst <= TRUSTED_SHARE:
-        return RowsChoice(TorqueRows(), f"accelerations can be trusted: {_noise(noise)}", evidence)
+        reason = f"accelerations can be trusted: {_noise(noise)}{both}"
+        return RowsChoice(TorqueRows(), reason, evidence)
     hold: Hold = "zero" if torque.held else "linear"
-    rows = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
-    reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none"
+    momentum = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
+    reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none{both}"
     if torque.held:
         reason += f"; {torque.reason}"
-    return RowsChoice(rows, reason, evidence)
+    return RowsChoice(momentum, reason, evidence, trusted=False)
 
 
 def _elastic(noise: AccelerationNoise) -> RowsChoice:
@@ -108,7 +116,7 @@ def _elastic(noise: AccelerationNoise) -> RowsChoice:
             ElasticRows(), f"{springs}; accelerations can be trusted: {_noise(noise)}", evidence
         )
     reason = f"{springs}; accelerations cannot be trusted: {_noise(noise)}"
-    return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence)
+    return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence, trusted=False)
 
 
 def _noise(noise: AccelerationNoise) -> str:

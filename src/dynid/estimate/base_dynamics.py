@@ -32,7 +32,7 @@ class Slopes:
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardModel:
+class BaseDynamics:
     """ddq = M(q; beta)^-1 (tau - c(q, dq; beta)) of a rigid robot, beta (b,) the base parameters of its terms.
 
     Raises UsageError for terms that read further channels or remember the motion.
@@ -45,7 +45,7 @@ class ForwardModel:
     def __post_init__(self) -> None:
         if self.terms.channels() or self.terms.remembers:
             raise UsageError(
-                "forward-model",
+                "base-dynamics",
                 found="terms that read " + (", ".join(self.terms.channels()) or "the motion before"),
                 expected="torque as a function of position, velocity and acceleration",
             )
