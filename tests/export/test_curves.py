@@ -14,6 +14,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.export import ExportModel
 from dynid.export.c_code import write_c
 from dynid.export.curves import speeds_up_to, straight
+from dynid.export.model import without
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
@@ -98,10 +99,37 @@ def test_formats_without_curves_get_straight_lines_and_a_warning() -> None:
 
 def test_presliding_becomes_coulomb_and_what_needs_more_than_speed_is_named() -> None:
     model, _, theta = bent([Presliding((0.001,), ("j1",)), PositionFriction(joints=("j2",))])
-    assert model.left_out == ("the memory of presliding friction", "position_friction")
+    assert model.left_out == ("position_friction",)
+    assert model.distance.tolist() == [0.001, 0, 0, 0, 0, 0]
     assert model.coulomb[0] == theta[-3]
     assert model.width[0] > 0
+    assert without(model, rotor=False)[0] == "the memory of presliding friction"
     assert model.coulomb[1] == 0.0
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
+def test_c_code_has_the_memory_of_presliding_friction(tmp_path: Path) -> None:
+    one = Presliding((0.01, 0.002), ("j1", "j5"))
+    model, terms, theta = bent([one])
+    rigid = np.array([column.term == "rigid_body" for column in terms.columns(PUMA)])
+    t = np.linspace(0, 3, 400)
+    # Starts, stops, reversals by less and by more than the distance.
+    q = np.outer(0.01 * np.sin(4 * t) + 0.004 * np.sin(19 * t), np.ones(6)) * [1, 1, 1, 1, 0.5, 1]
+    q[150:200] = q[150]
+    dq = np.gradient(q, t, axis=0)
+    friction = np.where(rigid, 0.0, theta)
+    wanted = terms.torque(PUMA, Samples.from_motion(q, dq, np.zeros_like(q), np.zeros_like(q)), friction)
+    code = write_c(model, "model.h")
+    assert "greatest difference" in compiled(code.source, code.header, tmp_path)
+    function, z = library(model, tmp_path)["puma560_friction_with_memory"], np.zeros(6)
+    double = ctypes.POINTER(ctypes.c_double)
+    tau = np.zeros(6)
+    for k in range(len(t)):
+        parts = (q[max(k - 1, 0)], q[k], dq[k], z, tau)
+        function(*(np.ascontiguousarray(part).ctypes.data_as(double) for part in parts))
+        np.testing.assert_allclose(tau, wanted[k], rtol=0, atol=1e-12)
+    still = write_c(bent()[0], "model.h")
+    assert "with_memory" not in still.source + still.header
 
 
 def test_hostile_names_in_curves_stay_in_comments(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ class _Writer:
             self._torque(),
             self._regressor_times(),
         ]
+        if self.model.distance.any():
+            functions.append(self._friction_with_memory())
         source = [
             *self._title("Dynamics"),
             f'#include "{self.header_name}"',
@@ -119,6 +121,7 @@ class _Writer:
             f"void {p}_mass_matrix(const double q[{M}_N], double M[{M}_N * {M}_N]);",
             "/* Viscous and Coulomb friction, friction curves and offset. */",
             f"void {p}_friction(const double dq[{M}_N], double tau[{M}_N]);",
+            *self._memory_declaration(),
             "/* Inverse dynamics and friction together. */",
             f"void {p}_torque({inputs}, double tau[{M}_N]);",
             "/* Y(q, dq, ddq) pi for any parameters pi, friction included. */",
@@ -216,6 +219,39 @@ class _Writer:
 
     def _sign(self, j: int) -> str:
         return c_sign(f"dq[{j}]", float(self.model.width[j]))
+
+    def _memory_declaration(self) -> list[str]:
+        p, M = self.prefix, self.macro
+        if not self.model.distance.any():
+            return []
+        return [
+            "/* The same with its memory: Coulomb friction follows the state z, which builds up over a distance and",
+            " * keeps what a joint stopped with. z begins as zeros and is moved on from positions q_before to q. */",
+            f"void {p}_friction_with_memory(const double q_before[{M}_N], const double q[{M}_N],",
+            f"    const double dq[{M}_N], double z[{M}_N], double tau[{M}_N]);",
+        ]
+
+    def _friction_with_memory(self) -> list[str]:
+        m, p, M = self.model, self.prefix, self.macro
+        tables = [
+            f"    static const double {name}[{M}_N] = {{{', '.join(_number(x) for x in values)}}};"
+            for name, values in (("distance", m.distance), ("coulomb", m.coulomb), ("width", m.width))
+        ]
+        return [
+            f"void {p}_friction_with_memory(const double q_before[{M}_N], const double q[{M}_N],",
+            f"    const double dq[{M}_N], double z[{M}_N], double tau[{M}_N])",
+            "{",
+            *tables,
+            "    int i;",
+            f"    {p}_friction(dq, tau);",
+            f"    for (i = 0; i < {M}_N; ++i) {{",
+            "        if (distance[i] > 0.0) {",
+            "            z[i] = fmax(-1.0, fmin(1.0, z[i] + (q[i] - q_before[i]) / distance[i]));",
+            "            tau[i] += coulomb[i] * (z[i] - tanh(dq[i] / width[i]));",
+            "        }",
+            "    }",
+            "}",
+        ]
 
     def _torque(self) -> list[str]:
         p, M = self.prefix, self.macro

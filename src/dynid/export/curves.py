@@ -20,6 +20,8 @@ from dynid.terms.term import joint_indices
 
 # Speeds at which a curve is compared with straight lines, over the greatest one.
 _SPEEDS = np.linspace(-1.0, 1.0, 201)
+# An offset that is so small against the friction is rounding.
+_DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,10 @@ def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, f
 
     A = np.column_stack([speed, smooth_sign(speed, width), np.ones_like(speed), -np.ones_like(speed)])
     (viscous, coulomb, up, down), left = nnls(A, torque)
-    return float(viscous), float(coulomb), float(up - down), float(left / np.sqrt(len(speed)))
+    offset = float(up - down)
+    if abs(offset) < _DUST * float(np.abs(torque).max(initial=0.0)):
+        offset = 0.0
+    return float(viscous), float(coulomb), offset, float(left / np.sqrt(len(speed)))
 
 
 def speeds_up_to(peak: float) -> Float:

@@ -18,7 +18,7 @@ from dynid.export.ensemble import Ensemble, closest_real, sample_parameters, spr
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
-from dynid.export.model import ExportModel, note_left_out, peak_speeds
+from dynid.export.model import MEMORY, ExportModel, note_left_out, peak_speeds, without
 from dynid.export.names import c_identifier
 from dynid.export.sdf import new_sdf, parameters_of
 from dynid.export.tables import model_json, table
@@ -214,9 +214,7 @@ def _files(request: _Request, target: Path, theta: Float) -> dict[Path, bytes]:
 
 def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    further = ["rotor inertia"] if model.rotor.any() else []
-    further += ["offset"] if model.offset.any() else []
-    note_left_out(model, "URDF", further, request.diagnostics)
+    note_left_out(model, "URDF", without(model, rotor=True), request.diagnostics)
     if not np.allclose(model.robot.gravity, (0.0, 0.0, -9.81), atol=1e-12):
         gravity = ", ".join(f"{g:g}" for g in model.robot.gravity)
         request.diagnostics.warn(
@@ -237,7 +235,7 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "MJCF", ["offset"] if model.offset.any() else [], request.diagnostics)
+    note_left_out(model, "MJCF", without(model, rotor=False), request.diagnostics)
     faults: tuple[str, ...] = ()
     source = request.source
     try:
@@ -258,8 +256,7 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 def _sdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    further = ["rotor inertia"] if model.rotor.any() else []
-    note_left_out(model, "SDF", further + (["offset"] if model.offset.any() else []), request.diagnostics)
+    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics)
     data = new_sdf(model)
     if _physical(request, model.unphysical()):
         inertia, frames = parameters_of(data)
@@ -294,7 +291,7 @@ def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, byt
 
 def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "the table", (), request.diagnostics)
+    note_left_out(model, "the table", (MEMORY,) if model.distance.any() else (), request.diagnostics)
     return {target: table(model, request.kind)}
 
 

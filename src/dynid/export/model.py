@@ -23,6 +23,7 @@ from dynid.terms.term import Column, Terms, joint_indices
 
 # Rounding of parameters that lie on the border of what is physical.
 BORDER = 1e-10
+MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
 _HELD = ("rotor_inertia", "viscous", "coulomb", "offset")
@@ -38,6 +39,8 @@ class ExportModel:
     rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
     left_out: names of terms of the identified model that are not among these.
     curves: further friction that depends on a joint's speed.    peak: (n,) greatest speeds of the log, rad/s or m/s.
+    distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
+    sign for its state, which it is once a joint has moved on.
     """
 
     robot: RobotModel
@@ -50,12 +53,15 @@ class ExportModel:
     left_out: tuple[str, ...] = ()
     curves: tuple[Curve, ...] = ()
     peak: Float = field(default_factory=lambda: np.zeros(0))
+    distance: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
         if not len(self.peak):
             object.__setattr__(self, "peak", np.ones(self.robot.n))
-        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak"):
+        if not len(self.distance):
+            object.__setattr__(self, "distance", np.zeros(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance"):
             object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
         for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
             if not np.isfinite(getattr(self, name)).all():
@@ -80,7 +86,7 @@ class ExportModel:
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
         values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
-        width = np.zeros(robot.n)
+        width, distance = np.zeros(robot.n), np.zeros(robot.n)
         curves: list[Curve] = []
         missing: list[str] = []
         start = 0
@@ -92,7 +98,7 @@ class ExportModel:
                 acting = list(joint_indices(robot, term.joints))
                 values["coulomb"][acting] = theta[own]
                 width[acting] = _WIDTH
-                missing.append("the memory of presliding friction")
+                distance[acting] = np.nan_to_num(term.shape_table(robot)[:, 0], nan=term.shapes[0].typical)
             elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
                 curves += curves_of(term, theta[own], robot)
             elif term.name not in _KNOWN:
@@ -109,6 +115,7 @@ class ExportModel:
             width=width,
             left_out=tuple(dict.fromkeys(missing)),
             curves=tuple(curves),
+            distance=distance,
         )
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
@@ -183,6 +190,13 @@ def body_fault(name: str, pi: Float) -> str:
     """A sentence that tells why ten numbers belong to no body."""
     values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
     return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
+
+
+def without(model: ExportModel, rotor: bool) -> list[str]:
+    """What a robot description cannot hold of a model; rotor: whether rotor inertias are among it."""
+    found = ["rotor inertia"] if rotor and model.rotor.any() else []
+    found += [MEMORY] if model.distance.any() else []
+    return found + (["offset"] if model.offset.any() else [])
 
 
 def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnostics: Diagnostics) -> None:
