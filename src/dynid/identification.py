@@ -26,6 +26,7 @@ class Residuals:
     measured, predicted: (T, n) N m.    q, dq: (T, n), for plots against position and velocity.
     rate: Hz.
     std: (T, n) standard deviation of the predicted torque from that of the parameters; None = not known.
+    temperature: (T, n) of the drives, degrees C, nan where a joint has none; None = not logged.
     """
 
     trajectories: tuple[str, ...]
@@ -39,6 +40,7 @@ class Residuals:
     dq: Float
     rate: float
     std: Float | None = None
+    temperature: Float | None = None
 
     def __post_init__(self) -> None:
         T, n = len(self.t), len(self.joint_names)
@@ -47,8 +49,9 @@ class Residuals:
             object.__setattr__(self, name, locked_int(getattr(self, name), (T,), name))
         for name in ("measured", "predicted", "q", "dq"):
             object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
-        if self.std is not None:
-            object.__setattr__(self, "std", shared(self.std, (T, n), "std"))
+        for name in ("std", "temperature"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
 
     @property
     def error(self) -> Float:

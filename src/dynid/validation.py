@@ -122,7 +122,10 @@ def score(
     trajectory: list[int] = []
     segment: list[int] = []
     names: dict[str, int] = {}
+    warmth: list[Float] = []
     for samples, kept, t in ordered_map(one, batches, threads):
+        if samples.temperature is not None:
+            warmth.append(samples.temperature[assembly.parallel.kept(samples)])
         index = names.setdefault(samples.trajectory, len(names))
         parts.append(kept)
         times.append(t)
@@ -137,7 +140,9 @@ def score(
     n = robot.n
     lines = np.empty((5 * n, sum(len(t) for t in times)))
     at = lines.shape[1]
-    while parts:  # from the last one on, each forgotten when it is copied: the residuals are never there twice
+    while (
+        parts
+    ):  # from the last one on, each forgotten when it is copied: the residuals are never there twice
         part = parts.pop()
         lines[:, at - part.shape[1] : at] = part
         at -= part.shape[1]
@@ -153,6 +158,7 @@ def score(
         dq=lines[3 * n : 4 * n].T,
         std=lines[4 * n :].T,
         rate=assembly.parallel.rate / assembly.parallel.decimation,
+        temperature=np.concatenate(warmth) if warmth else None,
     )
     sums = Sums.of_arrays(residuals.measured, residuals.predicted)
     return Validation(sums.scores(origin, robot.joint_names, tuple(names)), residuals)

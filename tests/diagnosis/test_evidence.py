@@ -95,7 +95,7 @@ def test_correlated_samples_are_not_independent(evidence: Evidence) -> None:
     e = lfilter([1.0], [1.0, -0.8], np.random.default_rng(2).normal(size=(len(r.t), 3)), axis=0)
     drawn = replace(evidence, residuals=replace(r, measured=r.predicted + e))
     for joint in range(3):
-        assert drawn.independent(joint) / len(r.t) == pytest.approx(0.2 / 1.8, rel=0.5)
+        assert drawn.independent[joint] / len(r.t) == pytest.approx(0.2 / 1.8, rel=0.5)
 
 
 def test_terms_that_read_channels_are_left_out(evidence: Evidence) -> None:

@@ -148,7 +148,11 @@ class Evidence:
         return self._tested(X, self._model, self._left, self._weight)
 
     def alone(self, joint: int, columns: Float) -> Effect | None:
-        """`effect` of features (N, k) that act on one joint only, tested on that joint's residual."""
+        """`effect` of features (N, k) that act on one joint only, tested on that joint's residual.
+
+        A few blocks may carry most of a large effect, which a test over blocks cannot tell from chance; the share that
+        is explained of so many independent values is a second test. The smaller p-value counts, doubled.
+        """
         N = len(self.index)
         rows = slice(joint * N, (joint + 1) * N)
         found = self._tested(
@@ -161,7 +165,19 @@ class Evidence:
             return None
         share = np.zeros(self.robot.n)
         share[joint] = found.share[0]
-        return replace(found, share=share)
+        second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
+        return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
+
+    def chance_of_share(self, joint: int, share: float, features: int) -> float:
+        """p-value of so many features that explain a share of a joint's residual, by its independent values.
+
+        Half as many are counted as the correlation time gives, for residuals whose colour changes.
+        """
+        freedom = 0.5 * float(self.independent[joint]) - self.estimate.base.rank / self.robot.n - features
+        if freedom < 2.0:
+            return 1.0
+        ratio = share / max(1.0 - share, 1e-12) * freedom / features
+        return float(fdtrc(features, freedom, max(ratio, 0.0)))
 
     def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> Effect | None:
         k, N, joints = X.shape[1], len(self.index), len(weight)
@@ -183,18 +199,19 @@ class Evidence:
         fitted = (before - after) / np.where(weight > 0, weight, np.inf)[:, None]
         return Effect(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
 
-    def independent(self, joint: int) -> float:
-        """About how many independent values a joint's residual holds: its samples over its correlation time."""
+    @cached_property
+    def independent(self) -> Float:
+        """About how many independent values each joint's residual holds, (n,): samples over correlation time."""
         best = max(self.runs, key=lambda run: run.stop - run.start)
-        e = self.residuals.error[best, joint]
-        e = e - e.mean()
+        e = self.residuals.error[best]
         size = 2 ** int(np.ceil(np.log2(2 * len(e))))
-        power = np.abs(np.fft.rfft(e, size)) ** 2
-        correlation = np.fft.irfft(power, size)[: len(e) // 2 + 1]
-        correlation = correlation / max(float(correlation[0]), 1e-300)
-        negative = np.flatnonzero(correlation <= 0)
-        end = int(negative[0]) if len(negative) else len(correlation)
-        return float(len(self.residuals.t) / (1.0 + 2.0 * correlation[1:end].sum()))
+        power = np.abs(np.fft.rfft(e - e.mean(axis=0), size, axis=0)) ** 2
+        correlation = np.fft.irfft(power, size, axis=0)[: len(e) // 2 + 1]
+        correlation = correlation / np.maximum(correlation[0], 1e-300)
+        # Up to the first lag without correlation; what follows is noise of the estimate.
+        positive = np.cumprod(correlation > 0, axis=0)
+        seconds = 1.0 + 2.0 * (correlation * positive)[1:].sum(axis=0)
+        return np.asarray(len(self.residuals.t) / seconds)
 
     def shares(self, joint: int, pairs: Float) -> Float:
         """About the share of a joint's residual that each pair of columns (N, m, 2) explains: quick, for scans."""
@@ -242,6 +259,7 @@ def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -
         count = len(term.columns(robot))
         try:
             panels = term.torque_regressor(robot, term.seen(samples), wanted[first : first + count])
+            term.known_torque(robot, term.seen(samples))  # may read more than motion, too
         except DynidError:
             complete = False
         else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float
 from dynid.log.read import Log
 
 SECONDS = 60.0
@@ -52,7 +52,7 @@ def _uniform(t: Float, tau: Float) -> list[tuple[float, Float]]:
     step = float(np.median(dt)) if len(dt) else 0.0
     if step <= 0:
         return []
-    missing = ~np.isfinite(tau).all(axis=1)
+    missing: Bool = np.asarray(~np.isfinite(tau).all(axis=1))
     broken = (np.abs(dt / step - 1.0) > 0.5) | missing[1:] | missing[:-1]
     cuts = np.flatnonzero(broken) + 1
     parts = [tau[a:b] for a, b in zip([0, *cuts], [*cuts, len(t)], strict=True)]

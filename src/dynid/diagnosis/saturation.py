@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc
 
 from dynid.arrays import Float
 from dynid.diagnosis.evidence import Effect, Evidence
@@ -41,7 +40,7 @@ class Saturation:
                     continue
                 cap, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
                 share = float(effect.share[joint])
-                p_value = min(chance(evidence, joint, share) * 2 * len(LEVELS) * len(evidence.joints), 1.0)
+                p_value = min(effect.p_value * 2 * len(LEVELS) * len(evidence.joints), 1.0)
                 if counts(share, p_value):
                     found.append(self._symptom(evidence, joint, side, cap, effect, p_value))
         return found
@@ -76,15 +75,6 @@ class Saturation:
                 "missing beyond a level",
             ),
         )
-
-
-def chance(evidence: Evidence, joint: int, share: float) -> float:
-    """p-value of one feature that explains a share of a residual of so many independent values.
-
-    A limit is reached in a few stretches only, too few for a test over blocks of time.
-    """
-    freedom = max(evidence.independent(joint) - evidence.estimate.base.rank / evidence.robot.n, 2.0)
-    return float(fdtrc(1, freedom, share / max(1.0 - share, 1e-12) * freedom))
 
 
 def _missing(side: float, effect: Effect) -> bool:

@@ -1,0 +1,105 @@
+"""Drift with time and with temperature, told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.drift import Drift, causes, elapsed
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnostics import Diagnostics
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.recipe import Experiment, open_log
+from dynid.settings import DEFAULT_TERMS
+from dynid.simulate.rigid import inverse
+from dynid.testing import TrueMotion, evidence_of, small_arm
+
+
+def warmth(t: np.ndarray) -> np.ndarray:
+    """Warm, cool and warm again: no function of time that a slope would fit."""
+    return 30.0 + 10.0 * np.cos(2 * np.pi * t / 30.0)
+
+
+def softer_when_warm(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+    torque = np.zeros_like(motion.tau)
+    torque[:, 0] = -0.01 * motion.size[0] * (warmth(motion.t) - 30.0) * motion.dq[:, 0]
+    return torque
+
+
+def test_temperature_is_the_cause_where_it_explains_more() -> None:
+    evidence = evidence_of(small_arm(), softer_when_warm, seed=0)
+    r = evidence.residuals
+    logged = np.column_stack([warmth(r.t), np.full(len(r.t), 30.0), np.full(len(r.t), np.nan)])
+    warm = replace(evidence, residuals=replace(r, temperature=logged))
+    assert [cause.name for cause in causes(warm, 0)] == ["time", "temperature"]
+    for joint in (1, 2):
+        assert [cause.name for cause in causes(warm, joint)] == ["time"]
+    (found,) = diagnose(warm, (Drift(),))
+    assert found.joint == "column"
+    assert "friction changes with temperature" in found.title
+    assert "within 20 to 39.9 °C" in found.text
+    assert "temperature_viscous" in found.advice
+    # 0.01 of the joint's torque a kelvin and rad/s, at the usual top speed, over 20 K.
+    top = np.quantile(np.abs(evidence.motion.dq[:, 0]), 0.95)
+    change = float(found.text.split()[1])
+    assert change == np.sign(change) * abs(change)
+    assert abs(-change / (0.2 * top * evidence.torque_rms[0]) - 1.0) < 0.25
+
+
+def test_clocks_that_restart_are_put_end_to_end() -> None:
+    evidence = evidence_of(small_arm(), seed=0)
+    r = evidence.residuals
+    half = len(r.t) // 2
+    segment = (np.arange(len(r.t)) >= half).astype(np.int64)
+    again = replace(r, t=np.where(segment == 1, r.t - r.t[half], r.t), segment=segment)
+    t = elapsed(replace(evidence, residuals=again))
+    assert (np.diff(t) >= 0).all()
+    assert abs(np.ptp(t) - np.ptp(r.t)) < 0.1 * np.ptp(r.t)
+
+
+def test_a_logged_temperature_reaches_the_diagnosis(tmp_path: Path) -> None:
+    robot = small_arm()
+    t = np.arange(0.0, 40.0, 0.01)
+    q, dq, ddq = FourierTrajectory.random(robot, 40.0, 5, 2, 0.1).motion(t)
+    theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(robot)])
+    tau = inverse(robot, DEFAULT_TERMS, theta, q, dq, ddq)
+    size = np.sqrt(np.mean(tau**2, axis=0))
+    tau += softer_when_warm(TrueMotion(t, q, dq, tau), np.random.default_rng(0))
+    tau += 0.01 * size * np.random.default_rng(1).normal(size=tau.shape)
+    columns = canonical_columns(robot.joint_names, q, tau=tau)
+    columns |= {f"temperature_{name}": warmth(t) for name in robot.joint_names}
+    path = write_log(tmp_path / "log.parquet", t, columns)
+    (tmp_path / "x.toml").write_text(
+        """
+[log]
+time = { column = "t", unit = "s" }
+position = { columns = "q_{joint}", unit = "rad" }
+effort = { columns = "tau_{joint}", unit = "N m" }
+temperature = { columns = "temperature_{joint}", unit = "degC" }
+
+[model]
+terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
+"""
+    )
+    experiment = Experiment.read(tmp_path / "x.toml")
+    log = open_log(experiment, [path], robot, ["*"], Diagnostics())
+    found = identify(robot, log, experiment.settings(), threads=1)
+    residuals = found.training.residuals
+    assert residuals is not None
+    assert residuals.temperature is not None
+    np.testing.assert_allclose(residuals.temperature[:, 0], warmth(residuals.t), atol=0.2)
+    told = [one for one in found.symptoms if one.identifier == "drift"]
+    assert [one.joint for one in told] == ["column"]
+    assert "temperature" in told[0].title
+    assert any(finding.title == told[0].title for finding in found.verdict.findings)
+
+
+def test_evidence_without_temperature_knows_time_alone() -> None:
+    evidence: Evidence = evidence_of(small_arm(), seed=1)
+    assert evidence.residuals.temperature is None
+    assert [cause.name for cause in causes(evidence, 0)] == ["time"]
