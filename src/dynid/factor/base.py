@@ -223,6 +223,8 @@ def random_states(
         rng.normal(0, 1, (count, robot.n)),
     )
     extra = {name: rng.normal(0, 1, count) for name in channels}
+    warm = np.random.default_rng(seed + 1).normal(30, 5, (count, robot.n))
+    samples = replace(samples, temperature=warm)
     samples = replace(samples, t=np.random.default_rng(seed).uniform(0.0, LONG, count))
     if not len(two_encoders):
         return replace(samples, extra=extra)

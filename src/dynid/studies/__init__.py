@@ -11,4 +11,5 @@ STUDIES: dict[str, str] = {
     "chavez2012": "dynid.studies.chavez2012",
     "gaz2019": "dynid.studies.gaz2019",
     "nini2024": "dynid.studies.nini2024",
+    "madsen2020": "dynid.studies.madsen2020",
 }

@@ -1,0 +1,157 @@
+"""The arm of Madsen et al. 2020: a UR5e with two encoders a joint and strain-wave gears, its logs and regrouping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.log.log import Channel
+from dynid.log.read import Log, read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.robot import load_example
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.simulate.drivetrain import Elasticity
+from dynid.simulate.motion import SimulatedMotion, follow, sample_times
+from dynid.simulate.plant import Plant
+from dynid.spatial.inertia import transformed
+from dynid.terms import Coulomb, RigidBody, RotorCompensation, Terms, Viscous
+
+BODIES = Terms((RigidBody(),))
+WIDTH, SECONDS, RATE = 0.02, 31.0, 1000.0
+# Friction of the gears: Coulomb and viscous N m, share of the load, and what a kelvin takes off the viscous part.
+FC, FV = np.array([8, 8, 6, 2, 2, 2.0]), np.array([12, 12, 10, 3, 3, 3.0])
+FL, HEAT, REFERENCE = np.full(6, 0.08), np.full(6, -0.01), 25.0
+STIFFNESS = np.array([2e4, 2e4, 1.5e4, 6e3, 6e3, 6e3])
+TORQUE_NOISE = np.array([1.5, 1.5, 1, 0.3, 0.3, 0.3])
+ENCODER_NOISE = 5e-6
+# What is wrong with the friction that is known, by joint.
+SIGNS = np.array([1.0, -1, 1, -1, 1, -1])
+DISCREPANCY = Viscous() + Coulomb(width=WIDTH)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A true motion, and what was measured of it.    tau: drive torque from current, at the joints, (T, n)."""
+
+    motion: SimulatedMotion
+    q: Float
+    theta: Float
+    tau: Float
+    temperature: Float
+
+
+def robot() -> RobotModel:
+    """The arm as its maker describes it."""
+    return load_example("ur5e")
+
+
+def bodies() -> Float:
+    """True bodies (6, 10): the maker's, with a tool of 1.5 kg that nobody told of."""
+    T = np.eye(4)
+    T[:3, 3] = 0.04, 0.03, 0.08
+    found = np.array(robot().inertia_prior)
+    found[5] += transformed(np.array([1.5, 0, 0, 0, 4e-3, 0, 4e-3, 0, 0, 4e-3]), T)
+    return found
+
+
+def trajectory(seed: int, seconds: float = SECONDS) -> FourierTrajectory:
+    """A random motion of five harmonics of 0.1 Hz about a bent pose."""
+    sine, cosine = np.random.default_rng(seed).normal(0, 0.35, (2, 6, 5))
+    return FourierTrajectory(np.array([0, -1.2, 1.0, -0.8, 0.7, 0]), sine, cosine, 0.1, seconds, 1.5)
+
+
+def friction(m: SimulatedMotion, temperature: Float) -> Float:
+    """Friction of strain-wave gears in velocity, load and temperature, (T, n)."""
+    viscous = FV * (1 + HEAT * (temperature - REFERENCE))
+    return np.asarray(viscous * m.dtheta + (FC + FL * np.abs(m.load)) * np.tanh(m.dtheta / WIDTH))
+
+
+def measured(seed: int = 0, noise: float = 1.0, seconds: float = SECONDS) -> Run:
+    """A run of the true arm, its gears warming up.    noise: 1 = the usual."""
+    arm = robot()
+    plant = Plant(arm, inertia=bodies(), elasticity=Elasticity(STIFFNESS, np.zeros(6)))
+    m = follow(plant, trajectory(seed, seconds), sample_times(seconds - 1 / RATE, RATE))
+    warm = REFERENCE + 12 * (1 - np.exp(-m.t / 20.0))[:, None] * np.ones(6)
+    current = m.load + friction(m, warm) + arm.drive.reflected_rotor_inertia * m.ddtheta
+    rng = np.random.default_rng(1000 + seed)
+    q, theta = (x + noise * ENCODER_NOISE * rng.normal(size=x.shape) for x in (m.q, m.theta))
+    return Run(m, q, theta, current + noise * TORQUE_NOISE * rng.normal(size=current.shape), warm)
+
+
+def log_of(run: Run, path: Path, both: bool = True) -> Log:
+    """The run as a log with temperatures; both: with the motors' encoders as well."""
+    arm = robot()
+    names = arm.joint_names
+    columns = canonical_columns(names, run.q, tau=run.tau, theta=run.theta if both else None)
+    columns |= {f"temperature_{name}": run.temperature[:, j] for j, name in enumerate(names)}
+    log = read_log(write_log(path, run.motion.t, columns), arm)
+    heat = {name: Channel(f"temperature_{name}", "degC", 1.0) for name in names}
+    return replace(log, mapping=replace(log.mapping, temperature=heat))
+
+
+def known(error: float = 0.07, passes: int = 6) -> RotorCompensation:
+    """Rotors and friction as the identification has them, each coefficient of friction wrong by a share."""
+    share = 1 + error * SIGNS
+    viscous, coulomb, load = (tuple((share * x).tolist()) for x in (FV, FC, FL))
+    return RotorCompensation(
+        viscous=viscous,
+        coulomb=coulomb,
+        load=load,
+        heat=tuple(HEAT.tolist()),
+        reference=REFERENCE,
+        width=WIDTH,
+        passes=passes,
+    )
+
+
+def link_error(motion: SimulatedMotion, pi: Float) -> float:
+    """Error of the links' torque along a true motion as a share of it, root mean square over the joints; pi: (60,)."""
+    share = _squares(motion, pi)[0] / (motion.load[::20] ** 2).mean(axis=0)
+    return float(np.sqrt(share.mean()))
+
+
+def nmse(motion: SimulatedMotion, pi: Float) -> float:
+    """Equation 22 as it has to be: sum over joints of mean(e^2) / mean(abs(tau)), N m."""
+    squares, size = _squares(motion, pi)
+    return float((squares / size).sum())
+
+
+def _squares(motion: SimulatedMotion, pi: Float) -> tuple[Float, Float]:
+    samples = Samples.from_motion(motion.q[::20], motion.dq[::20], motion.ddq[::20])
+    error = BODIES.torque(robot(), samples, pi) - motion.load[::20]
+    return (error**2).mean(axis=0), np.abs(motion.load[::20]).mean(axis=0)
+
+
+def regrouped(pi: Float, slip: str = "") -> Float:
+    """Equation 9 with Craig's indices, from the tip to the base; `slip` puts one of the print's back in.
+
+    alpha: the angle of the next joint.    a: alpha^2 for a^2.    order: right sides before they are regrouped.
+    """
+    alpha, a, d = np.array([0, np.pi / 2, 0, 0, np.pi / 2, -np.pi / 2]), np.zeros(6), np.zeros(6)
+    a[2:4], d[[0, 3, 4, 5]] = [-0.425, -0.3922], [0.1625, 0.1333, 0.0997, 0.0996]
+    m, mx, my, mz, xx, xy, yy, xz, yz, zz = (np.array(column) for column in pi.T)
+    for i in range(5, 0, -1):
+        j = i - 1
+        turn = (alpha[i + 1] if i < 5 else 0.0) if slip == "alpha" else alpha[i]
+        s, c, A, D = np.sin(turn), np.cos(turn), a[i], d[i]
+        far = turn**2 if slip == "a" else A**2
+        YY, MZ, M = (pi[i, 6], pi[i, 3], pi[i, 0]) if slip == "order" else (yy[i], mz[i], m[i])
+        moment = YY + 2 * D * MZ + D * D * M
+        xx[j] += moment
+        xy[j] += A * s * MZ + A * D * s * M
+        xz[j] -= A * c * MZ + A * D * c * M
+        yy[j] += c * c * moment + far * M
+        yz[j] += c * s * moment
+        zz[j] += s * s * moment + A * A * M
+        mx[j] += A * M
+        my[j] -= s * (MZ + D * M)
+        mz[j] += c * (MZ + D * M)
+        m[j] += M
+        xx[i] -= YY
+        yy[i] = mz[i] = m[i] = 0.0
+    return np.stack([m, mx, my, mz, xx, xy, yy, xz, yz, zz], axis=1)

@@ -1,0 +1,37 @@
+"""Study of Madsen et al. 2020: its numbers against the corrected specification."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynid.studies.run import results_dict, run_study
+from dynid.studies.study import Drawing, Study
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return run_study("madsen2020")
+
+
+def test_every_result_lies_within_its_bounds(study: Study) -> None:
+    assert [(result.name, result.ours) for result in study.missed] == []
+
+
+def test_acceptance_of_the_specification(study: Study) -> None:
+    found = {name: entry["ours"] for name, entry in results_dict(study)["results"].items()}
+    for name, counts in {"upright": (49, 36), "tilted": (52, 38), "weightless": (47, 34)}.items():
+        assert (found[f"appearing_{name}"], found[f"rank_{name}"]) == counts
+    assert found["regrouping"] < 1e-10
+    assert min(found[f"slip_{slip}"] for slip in ("alpha", "a", "order")) > 1.0
+    assert found["link_error"] < 0.015
+    assert found["weights"] <= 1.0
+    assert found["weights_printed"] <= 1.0
+    assert found["load"] > 2.0
+    assert found["own_nmse"] <= 0.1
+    assert found["momentum_loose"] < 0.03 < 0.1 * found["wls_loose"]
+    assert found["condition"] <= 66.0
+
+
+def test_figures_of_the_paper_are_drawn(study: Study) -> None:
+    drawn = {b.name for section in study.sections for b in section.blocks if isinstance(b, Drawing)}
+    assert {"figure6", "figure7"} <= drawn
