@@ -124,6 +124,9 @@ def test_tenfold_noise_behind_a_loose_filter(ur5e: Ur5e, tmp_path: Path) -> None
     assert (choice.rows.degree, choice.rows.hold) == (2, "linear")
     assert 2.0 <= choice.rows.cutoff <= 5.0  # Madsen's 20 rad/s are 3.2 Hz
     assert "cannot be trusted" in choice.reason
+    sink = Diagnostics()
+    choose_rows(AutomaticRows(), ur5e.robot, DEFAULT_TERMS, prepare(log, LOOSE, Diagnostics()), sink)
+    assert [d.identifier for d in sink.warnings] == ["noisy-accelerations"]
     assert ur5e.missed(log, Settings(preparation=LOOSE)) < 3.0
     assert ur5e.missed(log, Settings(rows=TorqueRows(), preparation=LOOSE)) > 30.0
 

@@ -79,8 +79,8 @@ class BaseDynamics:
         shift = np.zeros((1 + 4 * n, 2 * n))
         for i in range(2 * n):
             shift[1 + 2 * i, i], shift[2 + 2 * i, i] = DIFFERENCE, -DIFFERENCE
-        states = [(x[:, None] + dx).reshape(-1, n) for x, dx in ((q, shift[:, :n]), (dq, shift[:, n:]))]
-        samples = Samples.from_motion(*states, np.repeat(ddq, len(shift), axis=0))
+        near, fast = ((x[:, None] + dx).reshape(-1, n) for x, dx in ((q, shift[:, :n]), (dq, shift[:, n:])))
+        samples = Samples.from_motion(near, fast, np.repeat(ddq, len(shift), axis=0))
         panels = self._panels(samples)
         torque = self._contract(panels, np.broadcast_to(beta, (len(samples), len(beta))))
         torque = (torque + self.terms.known_torque(self.robot, samples)).reshape(S, len(shift), n)

@@ -75,6 +75,13 @@ def choose_rows(
         return RowsChoice(wanted, "asked for")
     choice = _automatic(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
+    if not choice.trusted:
+        enough = choice.evidence["acceleration"]["enough_hz"]
+        sink.warn(
+            "noisy-accelerations",
+            "torque is predicted with accelerations that are mostly noise: scores and residuals show that noise, not the "
+            f"model. To judge the model, set cutoff and state_cutoff to {enough:.2g} Hz, or leave them at auto",
+        )
     return choice
 
 

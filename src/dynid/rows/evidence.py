@@ -40,12 +40,14 @@ class AccelerationNoise:
 
     share: (n,) power of the noise over that of the acceleration, both after all filters; nan for joints at rest.
     signal: (n,) rad/s^2 or m/s^2, root mean square.    reach: Hz, below which the joints move.
+    enough: Hz, the cut-off that would keep all of the motion.
     """
 
     joint_names: tuple[str, ...]
     share: Float
     signal: Float
     reach: float
+    enough: float
 
     @property
     def worst(self) -> float:
@@ -65,6 +67,7 @@ class AccelerationNoise:
             "share": [float(x) if np.isfinite(x) else None for x in self.share],
             "signal": self.signal.tolist(),
             "reach_hz": self.reach,
+            "enough_hz": self.enough,
         }
 
 
@@ -96,7 +99,9 @@ def acceleration_noise(prepared: Prepared, windows: Sequence[Window]) -> Acceler
     power, wrong = ((d * gain**2).sum(axis=1) * width for d in (density, noise))
     moved = np.array([max(float(np.ptp(q[j])) for q in positions) for j in range(n)]) > LEAST_TRAVEL
     share = np.where(moved & (power > 0), wrong / np.where(power > 0, power, 1.0), np.nan)
-    return AccelerationNoise(names, share, np.sqrt(np.maximum(power - wrong, 0.0)), float(motion.reach.max()))
+    return AccelerationNoise(
+        names, share, np.sqrt(np.maximum(power - wrong, 0.0)), float(motion.reach.max()), motion.chosen
+    )
 
 
 def _uniform(window: Window, count: int, rate: float) -> Float:
