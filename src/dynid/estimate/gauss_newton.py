@@ -16,6 +16,8 @@ from dynid.estimate.source import factors_of_pieces
 from dynid.factor.factor import Factors, group_scale
 
 HALVINGS = 5
+# Slopes of a run are those between its samples: at a minimum of the sum they may still ask for a part of a deviation.
+NEAR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,8 @@ def minimised(
     tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
     """
     here = _Linear.at(regression, problem, start)
-    moved, stopped, done = np.inf, "", 0
+    stopped: str | None = None
+    moved, done = np.inf, 0
     target, R = here.value, np.eye(len(start))
     for done in range(1, rounds + 1):
         target, R = solve(replace(regression, factors=here.factors), here.weights)
@@ -88,8 +91,8 @@ def minimised(
 
 
 def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Float) -> _Linear | str:
-    # The first of the step and its halves that lowers the cost; what was wrong if none does.
-    wrong = "no smaller step lowers the residual"
+    # The first of the step and its halves that lowers the cost; what was wrong if none does, "" at a minimum.
+    wrong = ""
     for halving in range(HALVINGS):
         try:
             trial = _Linear.at(regression, problem, here.value + step / 2**halving)
@@ -101,11 +104,13 @@ def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Floa
     return wrong
 
 
-def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str) -> Status:
+def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
     text = f"{what}, {rounds} Gauss-Newton rounds"
     if moved < tolerance:
         return Status(True, text)
+    if stopped == "" and moved < NEAR:
+        return Status(True, f"{text}; no smaller step lowers the residual")
     text += f"; the estimate still moves by {moved:.2g} standard deviations a round"
-    if stopped:
-        text += f"; {stopped}"
+    if stopped is not None:
+        text += f"; {stopped or 'no smaller step lowers the residual'}"
     return Status(False, f"{text}: begin nearer (richer motion, better prior), raise rounds, or use 'didim'")
