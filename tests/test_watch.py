@@ -109,7 +109,7 @@ def test_the_page_over_time(run: Run, robot_file: Path, text: str, tmp_path: Pat
     page = (tmp_path / "track.html").read_text(encoding="utf-8")
     for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Bodies", "Joints"):
         assert heading in page
-    assert "recursive least squares" in page
+    assert "Recursive least squares" in page
     track = np.genfromtxt(tmp_path / "track.csv", delimiter=",", names=True)
     greatest = track["eigenvalue_greatest"]
     # The covariance starts anew every 3 s of motion, and falls in between.

@@ -229,7 +229,7 @@ def test_filters_on_the_command_line(
     assert found.code == 0, found.err
     assert "settling" in found.out
     assert "surprise" in found.out
-    assert "extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
+    assert "Extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
     table[4500, 0] = table[4499, 0]
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
     wrong = run("watch", robot_file, log, *options, "ukf", "--settle", 4)

@@ -25,9 +25,9 @@ class Filter(StrEnum):
 
 
 METHODS = {
-    Filter.RLS: "recursive least squares",
-    Filter.EKF: "extended Kalman filter",
-    Filter.UKF: "unscented Kalman filter",
+    Filter.RLS: "Recursive least squares",
+    Filter.EKF: "Extended Kalman filter",
+    Filter.UKF: "Unscented Kalman filter",
 }
 
 

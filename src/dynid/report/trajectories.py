@@ -27,8 +27,8 @@ from dynid.report.figures import (
 )
 from dynid.report.html import Chapter, page_html, write_text
 from dynid.report.section import Page, render
-from dynid.report.symbols import formula
-from dynid.report.text import interval, number
+from dynid.report.symbols import formula, symbol
+from dynid.report.text import interval, number, short
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Column
 
@@ -37,6 +37,7 @@ PER_ROW = 3
 DEVIATIONS = 1.96
 # Share of the time whose transients may leave a panel.
 BEGINNING = 0.25
+_STROKES = {"dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +91,31 @@ def _parameters(followed: Followed, page: Page) -> Markup:
             panels = [_panel(followed, name, members) for name, members in some]
             # A last row that is not full keeps the width of the others.
             panels += [_blank()] * (PER_ROW - len(panels) if len(groups) > PER_ROW else 0)
+            html += _keys(followed, some)
             html += page.figure(
                 row_of(panels, 230), f"{title} over time: {', '.join(name for name, _ in some)}"
             )
     return html
+
+
+def _keys(followed: Followed, groups: list[tuple[str, list[int]]]) -> Markup:
+    """Which line is which parameter, panel by panel."""
+    html = Markup("")
+    for name, members in groups:
+        html += Markup('<span class="key"><b>{}</b></span>').format(name.replace("^2", "²"))
+        for i, member in enumerate(members):
+            color, dash = _look(i)
+            column = followed.columns[followed.base.independent[member]]
+            line = Markup(' stroke-dasharray="{}"').format(_STROKES[dash]) if dash in _STROKES else ""
+            html += Markup(
+                '<span class="key"><svg width="16" height="8" aria-hidden="true"><path d="M0 4 H16" stroke="{}" '
+                'stroke-width="2"{}/></svg>{}</span>'
+            ).format(color, line, symbol(column, followed.robot))
+    return Markup('<p class="legend">{}</p>').format(html)
+
+
+def _look(i: int) -> tuple[str, str]:
+    return CYCLE[i % len(CYCLE)], DASHES[(i // len(CYCLE)) % len(DASHES)]
 
 
 def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]:
@@ -128,7 +150,7 @@ def _panel(followed: Followed, name: str, members: list[int]) -> Panel:
     lines: list[Trace] = []
     for i, member in enumerate(members):
         lead = followed.columns[followed.base.independent[member]].name
-        color, dash = CYCLE[i % len(CYCLE)], DASHES[(i // len(CYCLE)) % len(DASHES)]
+        color, dash = _look(i)
         value, half = track.value[index, member], DEVIATIONS * track.std[index, member]
         bands += _band(t, value - half, value + half, color)
         texts = [f"{lead} {v:.4g} ± {h:.2g} at {s:.4g} s" for v, h, s in zip(value, half, t, strict=True)]
@@ -137,7 +159,7 @@ def _panel(followed: Followed, name: str, members: list[int]) -> Panel:
         traces=tuple(bands + lines),
         x=Axis("time, s"),
         y=Axis("", span=_span(track, members)),
-        title=name.replace("^2", "²"),
+        title=short(name.replace("^2", "²"), 20),
     )
 
 

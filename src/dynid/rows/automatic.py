@@ -79,8 +79,8 @@ def choose_rows(
         enough = choice.evidence["acceleration"]["enough_hz"]
         sink.warn(
             "noisy-accelerations",
-            "torque is predicted with accelerations that are mostly noise: scores and residuals show that noise, not the "
-            f"model. To judge the model, set cutoff and state_cutoff to {enough:.2g} Hz, or leave them at auto",
+            "torque is predicted with accelerations that are mostly noise: scores and residuals show that noise, not "
+            f"the model. To judge the model, set cutoff and state_cutoff to {enough:.2g} Hz, or leave them at auto",
         )
     return choice
 
