@@ -15,7 +15,7 @@ from dynid.excite.chain import Chain, Together
 from dynid.excite.codec import from_json, joints_of, parts_of, read_motion, to_json
 from dynid.excite.moves import SmoothMoves
 from dynid.excite.torque_sines import TorqueSinusoids
-from dynid.excite.tracking import track, union_missing
+from dynid.excite.tracking import track, track_any, union_missing
 from dynid.excite.trajectory import FourierTrajectory, Trajectory
 from dynid.log.write import write_log
 from dynid.robot import load_example
@@ -134,6 +134,28 @@ def test_one_of_several_motions_is_found_in_its_place() -> None:
     found = track(whole, NAMES, t, parts_of(whole)[1].motion(t)[0])
     assert found.start == pytest.approx(-6.0, abs=1e-6)
     np.testing.assert_allclose(found.missing, [[0.0, 6.0]], atol=0.02)
+
+
+def test_one_of_several_motions_with_rest_around_it_is_told_from_the_whole() -> None:
+    whole = MOTIONS["together"]
+    t = np.arange(0.0, 16.0, 0.005)
+    for part, (motion, start) in enumerate(zip(parts_of(whole), (0.0, 6.0), strict=True), start=1):
+        found = track_any(whole, NAMES, t, motion.motion(t - 4.0)[0])
+        assert found.part == part
+        assert found.start == pytest.approx(4.0, abs=1e-6)
+        assert found.worst.max() < 1e-6
+        assert found.missing_share == pytest.approx(1.0 - motion.duration / 11.0, abs=0.01)
+        assert (found.worst_at >= start).all()
+    cut = t < 6.5
+    found = track_any(whole, NAMES, t[cut], parts_of(whole)[1].motion(t[cut] - 4.0)[0])
+    np.testing.assert_allclose(found.missing, [[0.0, 6.0], [8.5, 11.0]], atol=0.02)
+    cut = t < 7.5
+    found = track_any(whole, NAMES, t[cut], parts_of(whole)[0].motion(t[cut] - 3.0)[0])
+    assert found.worst.max() < 1e-6
+    found = track_any(whole, NAMES, t, whole.motion(t - 2.0)[0])
+    assert (found.part, found.missing.shape) == (0, (0, 2))
+    with pytest.raises(UnfitDataError, match="plan-not-found"):
+        track_any(whole, NAMES, t, drawn(SplineBasis(16.0, 30)).motion(t)[0])
 
 
 def test_another_motion_is_refused() -> None:

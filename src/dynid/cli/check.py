@@ -66,7 +66,7 @@ def _fit(log: Log, experiment: Experiment, diagnostics: Diagnostics) -> None:
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
     from dynid.errors import Place, UsageError
     from dynid.excite.codec import joints_of, read_motion
-    from dynid.excite.tracking import recorded_positions, track, union_missing
+    from dynid.excite.tracking import recorded_positions, track_any, union_missing
 
     planned = read_motion(plan)
     names = log.robot.joint_names
@@ -76,7 +76,7 @@ def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
     found_all: list[Tracking] = []
     for trajectory in log.trajectories:
         place = Place(file=str(trajectory.file))
-        one = track(planned.trajectory, names, *recorded_positions(log, trajectory.name), place)
+        one = track_any(planned.trajectory, names, *recorded_positions(log, trajectory), place)
         found_all.append(one)
         _show(trajectory.name, one, log.robot.prismatic)
         _warn(one, diagnostics)
@@ -89,19 +89,20 @@ def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
 
 
 def _show(name: str, one: Tracking, prismatic: tuple[bool, ...]) -> None:
-    say(f"{name}: the plan begins at {one.start:.3f} s of the log")
+    what = f"motion {one.part} of the plan" if one.part else "the plan"
+    say(f"{name}: {what} begins at {one.start:.3f} s of the log")
     wide = max(len("joint"), *(len(joint) for joint in one.joint_names))
     head = ("rms error", "worst", "at", "of the motion", "delay", "offset")
     say(f"  {'joint':<{wide}}" + "".join(f"{title:>15}" for title in head))
     for j, joint in enumerate(one.joint_names):
         unit = "mm" if prismatic[j] else "mrad"
         cells = (
-            f"{1e3 * one.rms[j]:.3g} {unit}",
-            f"{1e3 * one.worst[j]:.3g} {unit}",
+            f"{1e3 * one.rms[j]:.2f} {unit}",
+            f"{1e3 * one.worst[j]:.2f} {unit}",
             f"{one.worst_at[j]:.2f} s",
-            f"{100 * one.share[j]:.2g} %",
-            f"{1e3 * one.delay[j]:+.1f} ms",
-            f"{1e3 * one.offset[j]:+.2g} {unit}",
+            f"{100 * one.share[j]:.1f} %",
+            f"{round(1e3 * one.delay[j], 1) + 0.0:+.1f} ms",
+            f"{round(1e3 * one.offset[j], 2) + 0.0:+.2f} {unit}",
         )
         say(f"  {joint:<{wide}}" + "".join(f"{cell:>15}" for cell in cells))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +10,9 @@ from scipy.signal import correlate
 
 from dynid.arrays import Float, locked
 from dynid.errors import Place, UnfitDataError
+from dynid.excite.codec import parts_of
 from dynid.excite.trajectory import Trajectory
+from dynid.log.log import Trajectory as Recorded
 from dynid.log.read import Log
 
 GRID_RATE, LONGEST_GRID = 50.0, 400_000
@@ -25,7 +27,9 @@ class Tracking:
     start: log time at which the plan begins.    rms, worst: of recorded minus planned position at equal plan time.
     worst_at: plan time of the worst.    share: rms of it over the deviation of the planned position.
     delay: of each joint behind `start`; nan for joints that do not move.    offset: constant part of the difference.
-    missing: (k, 2) spans of plan time without samples.
+    missing: (k, 2) spans of plan time without samples.    duration: of the whole plan.
+    part: number of the motion that the log holds where the plan consists of several, 0 = the whole plan.
+    unlike: sum of the squared error over all samples, the plan at rest before its start and after its end.
     """
 
     joint_names: tuple[str, ...]
@@ -38,6 +42,8 @@ class Tracking:
     offset: Float
     missing: Float
     duration: float
+    unlike: float
+    part: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
@@ -95,6 +101,41 @@ def track(
         offset=offset,
         missing=_missing(at, planned.duration),
         duration=planned.duration,
+        unlike=float(((q - planned.motion(t - start)[0]) ** 2).sum()),
+    )
+
+
+def track_any(
+    planned: Trajectory, joint_names: tuple[str, ...], t: Float, q: Float, place: Place | None = None
+) -> Tracking:
+    """The same for a plan of several motions of which a log may hold one, with rest before and after it.
+
+    The whole plan and each of its motions are compared; the one most like the log, rest included, is taken.
+    Raises UnfitDataError if the log holds none of them.
+    """
+    parts = parts_of(planned)
+    found: list[Tracking] = []
+    refused: UnfitDataError | None = None
+    start = 0.0
+    for number, one in enumerate([planned, *(parts if len(parts) > 1 else ())]):
+        try:
+            tracking = track(one, joint_names, t, q, place)
+        except UnfitDataError as error:
+            refused = refused or error
+        else:
+            found.append(tracking if number == 0 else _of_whole(tracking, number, start, planned.duration))
+        start += one.duration if number else 0.0
+    if refused is not None and not found:
+        raise refused
+    return min(found, key=lambda tracking: tracking.unlike)
+
+
+def _of_whole(tracking: Tracking, part: int, start: float, duration: float) -> Tracking:
+    end = start + tracking.duration
+    missing = np.concatenate([[[0.0, start]], tracking.missing + start, [[end, duration]]])
+    missing = missing[missing[:, 1] > missing[:, 0]]
+    return replace(
+        tracking, part=part, missing=missing, duration=duration, worst_at=tracking.worst_at + start
     )
 
 
@@ -164,9 +205,8 @@ def _missing(at: Float, duration: float) -> Float:
     return np.stack([edges[wide], edges[wide + 1]], axis=1)
 
 
-def recorded_positions(log: Log, name: str) -> tuple[Float, Float]:
+def recorded_positions(log: Log, trajectory: Recorded) -> tuple[Float, Float]:
     """Times (T,) and positions (T, n) of one trajectory of a log, at most THINNED rows a second."""
-    trajectory = next(one for one in log.trajectories if one.name == name)
     seconds = trajectory.end_time - trajectory.start_time
     every = max(1, int(trajectory.row_count / max(seconds * THINNED, 1.0)))
     times, positions, first = [], [], 0
