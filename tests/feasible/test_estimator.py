@@ -18,6 +18,7 @@ from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.settings import settings_to_recipe
 from dynid.testing import EstimatorContract
+from tests.command_line import Run
 
 ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 
@@ -80,6 +81,21 @@ def test_windows_that_exclude_every_solution(data_dir: Path) -> None:
     with pytest.raises(SolverError, match="total mass") as stopped:
         half(FeasibleFit(total_mass=(20.0, 10.0)), data_dir / "panda_gaz" / "data.parquet", True)
     assert stopped.value.exit_code == 5
+
+
+def test_bounds_that_exclude_every_solution_on_the_command_line(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "experiment.toml"
+    config.write_text(
+        '[estimate]\nmethod = "feasible"\ntotal_mass = [0, 1]\n[[estimate.limits]]\nbody = 1\nmass = [2, 3]\n'
+    )
+    done = run("identify", robot_file, train_log, "-c", config, "--out", tmp_path / "run")
+    assert done.code == 5
+    assert "mass of body 1 >= 2" in done.err
+    assert "total mass <= 1" in done.err
+    assert "least change" in done.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
