@@ -159,7 +159,7 @@ def _panel(followed: Followed, name: str, members: list[int]) -> Panel:
         traces=tuple(bands + lines),
         x=Axis("time, s"),
         y=Axis("", span=_span(track, members)),
-        title=short(name.replace("^2", "²"), 20),
+        title=short(name.rsplit(", ", 1)[0], 16),
     )
 
 
