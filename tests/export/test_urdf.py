@@ -12,6 +12,7 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.export import ExportModel
+from dynid.export.tables import table
 from dynid.export.urdf import edit_urdf, rpy_of
 from dynid.export.urdf_new import new_urdf
 from dynid.export.xml_edit import scan
@@ -217,6 +218,37 @@ def test_mujoco_finds_the_torque_in_new_files(name: str) -> None:
         found.append(np.array(state.qfrc_inverse))
     wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
     np.testing.assert_allclose(np.array(found), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
+
+
+def test_tables_have_the_orders_of_their_names(tmp_path: Path) -> None:
+    model = model_of(load_robot(ROBOTS / "puma560.toml"))
+    theirs = pin.buildModelFromXML(new_urdf(model).decode())
+    for name in ("pinocchio", "khalil"):
+        lines = table(model, name).decode().splitlines()
+        header = lines[0].split(",")[2:12]
+        for i, line in enumerate(lines[1:]):
+            values = [float(cell) for cell in line.split(",")[2:12]]
+            body = theirs.inertias[i + 1]
+            if name == "pinocchio":
+                np.testing.assert_allclose(values, body.toDynamicParameters(), atol=1e-12)
+                continue
+            about = body.inertia + body.mass * (
+                body.lever @ body.lever * np.eye(3) - np.outer(body.lever, body.lever)
+            )
+            khalil = dict(zip(header, values, strict=True))
+            for key, r, c in (
+                ("XX", 0, 0),
+                ("XY", 0, 1),
+                ("XZ", 0, 2),
+                ("YY", 1, 1),
+                ("YZ", 1, 2),
+                ("ZZ", 2, 2),
+            ):
+                assert khalil[key] == pytest.approx(about[r, c], abs=1e-12)
+            np.testing.assert_allclose(
+                [khalil[k] for k in ("MX", "MY", "MZ")], body.mass * body.lever, atol=1e-12
+            )
+            assert khalil["M"] == pytest.approx(body.mass)
 
 
 def test_rest_that_no_link_can_have_is_told(tmp_path: Path) -> None:
