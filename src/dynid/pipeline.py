@@ -120,7 +120,7 @@ def identify(
         # What a known friction lacks may have either sign.
         if not any(isinstance(term, RotorCompensation) for term in settled.terms):
             refuse_negative_friction(estimate, training.residuals)
-        check_lag(training.residuals, prepared.source_rate, diagnostics)
+        check_lag(evidence, prepared.source_rate, diagnostics)
         tell_absorbed(robot, estimate, prepared.source_rate, diagnostics)
         # Residuals that are noise of accelerations say nothing of gravity or loads.
         if choice.trusted:

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.trap_robots import loaded, tilted
 from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
 from dynid.arrays import Float
+from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.rivals import refuse_other_readings
@@ -20,6 +21,7 @@ from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 from dynid.excite.trajectory import FourierTrajectory
+from dynid.lag import check_lag
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from dynid.settings import DEFAULT_TERMS
@@ -187,6 +189,46 @@ def test_arms_that_are_too_heavy_for_their_length_are_told_without_a_description
     sink = Diagnostics()
     compare_with_description(replace(evidence, robot=unknown, estimate=estimate), sink)
     assert [item.identifier for item in sink.warnings] == ["unit-suspicion"]
+
+
+def late(seconds: float) -> Evidence:
+    """The small arm with torque that comes late."""
+
+    def added(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        shifted = [np.interp(motion.t - seconds, motion.t, tau) for tau in motion.tau.T]
+        return np.column_stack(shifted) - motion.tau
+
+    return evidence_of(small_arm(), added, seed=7)
+
+
+@pytest.mark.parametrize("seconds", [-0.03, 0.008, 0.03, 0.06])
+def test_a_delay_is_measured(seconds: float) -> None:
+    found = find_delay(late(seconds))
+    assert found is not None
+    assert found.believable
+    assert abs(found.seconds - seconds) < 3 * found.std + 0.06 * abs(seconds)
+
+
+def test_a_small_lag_warns_and_a_large_one_stops() -> None:
+    sink = Diagnostics()
+    assert check_lag(late(0.0), 200.0, sink) == 0.0
+    assert list(sink) == []
+    assert check_lag(late(0.01), 200.0, sink) == pytest.approx(0.01, rel=0.1)
+    assert [item.identifier for item in sink.warnings] == ["torque-lag"]
+    for seconds, says in ((0.035, "lags behind"), (-0.035, "runs ahead")):
+        with pytest.raises(UnfitDataError, match=says):
+            check_lag(late(seconds), 200.0, sink)
+
+
+def test_friction_of_one_joint_is_no_lag() -> None:
+    def added(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        torque = np.zeros_like(motion.tau)
+        torque[:, 1] = np.interp(motion.t - 0.05, motion.t, motion.tau[:, 1]) - motion.tau[:, 1]
+        return torque
+
+    sink = Diagnostics()
+    assert check_lag(evidence_of(small_arm(), added, seed=7), 200.0, sink) == 0.0
+    assert list(sink) == []
 
 
 # The campaign of benchmarks/traps.py: each fault on one of the robots in turn, and a clean log of each.
