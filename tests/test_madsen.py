@@ -29,6 +29,18 @@ from dynid.signals.settings import Preparation
 from dynid.simulate.motion import SimulatedMotion, follow
 from dynid.simulate.plant import Elasticity, Plant
 from dynid.spatial.inertia import transformed
+from dynid.studies.madsen_arm import (
+    ENCODER_NOISE,
+    FC,
+    FL,
+    FV,
+    SECONDS,
+    SIGNS,
+    STIFFNESS,
+    TORQUE_NOISE,
+    WIDTH,
+    regrouped,
+)
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, RotorInertia, Terms, Viscous
 from dynid.testing import smooth_samples
 
@@ -54,34 +66,6 @@ def test_a_free_rotor_inertia_is_collinear_with_link_1() -> None:
     assert leading["Izz2"].endswith("+ Ia2")
 
 
-def regrouped(pi: np.ndarray, slip: str = "") -> np.ndarray:
-    """Eq. 9 with Craig's indices, from the tip to the base; a slip of the print may be put back in."""
-    alpha, a, d = np.array([0, np.pi / 2, 0, 0, np.pi / 2, -np.pi / 2]), np.zeros(6), np.zeros(6)
-    a[2:4], d[[0, 3, 4, 5]] = [-0.425, -0.3922], [0.1625, 0.1333, 0.0997, 0.0996]
-    m, mx, my, mz, xx, xy, yy, xz, yz, zz = (np.array(column) for column in pi.T)
-    for i in range(5, 0, -1):
-        j = i - 1
-        turn = (alpha[i + 1] if i < 5 else 0.0) if slip == "alpha" else alpha[i]
-        s, c, A = np.sin(turn), np.cos(turn), a[i]
-        far = turn**2 if slip == "a" else A**2
-        YY, MZ, M = (pi[i, 6], pi[i, 3], pi[i, 0]) if slip == "order" else (yy[i], mz[i], m[i])
-        D = d[i]
-        moment = YY + 2 * D * MZ + D * D * M
-        xx[j] += moment
-        xy[j] += A * s * MZ + A * D * s * M
-        xz[j] -= A * c * MZ + A * D * c * M
-        yy[j] += c * c * moment + far * M
-        yz[j] += c * s * moment
-        zz[j] += s * s * moment + A * A * M
-        mx[j] += A * M
-        my[j] -= s * (MZ + D * M)
-        mz[j] += c * (MZ + D * M)
-        m[j] += M
-        xx[i] -= YY
-        yy[i] = mz[i] = m[i] = 0.0
-    return np.stack([m, mx, my, mz, xx, xy, yy, xz, yz, zz], axis=1)
-
-
 def test_regrouping_is_exact_and_each_slip_is_not() -> None:
     rng = np.random.default_rng(0)
     q = rng.uniform(-np.pi, np.pi, (300, 6))
@@ -98,11 +82,7 @@ def test_regrouping_is_exact_and_each_slip_is_not() -> None:
 
 # A simulated arm: two encoders, stiff elastic joints, friction that depends on load and is known to 7 %.
 
-FC, FV, FL = np.array([8, 8, 6, 2, 2, 2.0]), np.array([12, 12, 10, 3, 3, 3.0]), np.full(6, 0.08)
-SIGNS = np.array([1.0, -1, 1, -1, 1, -1])
-STIFFNESS = np.array([2e4, 2e4, 1.5e4, 6e3, 6e3, 6e3])
-TORQUE_NOISE = np.array([1.5, 1.5, 1, 0.3, 0.3, 0.3])
-ENCODER_NOISE, SIGN_WIDTH, SECONDS = 5e-6, 0.02, 31.0
+SIGN_WIDTH = WIDTH
 CHAIN = Preparation(cutoff=20.0, state_cutoff=50.0)
 
 

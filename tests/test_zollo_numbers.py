@@ -13,6 +13,7 @@ from dynid.factor.base import BaseMap, structural_base
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import pseudo_inertia
+from dynid.studies import zollo_arms as study
 from tests.elastic_arms import (
     STRIBECK,
     Arm,
@@ -27,20 +28,9 @@ from tests.elastic_arms import (
     stribeck,
 )
 
-TABLE_1 = {  # coefficients on m, c, I (xx, yy, zz, xy, xz, yz), Y, K, fs, fv of each link, in the paper's frames
-    "K1": {("K", 0): 1}, "K2": {("K", 1): 1},
-    "m1 - 4 Izz1 + 4 Izz2": {("m", 0): 1, ("Izz", 0): -4, ("Izz", 1): 4},
-    "m2 - 4 Izz2": {("m", 1): 1, ("Izz", 1): -4},
-    "cx1 + 2 Izz1": {("cx", 0): 1, ("Izz", 0): 2}, "cy1": {("cy", 0): 1},
-    "cx2 + 2 Izz2": {("cx", 1): 1, ("Izz", 1): 2}, "cy2": {("cy", 1): 1},
-    "Y1": {("Y", 0): 1}, "Y2": {("Y", 1): 1},
-    "fs1": {("fs", 0): 1}, "fs2": {("fs", 1): 1}, "fv1": {("fv", 0): 1}, "fv2": {("fv", 1): 1},
-}  # fmt: skip
-REAL = (3000, 1800, -30.8333, 6.5667, 22.6333, 0, -0.7833, 0, 21.18, 12.10, 0.3302, 0.3576, 0.1434, 0.1391)
-PRINTED = (
-    3000.79, 1799.79, -30.8352, 6.5670, 22.6345, -1.04e-5, -0.7835, 3.18e-6,
-    21.1446, 12.1036, 0.1016, 0.1249, 0.1288, 0.1389,
-)  # fmt: skip
+TABLE_1 = {name: entries for name, entries, _, _ in study.TABLE_1}
+REAL = tuple(real for _, _, real, _ in study.TABLE_1)
+PRINTED = tuple(printed for _, _, _, printed in study.TABLE_1)
 
 
 def paper_units(arm: Arm) -> tuple[list[tuple[str, int]], np.ndarray]:

@@ -9,9 +9,11 @@ import pytest
 
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError, UsageError
+from dynid.factor.base import structural_base
 from dynid.kernel import reference
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
+from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms import (
     Coulomb,
@@ -234,6 +236,14 @@ def test_compensation_with_temperature() -> None:
     np.testing.assert_allclose(
         Terms((term,)).known_torque(robot, warm), 1.6 * samples.dtheta, rtol=1e-12, atol=1e-12
     )
+
+
+def test_compensation_with_temperature_has_base_parameters() -> None:
+    # They are found from random states, which have to be as warm as a log may be.
+    robot = random_robot(1, 3, 0.0)
+    term = RotorCompensation(inertia=(1.0,) * 3, viscous=(2.0,) * 3, heat=(-0.01,) * 3)
+    plain = structural_base(robot, Terms((RigidBody(),)), TorqueRows())
+    assert structural_base(robot, RigidBody() + term, TorqueRows()).rank == plain.rank
 
 
 def test_compensation_needs_a_rotor_and_values_for_every_joint() -> None:
