@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dynid.studies.madsen2020 import PAPER
+from dynid.studies.madsen_real import tell_real
 from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study
+from dynid.studies.study import Drawing, Study, StudyPage, Text
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +39,17 @@ def test_acceptance_of_the_specification(study: Study) -> None:
 def test_figures_of_the_paper_are_drawn(study: Study) -> None:
     drawn = {b.name for section in study.sections for b in section.blocks if isinstance(b, Drawing)}
     assert {"figure6", "figure7"} <= drawn
+
+
+def test_stiffness_of_a_real_robot(data_dir: Path) -> None:
+    page = StudyPage(PAPER, full=False)
+    tell_real(page, data_dir / "kr300_rptu" / "data.parquet")
+    found = page.finish()
+    assert len(found.results) == 9
+    assert [(result.name, result.ours) for result in found.missed] == []
+
+
+def test_without_the_real_log_the_page_says_so(study: Study) -> None:
+    last = study.sections[-1]
+    assert isinstance(last.blocks[0], Text)
+    assert "not at hand" in last.blocks[0].text

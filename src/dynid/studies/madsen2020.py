@@ -40,6 +40,7 @@ from dynid.studies.madsen_arm import (
     robot,
 )
 from dynid.studies.madsen_estimators import compare_estimators
+from dynid.studies.madsen_real import tell_real
 from dynid.studies.study import Dose, Paper, Result, StudyPage, at_most, told
 from dynid.terms import RigidBody, RotorInertia, Terms
 
@@ -54,13 +55,14 @@ CHAIN = Preparation(cutoff=20.0, state_cutoff=50.0)
 
 
 def study(dose: Dose, page: StudyPage) -> None:
-    """Counts and regrouping, the calibration in its variants, validation, estimators."""
+    """Counts and regrouping, the calibration in its variants, validation, estimators, a real robot."""
     _model(page)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         best = _calibration(page, folder)
     _validation(page, best)
     compare_estimators(page, dose.full)
+    tell_real(page, dose.file("kr300_rptu", "data.parquet"))
 
 
 def _model(page: StudyPage) -> None:
