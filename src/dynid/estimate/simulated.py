@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Bool, Float
-from dynid.errors import DynidError, SolverError, UnfitDataError, UsageError
+from dynid.errors import DynidError, SolverError, UsageError
 from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import WLS, full_vector
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
@@ -272,9 +272,3 @@ def check_loop(bandwidth: float | None, kp: Gains, kd: Gains) -> None:
 def tried(error: DynidError) -> str:
     """What stopped a simulation, for the text of a status."""
     return f"{error.found}; {error.do}" if error.do else error.found
-
-
-def require_motion(regression: Regression) -> None:
-    """Raises UnfitDataError where there is no sample to simulate."""
-    if not regression.factors.blocks:
-        raise UnfitDataError("no-samples", found="no block of data", expected="at least three")

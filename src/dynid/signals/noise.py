@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.signal import welch
@@ -83,20 +82,6 @@ class MotionNoise:
             first_difference(q, self.rate, index).T,
             second_difference(q, self.rate, index).T,
         )
-
-    @cached_property
-    def covariance(self) -> Float:
-        """(3, 3, n) covariance of q, dq, ddq of one sample, joint by joint."""
-        return self._moments(motor=False)
-
-    @cached_property
-    def motor_covariance(self) -> Float:
-        """(3, 3, n) the same of the motors' motion."""
-        return self._moments(motor=True)
-
-    def _moments(self, motor: bool) -> Float:
-        lines = np.stack(self.draw(8192, np.random.default_rng(0), motor))[:, 64:-64]
-        return np.asarray(np.einsum("atn,btn->abn", lines, lines) / lines.shape[1])
 
     def added(self, samples: Samples, rng: np.random.Generator) -> Samples:
         """Samples with noise drawn and added to their motion."""
