@@ -52,11 +52,13 @@ from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
+from dynid.testing import random_robot
 from dynid.validation import block_seconds
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "robots"
-ROBOTS = ("arm7", "ur5e", "puma560")
+ROBOTS = ("arm7", "ur5e", "random4")
 SECONDS, RATE = 12.0, 1000.0
+RANDOM = 2
 ENCODER, TORQUE, LOAD_FRICTION, PRIOR_ERROR = 5e-6, 0.005, 0.02, 0.1
 CHAINS = {
     "good": Preparation(cutoff=20.0, state_cutoff=50.0),
@@ -99,8 +101,14 @@ QUICK = ("ols", "wls", "irls", "tls", "feasible", "entropic", "momentum wls", "m
 
 @lru_cache(maxsize=3)
 def robot_of(name: str) -> RobotModel:
-    """A robot of the examples or of the tests."""
-    return load_example(name) if name == "arm7" else load_robot(FOLDER / f"{name}.toml")
+    """A robot of the examples or of the tests, or a chain of four turning joints with random bodies."""
+    if name == "arm7":
+        return load_example(name)
+    if name != "random4":
+        return load_robot(FOLDER / f"{name}.toml")
+    robot = random_robot(RANDOM, 4, 0.0)
+    limits = replace(robot.limits, velocity=np.full(4, 2.5))
+    return replace(robot, limits=limits)
 
 
 def described(robot: RobotModel, seed: int) -> RobotModel:
@@ -254,8 +262,11 @@ def run_all(
     """Runs what is left to do; results do not depend on the number of processes."""
     with ProcessPoolExecutor(max_workers=workers) as pool:
         waiting = [pool.submit(run_log, *task, methods, seconds) for task in tasks]
-        for one in as_completed(waiting):
-            done(one.result())
+        try:
+            for one in as_completed(waiting):
+                done(one.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def main() -> None:
