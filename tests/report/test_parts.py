@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynid.diagnosis.spectra import spectrum
 from dynid.identification import Identification, Residuals
 from dynid.report.figures import packed
 from dynid.report.plain import tables
 from dynid.report.sections.parameters import base_truth
-from dynid.report.sections.residuals import autocorrelation, explained, spectrum
+from dynid.report.sections.residuals import autocorrelation, explained
 from dynid.report.sections.signals import cut_offs
 from dynid.report.symbols import formula, symbol
 from dynid.report.text import duration, interval, number, percent, plain_number, r_squared, short, unit
@@ -155,7 +156,7 @@ def test_residual_statistics_of_known_signals() -> None:
     assert explained(np.sign(x) + 0.1 * white, x) > 0.9
     assert np.isnan(explained(white, np.zeros_like(x)))
     assert np.abs(autocorrelation([white])[1:]).max() < 0.04
-    frequency, density = spectrum([white], 100.0)
+    frequency, density, _ = spectrum([white], 100.0)
     assert np.trapezoid(density, frequency) == pytest.approx(1.0, rel=0.1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.log.read import Log
 
-SECONDS = 60.0
+SECONDS = 30.0
 SHORTEST = 256
 
 

@@ -19,7 +19,7 @@ MOTION = 0.999
 HIGHEST = 0.85
 LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
-BEYOND, HIGHEST_RAW = 1.2, 0.45
+BEYOND, HIGHEST_RAW = 0.85, 0.45
 # The neighbourhood of a peak, as a factor of its frequency to either side.
 REACH = 1.6
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
-from scipy.signal import correlate, welch
+from scipy.signal import correlate
 
 from dynid.arrays import Float
+from dynid.diagnosis.spectra import spectrum
 from dynid.identification import Identification, Residuals
 from dynid.report.figures import (
     BLUE,
@@ -31,7 +32,6 @@ _DOTS = 500
 _FEWEST_BINS, _MOST_BINS = 6, 24
 _SAMPLES_IN_BIN = 60
 _LEAST_IN_BIN = 8
-_LONGEST_WINDOW = 1024
 _LEAST_FOR_SPECTRUM = 16
 _MOST_LAGS = 160
 _MARKED = 0.15
@@ -89,16 +89,6 @@ def binned(residual: Float, variable: Float) -> tuple[Float, Float, Float, Float
 def runs(residuals: Residuals, values: Float) -> list[Float]:
     """The contiguous runs of a signal (T,) over which time is uniform."""
     return np.split(values, run_starts(residuals)[1:])
-
-
-def spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
-    """Frequencies and power spectral density, Welch's method averaged over the runs by their length."""
-    longest = max(len(part) for part in parts)
-    window = min(longest, max(2 ** int(np.log2(max(longest / 4, 8))), 8), _LONGEST_WINDOW)
-    usable = [part for part in parts if len(part) >= window]
-    density = [welch(part, fs=rate, nperseg=window, detrend="constant") for part in usable]
-    weights = np.array([len(part) for part in usable], dtype=np.float64)
-    return density[0][0], np.average([d for _, d in density], axis=0, weights=weights)
 
 
 def autocorrelation(parts: list[Float]) -> Float:
@@ -160,8 +150,8 @@ def _spectrum_panel(residuals: Residuals, j: int, unit: str) -> Panel:
     title = f"spectrum, ({unit})²/Hz"
     if max(len(part) for part in runs(residuals, residuals.t)) < _LEAST_FOR_SPECTRUM:
         return Panel((), Axis("frequency, Hz"), Axis(), title=title)
-    frequency, density = spectrum(runs(residuals, residuals.error[:, j]), residuals.rate)
-    _, torque = spectrum(runs(residuals, residuals.measured[:, j]), residuals.rate)
+    frequency, density, _ = spectrum(runs(residuals, residuals.error[:, j]), residuals.rate)
+    _, torque, _ = spectrum(runs(residuals, residuals.measured[:, j]), residuals.rate)
     shown = slice(1, None)
     top = max(float(torque[shown].max(initial=0.0)), float(density[shown].max(initial=0.0)), 1e-30)
     return Panel(
