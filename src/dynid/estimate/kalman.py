@@ -116,10 +116,9 @@ class JointFilter(ABC):
         gain = np.linalg.solve(S, self.covariance[:count]).T
         self.innovation.append(float(surprise @ np.linalg.solve(S, surprise)))
         self.mean = self.mean + gain @ surprise
-        # Joseph's form keeps the covariance positive where the plain one loses digits.
-        kept = np.eye(len(self.mean))
-        kept[:, :count] -= gain
-        P = kept @ self.covariance @ kept.T + gain @ R @ gain.T
+        # Joseph's form, which bears rounding in the gain, multiplied out: no product of whole matrices is needed.
+        known = gain @ self.covariance[:count]
+        P = self.covariance - known - known.T + gain @ S @ gain.T
         self.covariance = 0.5 * (P + P.T)
 
     @abstractmethod

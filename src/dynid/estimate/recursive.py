@@ -221,8 +221,9 @@ class TrajectoryRecorder:
         self._rows.append((t, value, std, eigenvalues))
 
     def note_least_squares(self, t: float, estimate: RecursiveLeastSquares, alike: float = 1.0) -> None:
-        """Writes down the estimate at a time; deviations from P, the residuals so far, and how many equations in a row
-        say the same because a filter ran over them.
+        """Writes down the estimate at a time, with deviations from P and the residuals so far.
+
+        alike: how many equations in a row say the same, because a filter ran over them.
         """
         root = estimate.root
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
