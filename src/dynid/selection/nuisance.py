@@ -37,9 +37,6 @@ def estimate_nuisance(
     A kind that the chosen model contains is taken from it; gains are relative to the first joint's.
     """
     labels = [label for option in trial.options for label in option.labels]
-    columns = first.assembly.terms.columns(robot)
-    if not columns:
-        return ()
     wide = contest.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
@@ -76,7 +73,7 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
     mask = np.zeros(factors.parameter_count, dtype=np.bool_)
     mask[index] = True
-    R = stack(factors.select(mask).total, index, weights)[:, :]
+    R = stack(factors.select(mask).total, index, weights)
     size = np.linalg.norm(R[:-1, :-1], axis=0)
     good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
     if not good.all():
