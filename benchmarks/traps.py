@@ -243,6 +243,8 @@ def kind(result: Mapping[str, Any]) -> str:
     fault = BY_NAME[result["fault"]]
     told = {result["stop"], *result["warned"]} - {None}
     if fault.name == CLEAN:
+        # The friction of clean logs is not quite the model's, so to be told of it is right.
+        told -= {"friction-form"}
         return "stopped" if result["stop"] else "warned" if told or result["level"] != "good" else "passed"
     if told & set(fault.words):
         return "named"

@@ -17,7 +17,6 @@ WITHIN = 0.7
 LEAST_TIME = 0.3
 MOST_WAVES = 250
 NEAR = 0.03
-CYCLES_SHOWN = 200
 
 
 @dataclass(frozen=True)
