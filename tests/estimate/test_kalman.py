@@ -111,6 +111,27 @@ def test_both_filters_agree_where_the_model_is_nearly_linear() -> None:
     np.testing.assert_allclose(np.sqrt(np.diag(unscented.covariance)), spread, rtol=0.05)
 
 
+@pytest.mark.parametrize("with_velocity", [False, True])
+def test_a_correction_adds_information(with_velocity: bool) -> None:
+    model, theta = modelled(random_robot(1, 2, 0.0))
+    rng = np.random.default_rng(0)
+    mean = np.concatenate([rng.normal(size=4), model.base.reduce(theta)])
+    root = rng.normal(size=(len(mean), len(mean)))
+    P = root @ root.T
+    speed = np.array([0.3, 0.4]) if with_velocity else None
+    found = ExtendedKalman(model, mean, P, KalmanNoise(np.ones(2), np.array([0.1, 0.2]), speed))
+    measured = rng.normal(size=4)
+    found.correct(measured[:2], measured[2:])
+    spread = np.array([0.1, 0.2, 0.3, 0.4])[: 4 if with_velocity else 2]
+    count = len(spread)
+    information = np.linalg.inv(P)
+    right = information @ mean
+    information[:count, :count] += np.diag(spread**-2)
+    right[:count] += measured[:count] / spread**2
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(information), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.mean, np.linalg.solve(information, right), rtol=1e-6, atol=1e-6)
+
+
 def streamed(seconds: float) -> tuple[RobotModel, Samples, np.ndarray]:
     robot = random_robot(1, 2, 0.0)
     _, theta = modelled(robot, STREAM_TERMS)
