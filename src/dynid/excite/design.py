@@ -13,7 +13,7 @@ from scipy.stats import qmc
 
 from dynid.arrays import Bool, Float
 from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.basis import Basis, BasisTrajectory
+from dynid.excite.basis import Basis
 from dynid.excite.constraints import Margin, SmoothBounds, margins
 from dynid.excite.criteria import Figures, Information
 from dynid.excite.limits import Bounds
@@ -314,8 +314,3 @@ def _infeasible(refused: list[Margin]) -> UnfitDataError:
         expected="bounds that leave room for motion",
         do=f"loosen the bound of {mildest.what}",
     )
-
-
-def trajectory_of(task: Task, solution: Solution) -> BasisTrajectory:
-    """The motion of a solution."""
-    return BasisTrajectory(task.basis, solution.X)

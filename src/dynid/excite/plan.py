@@ -243,18 +243,6 @@ def _safest(task: Task, solutions: list[Solution]) -> tuple[Solution, tuple[Marg
     )
 
 
-def make_task(
-    robot: RobotModel,
-    terms: Terms,
-    basis: Any,
-    bounds: Bounds,
-    start: Float | None = None,
-    information: Information | None = None,
-) -> Task:
-    """A task with the friction smoothed alike in criterion and bounds."""
-    return Task(basis, information_of(robot, terms) if information is None else information, bounds, start)
-
-
 def _one_by_one(
     problem: Problem, chosen: list[Float], iterations: int, progress: Progress | None, stop: Stop | None
 ) -> tuple[list[Solution], bool]:

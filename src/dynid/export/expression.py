@@ -120,10 +120,6 @@ class Graph:
             total = self.add(total, self.mul(x, y))
         return total
 
-    def is_zero(self, a: int) -> bool:
-        """Whether a node is the number zero."""
-        return self._is(a, 0.0)
-
     def _is(self, a: int, value: float) -> bool:
         node = self.nodes[a]
         return node.kind == "constant" and node.value == value

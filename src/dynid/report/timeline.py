@@ -12,7 +12,6 @@ from dynid.arrays import Float, Int
 from dynid.identification import Residuals
 
 _WIDEST_GAP = 0.02
-_TRACKED = 2
 
 
 @dataclass(frozen=True, eq=False)
