@@ -11,6 +11,7 @@ from dynid.errors import SolverError, UsageError
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
 from dynid.estimate.output_error import closed_loop
 from dynid.estimate.simulated import Bench
+from dynid.estimate.source import LogSource
 from dynid.robot.model import RobotModel
 from dynid.rows import MomentumRows
 from dynid.signals.samples import Samples
@@ -298,13 +299,18 @@ def test_rounds_that_run_out_are_told(method: Estimator) -> None:
     assert "rounds" in found.status.text
 
 
-def test_what_cannot_be_simulated_is_an_error_with_advice() -> None:
-    case = measured_regression(1)
+def test_what_cannot_be_simulated_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Torque of the wrong sign and no prior: no robot makes this log.
+    case = measured_regression(1, seconds=6.0)
     source = case.regression.source
-    mirrored = [replace(s, tau=-s.tau) for s in source.batches]  # type: ignore[union-attr]
+    assert isinstance(source, LogSource)
+    mirrored = source.with_batches([replace(s, tau=-s.tau) for s in source.batches])
     unknown = tuple(replace(c, prior=np.nan) for c in case.regression.columns)
-    regression = replace(case.regression, columns=unknown, source=source.with_batches(mirrored))  # type: ignore[union-attr]
+    regression = replace(case.regression, columns=unknown, source=mirrored)
     with pytest.raises(SolverError, match="robot file"):
+        DIDIM().fit(regression)
+    monkeypatch.setattr(Bench, "simulable", lambda self, value: False)
+    with pytest.raises(SolverError, match="with first parameters and with the prior"):
         DIDIM().fit(regression)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.arrays import Bool, Float
 from dynid.errors import DynidError, SolverError, UsageError
 from dynid.estimate.estimator import Regression
+from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
 from dynid.parallel import ordered_map
@@ -77,16 +78,21 @@ class Bench:
     def start(self) -> Float:
         """Base parameters (b,) to begin with: weighted least squares on smooth motion, drawn to the prior if need be.
 
-        Raises SolverError if neither they nor the prior can be simulated.
+        Where that does not make the mass matrix positive definite, they are those of bodies that can exist.
+        Raises SolverError if none of them can be simulated.
         """
         regression = self.regression
         pieces = self.source.with_batches(self.smooth).pieces(self.wanted)
-        first = WLS().fit(replace(regression, factors=factors_of_pieces(regression, pieces))).value
+        smooth = replace(regression, factors=factors_of_pieces(regression, pieces))
+        first = WLS().fit(smooth).value
         prior = regression.base.reduce(regression.prior)
         for blend in BLENDS:
             value = (1.0 - blend) * first + blend * prior
             if self.simulable(value):
                 return value
+        value = FeasibleFit().fit(smooth).value
+        if self.simulable(value):
+            return value
         raise SolverError(
             "not-simulable",
             found="a mass matrix that is not positive definite, with first parameters and with the prior",
