@@ -159,9 +159,10 @@ def _dynamic(page: StudyPage, made: Experiment, static: StaticEstimate, full: bo
         "the same without them, among real bodies": FeasibleFit(strength=1e-6).fit(motor),
     }
     mse = {name: made.mse(estimate.full_vector) for name, estimate in found.items()}
+    dose = "" if full else " (a tenth of the paper's samples, and the root of a tenth of its noise)"
     page.text(
-        f"""{MOTIONS} motions of {made.samples:,} samples with noise of {100 * made.noise:.3g} % of the motors' range
-        {"" if full else "(a tenth of the paper's samples, and the root of a tenth of its noise)"}. Two steps hold the
+        f"""{MOTIONS} motions of {made.samples:,} samples with noise of {100 * made.noise:.3g} % of the motors'
+        range{dose}. Two steps hold the
         static values and propagate their covariance; one shot finds everything from motion. Noise belongs to motors:
         where two of them move a joint, rows by motor keep it apart."""
     )

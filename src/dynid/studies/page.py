@@ -29,7 +29,7 @@ def study_html(study: Study) -> str:
 def study_markdown(study: Study) -> str:
     """The study as Markdown; figures are named NAME.svg beside it."""
     paper = study.paper
-    parts = [f"# {paper.title}", f"{paper.source}. {paper.summary}", _dose(study), _count(study)]
+    parts = [f"# {paper.title}", f"{paper.source.rstrip('.')}. {paper.summary}", _dose(study), _count(study)]
     if study.missed:
         parts.append("Out of bounds:")
         parts.append(
