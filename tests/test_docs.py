@@ -26,6 +26,7 @@ from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
+from dynid.log.write import canonical_columns, write_log
 from dynid.recipe import Experiment
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
@@ -347,9 +348,19 @@ def model_table(path: Path) -> None:
     np.savetxt(path, np.hstack([q, g]), delimiter=",", header=",".join(header), comments="")
 
 
+def repeated_log(path: Path) -> None:
+    """Four periods of five seconds of the demo's arm."""
+    robot = load_example("arm7")
+    t = np.arange(2001) / 100.0
+    q = np.stack([np.sin(0.4 * np.pi * t + j) for j in range(robot.n)], axis=1)
+    tau = gravity_torque(robot.tree, robot.inertia_prior, q)
+    write_log(path, t, canonical_columns(robot.joint_names, q, tau=tau))
+
+
 def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
     failed = []
     model_table(tmp_path / "model.csv")
+    repeated_log(tmp_path / "repeated.parquet")
     for page, words in console_lines():
         if page == "cli.md":
             done = python(tmp_path, "-c", "from dynid.cli.main import main; main()", *words[1:])

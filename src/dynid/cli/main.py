@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from dynid.cli import (
+    average,
     check,
     compare,
     demo,
@@ -45,6 +46,7 @@ app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
 app.command("limits")(limits.command)
 app.command("check")(check.command)
+app.command("average")(average.command)
 app.command("identify")(identify.command)
 app.command("validate")(validate.command)
 app.command("report")(report.command)

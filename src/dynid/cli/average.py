@@ -1,0 +1,62 @@
+"""dynid average: a motion that was repeated becomes one period with less noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ConfigOption, ForceOption, LogsArgument, RootOption, print_diagnostics, say
+
+
+def command(
+    logs: LogsArgument,
+    robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
+    period: Annotated[float, typer.Option("--period", help="Period of the motion, s.")],
+    out: Annotated[Path, typer.Option("--out", help="Log to write: .parquet or .csv.")],
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Periods left out at the start.")] = 1,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0.0, help="Seconds continued on both sides, for filters.")
+    ] = 0.5,
+    config: ConfigOption = None,
+    root: RootOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Average a repeated motion over its periods, and write one period with the noise of a single one told."""
+    import numpy as np
+
+    from dynid.diagnostics import Diagnostics
+    from dynid.errors import Place, UsageError
+    from dynid.log.write import write_log
+    from dynid.recipe import Experiment, open_log
+    from dynid.robot import load_robot
+    from dynid.signals.periods import average_periods, columns_of
+
+    if out.exists() and not force:
+        raise UsageError(
+            "exists",
+            found="a file that exists",
+            expected="a new one",
+            do="name another, or pass --force",
+            place=Place(file=str(out)),
+        )
+    diagnostics = Diagnostics()
+    model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
+    experiment = Experiment.read(config)
+    try:
+        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        means = average_periods(log, period, skip, diagnostics)
+        parts = [columns_of(log, mean, margin) for mean in means]
+        t = np.concatenate([times for times, _ in parts])
+        columns = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+        labels = [mean.trajectory for mean, (times, _) in zip(means, parts, strict=True) for _ in times]
+        written = write_log(out, t, columns, labels)
+        for mean in means:
+            say(f"{mean.trajectory}: {mean.periods} periods of {mean.period:g} s, {len(mean.t)} samples each")
+            say(f"  {'channel':<24}{'range':>12}{'noise':>12}{'of the mean':>14}")
+            for name, line, noise in zip(mean.names, mean.mean, mean.noise, strict=True):
+                say(f"  {name:<24}{np.ptp(line):>12.4g}{noise:>12.3g}{noise / np.sqrt(mean.periods):>14.3g}")
+        say(f"written: {written}")
+    finally:
+        print_diagnostics(diagnostics)
