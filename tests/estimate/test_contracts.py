@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.estimate import CATALOGUE, CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, Ridge
+from dynid.estimate import (
+    CATALOGUE,
+    CLIE,
+    CLOE,
+    DIDIM,
+    IRLS,
+    IV,
+    ML,
+    OE,
+    OLS,
+    TLS,
+    WLS,
+    Automatic,
+    Estimator,
+    Ridge,
+)
 from dynid.testing import EstimatorContract, MotionEstimatorContract
 
 
@@ -43,6 +58,11 @@ class TestTukey(EstimatorContract):
 class TestTLS(EstimatorContract):
     def estimator(self) -> Estimator:
         return TLS()
+
+
+class TestAutomatic(EstimatorContract):
+    def estimator(self) -> Estimator:
+        return Automatic()
 
 
 class TestML(MotionEstimatorContract):

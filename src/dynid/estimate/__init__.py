@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dynid.estimate.automatic import Automatic
 from dynid.estimate.didim import DIDIM
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.feasible import FeasibleFit
@@ -25,6 +26,7 @@ CATALOGUE: dict[str, type[Any]] = {
     "clie": CLIE,
     "cloe": CLOE,
     "oe": OE,
+    "auto": Automatic,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "OLS",
     "TLS",
     "WLS",
+    "Automatic",
     "Estimate",
     "Estimator",
     "FeasibleFit",
