@@ -37,10 +37,6 @@ class Algebra:
         """Sum a + b."""
         return [self.g.add(x, y) for x, y in zip(a, b, strict=True)]
 
-    def minus(self, a: Vector, b: Vector) -> Vector:
-        """Difference a - b."""
-        return [self.g.sub(x, y) for x, y in zip(a, b, strict=True)]
-
     def scaled(self, a: Vector, factor: int) -> Vector:
         """The vector a times a number."""
         return [self.g.mul(x, factor) for x in a]
