@@ -90,6 +90,14 @@ def test_a_wrong_model_is_no_wrong_reading() -> None:
     refuse_other_readings(evidence)
 
 
+def test_a_dead_encoder_is_no_wrong_wiring() -> None:
+    evidence = spoilt("torque sign")
+    r = evidence.residuals
+    q, dq = r.q.copy(), r.dq.copy()
+    q[:, 0], dq[:, 0] = 0.3 + 1e-5 * np.sin(np.arange(len(q))), 0.0
+    refuse_other_readings(replace(evidence, residuals=replace(r, q=q, dq=dq)))
+
+
 def test_free_gains_make_every_reading_right() -> None:
     evidence = spoilt("torque sign")
     terms = replace(evidence.terms, terms=(*evidence.terms, DriveGain()))

@@ -22,6 +22,8 @@ MOST_BLOCKS, LEAST_BLOCKS = 40, 8
 BLOCK_CYCLES = 4.0
 # Below this share of its own torque a residual is rounding, not evidence.
 SILENT = 1e-6
+# rad or m, less than which is noise of a joint at rest.
+MOVED = 1e-4
 # A feature that the model explains down to this share of itself cannot be told from the model.
 FREE = 1e-3
 
@@ -72,7 +74,7 @@ class Evidence:
     @cached_property
     def joints(self) -> tuple[int, ...]:
         """Joints whose residual is more than rounding and that moved."""
-        moved = np.ptp(self.residuals.q, axis=0) > 0
+        moved = np.ptp(self.residuals.q, axis=0) > MOVED
         return tuple(int(j) for j in np.flatnonzero(moved & (self.rms > SILENT * self.torque_rms)))
 
     def relevance(self, joint: int, share: float) -> float:

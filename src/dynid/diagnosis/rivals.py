@@ -46,7 +46,10 @@ def refuse_other_readings(evidence: Evidence) -> None:
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
     Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
     """
-    if not evidence.enough or any(term.name == "drive_gain" for term in evidence.terms):
+    if not evidence.enough or len(evidence.joints) < evidence.robot.n:
+        # The torque of motion that was not logged makes any reading look better than another.
+        return
+    if any(term.name == "drive_gain" for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
     samples = thinned(evidence)
