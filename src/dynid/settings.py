@@ -27,7 +27,8 @@ Progress = Callable[[str, float], None]
 class Settings:
     """How to identify: everything that shapes the numbers, and nothing else.
 
-    terms: the model.    automatic: whether friction, rotors and what the log adds are chosen by held-out blocks around it.
+    terms: the model.    automatic: whether friction, rotors and what the log adds are chosen around it, by held-out
+    blocks.
     rows: the equations; automatic ones are chosen from the log.    estimator: the method.
     preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.

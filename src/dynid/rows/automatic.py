@@ -16,7 +16,7 @@ from dynid.rows.momentum_filter import Hold
 from dynid.rows.power import FilteredPowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.signals.prepare import Prepared
+from dynid.signals.prepare import Prepared, Window
 from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
 from dynid.terms.friction_choice import FrictionChoice
@@ -72,7 +72,8 @@ def choose_rows(
     Source: the tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, worked out again.
     """
     if not isinstance(wanted, AutomaticRows):
-        return RowsChoice(wanted, "asked for")
+        # What residuals are read for depends on the accelerations, whoever chose the rows.
+        return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
     choice = _automatic(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
     if not choice.trusted:
@@ -85,8 +86,17 @@ def choose_rows(
     return choice
 
 
+def _first(prepared: Prepared) -> tuple[Window, ...]:
+    return tuple(w for w in islice(prepared.windows(), WINDOWS) if len(w.t) >= LEAST_ROWS)
+
+
+def _trusted(prepared: Prepared) -> bool:
+    windows = _first(prepared)
+    return not windows or acceleration_noise(prepared, windows).worst <= TRUSTED_SHARE
+
+
 def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
-    windows = tuple(w for w in islice(prepared.windows(), WINDOWS) if len(w.t) >= LEAST_ROWS)
+    windows = _first(prepared)
     if not windows:
         return RowsChoice(TorqueRows(), "the log is too short to choose by")
     noise = acceleration_noise(prepared, windows)
