@@ -182,12 +182,17 @@ def highest_peak(
     if len(searched) < 8:
         return None
     ratios = np.zeros(len(searched))
-    for i, k in enumerate(searched):
+    padded = np.pad(density, 2)
+    summit = density >= np.lib.stride_tricks.sliding_window_view(padded, 5).max(axis=1)
+    for i in np.flatnonzero(summit[searched]).tolist():
+        k = searched[i]
         # Where density falls steeply one side alone would flatter: the greater of both sides' medians is taken.
         low_side = density[max(1, int(k / REACH)) : k - 2]
         high_side = density[k + 3 : int(k * REACH) + 1]
         if min(len(low_side), len(high_side)) >= 3:
             ratios[i] = density[k] / max(float(np.median(low_side)), float(np.median(high_side)), 1e-300)
+    if not ratios.any():
+        return None
     best = int(np.argmax(ratios))
     width: Bool = np.abs(np.arange(len(frequency)) - searched[best]) <= 2
     return float(frequency[searched[best]]), float(ratios[best]), width, len(searched)

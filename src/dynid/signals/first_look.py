@@ -63,7 +63,9 @@ def positions_for_evidence(log: Log, rate: float) -> list[Float]:
     for trajectory in log.trajectories:
         segments: dict[int, list[Piece]] = {}
         for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
-            positions = replace(piece, lines=piece.lines[: log.robot.n].copy())  # a view would keep all channels
+            positions = replace(
+                piece, lines=piece.lines[: log.robot.n].copy()
+            )  # a view would keep all channels
             segments.setdefault(piece.segment, []).append(positions)
             total += len(piece.t)
             if total > EVIDENCE_SAMPLES:
