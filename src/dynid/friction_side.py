@@ -139,7 +139,10 @@ def _held_out_squares(found: Identification, settings: Settings) -> Float:
     M = len(factors.blocks)
     if 2 * settings.folds > M:
         raise UsageError(
-            "too-short-to-hold-out", found=f"{M} blocks", expected=f"at least {2 * settings.folds}"
+            "too-short-to-hold-out",
+            found=f"{M} blocks of data",
+            expected=f"at least {2 * settings.folds}, to hold some out",
+            do="take a longer log, smaller block_seconds or fewer folds",
         )
     squares = np.zeros((M, len(factors.group_names)))
     for fold in np.array_split(np.arange(M), settings.folds):

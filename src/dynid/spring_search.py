@@ -76,7 +76,11 @@ def search_geometry(
     geometry: Any = getattr(spring, "geometry", None)
     if not isinstance(geometry, Lever) or spring in settings.terms:
         raise UsageError(
-            "spring-search", found=f"{spring}", expected="a spring with a geometry, besides the model's terms"
+            "spring-search",
+            found=f"term '{spring.name}' "
+            + ("that the model holds already" if spring in settings.terms else "without a geometry"),
+            expected="a spring with a geometry, besides the model's terms",
+            do="take it out of the model: the search adds it" if spring in settings.terms else "",
         )
     known = _numbers(geometry)
     for name, pair in bounds.items():

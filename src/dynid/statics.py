@@ -90,7 +90,10 @@ class StaticEstimate:
         moving = [i for i in range(base.rank) if not (base.B[i] != 0)[constant].any()]
         if not moving:
             raise UnfitDataError(
-                "no-statics", found="poses that tell constant torques alone", expected="gravity or springs"
+                "no-statics",
+                found="poses in which gravity does not change the torque",
+                expected="poses that differ in the torque of gravity or springs",
+                do="add poses that turn the links against gravity",
             )
         index = np.array(moving)
         return Given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -75,6 +76,12 @@ def test_the_reading_that_fits_is_named_without_any_description(
         refuse_other_readings(bare)
     assert says in str(stopped.value)
     assert stopped.value.exit_code == 4
+    told = re.search(
+        r"misses ([\d.e+]+) % of the torque of '(\w+)' as declared, and ([\d.]+) %", str(stopped.value)
+    )
+    assert told is not None
+    assert told[2] in evidence.robot.joint_names
+    assert float(told[3]) < 0.5 * float(told[1])
 
 
 def test_the_declared_reading_passes() -> None:
@@ -196,7 +203,10 @@ def test_arms_that_are_too_heavy_for_their_length_are_told_without_a_description
     estimate = replace(evidence.estimate, parameters=100.0 * evidence.estimate.parameters)
     sink = Diagnostics()
     compare_with_description(replace(evidence, robot=unknown, estimate=estimate), sink)
-    assert [item.identifier for item in sink.warnings] == ["unit-suspicion"]
+    (warning,) = sink.warnings
+    assert warning.identifier == "unit-suspicion"
+    # A hundred times the torque: the arm weighs what a hundred times its mass would, in units of usual ones.
+    assert f"about {10 * heavy:.2g} times as heavy as robots of this reach" in warning.text
 
 
 def late(seconds: float) -> Evidence:

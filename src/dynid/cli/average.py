@@ -27,20 +27,12 @@ def command(
     import numpy as np
 
     from dynid.diagnostics import Diagnostics
-    from dynid.errors import Place, UsageError
     from dynid.log.write import write_log
     from dynid.recipe import Experiment, open_log
     from dynid.robot import load_robot
     from dynid.signals.periods import average_periods, columns_of
 
-    if out.exists() and not force:
-        raise UsageError(
-            "exists",
-            found="a file that exists",
-            expected="a new one",
-            do="name another, or pass --force",
-            place=Place(file=str(out)),
-        )
+    _refuse(out, (Path(robot), *logs), force)
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
@@ -60,3 +52,25 @@ def command(
         say(f"written: {written}")
     finally:
         print_diagnostics(diagnostics)
+
+
+def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
+    """Raises RefusedError if `out` is one of the inputs or a folder, or exists and is not to be replaced."""
+    from dynid.errors import RefusedError
+
+    if out.resolve() in {path.resolve() for path in inputs}:
+        raise RefusedError(
+            "output-is-input",
+            found=f"output '{out}' is a file to be read",
+            expected="another file",
+            do="choose another --out",
+        )
+    if out.is_dir():
+        raise RefusedError("output-exists", found=f"output '{out}' is a folder", expected="a file name")
+    if out.exists() and not force:
+        raise RefusedError(
+            "output-exists",
+            found=f"output '{out}' exists already",
+            expected="a file that does not exist yet",
+            do="choose another --out, or --force to replace it",
+        )

@@ -60,13 +60,17 @@ def refuse_other_readings(evidence: Evidence) -> None:
     if (declared > POOR).any():
         readings += list(wirings(evidence.robot, samples))
     scored = [(misfits(evidence, one.robot, one.samples), one) for one in readings]
-    gains = [(float(np.log(declared / value).sum()), one) for value, one in scored if value is not None]
-    gain, best = max(gains, key=lambda pair: pair[0])
+    gains = [
+        (float(np.nansum(np.log(declared / value))), value, one) for value, one in scored if value is not None
+    ]
+    gain, value, best = max(gains, key=lambda found: found[0])
     if gain > np.log(DECISIVE):
+        before, after = 100 * np.sqrt(declared), 100 * np.sqrt(value)
+        worst = int(np.nanargmax(before - after))
         raise UnfitDataError(
             best.identifier,
-            found=f"{best.what}: read so, the squared errors fall by a factor of {np.exp(gain):.3g} "
-            "(product over the joints)",
+            found=f"{best.what}: the fit misses {before[worst]:.3g} % of the torque of "
+            f"'{evidence.robot.joint_names[worst]}' as declared, and {after[worst]:.3g} % when read so",
             expected="a log that fits best as it is declared",
             do=best.do,
             place=Place(joint=best.joint or None),
@@ -88,7 +92,7 @@ def thinned(evidence: Evidence) -> Samples:
 
 
 def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | None:
-    """Mean square error over variance of a least-squares fit, by joint that has samples enough; at least 1e-12.
+    """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
     Returns None if a term of the model reads more than motion.
     """
@@ -110,7 +114,9 @@ def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | 
     gram = cho_factor(rows.T @ rows + RIDGE * np.eye(rows.shape[1]))
     left = target - rows @ cho_solve(gram, rows.T @ target)
     left = (left - rows @ cho_solve(gram, rows.T @ left)).reshape(n, N)
-    return np.asarray(np.maximum((left**2).sum(axis=1)[joints] / count[joints], 1e-12))
+    found = np.full(n, np.nan)
+    found[joints] = np.maximum((left**2).sum(axis=1)[joints] / count[joints], 1e-12)
+    return found
 
 
 def _plain(evidence: Evidence) -> tuple[Terms, Bool]:

@@ -11,7 +11,8 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 
 SIZE_WARN, SIZE_STOP = 5.0, 30.0
-HEAVY = 100.0
+# kg/m^3: what real arms weigh for their reach, see `heaviness`.
+USUAL, HEAVY = 10.0, 100.0
 TILT_WARN, TILT_STOP = 0.5, 1.0
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
@@ -34,8 +35,8 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
         if heavy is not None and heavy > HEAVY:
             diagnostics.warn(
                 "unit-suspicion",
-                f"gravity's torque takes an arm of {heavy:.3g} kg per cubic metre of its length, where real ones have "
-                "about 10: declare unit and side of the effort under [log] (mA, N mm, motor side)",
+                f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this reach "
+                "are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
         return
     middle = float(np.nanmedian(sizes))

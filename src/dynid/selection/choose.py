@@ -317,5 +317,8 @@ def _of_shape(name: str, joints: Names) -> Term:
 
 def _words(selection: Selection) -> str:
     chosen = selection.chosen
-    parts = [f"{axis} {option}" for axis, option in zip(selection.axes, chosen.options, strict=True)]
-    return ", ".join(parts)
+    parts = [
+        f"{'rotor inertia' if axis == 'rotors' else axis}: {'kept' if option == axis else option}"
+        for axis, option in zip(selection.axes, chosen.options, strict=True)
+    ]
+    return "; ".join(parts)
