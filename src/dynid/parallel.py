@@ -32,6 +32,17 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threa
             yield waiting.popleft().result()
 
 
+def beside(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
+    """Starts work beside what follows and returns a function that waits for its result; with one thread does it now."""
+    if threads <= 1:
+        result = work()
+        return lambda: result
+    pool = ThreadPoolExecutor(max_workers=1)
+    future = pool.submit(copy_context().run, work)
+    pool.shutdown(wait=False)
+    return future.result
+
+
 def default_threads() -> int:
     """Number of processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import Thread
@@ -32,7 +32,7 @@ from dynid.identification import Identification, Validation
 from dynid.judge import judge, refuse_negative_friction, refuse_negative_springs
 from dynid.lag import check_lag
 from dynid.log.read import Log
-from dynid.parallel import default_threads
+from dynid.parallel import beside, default_threads
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import choose_rows
@@ -113,7 +113,7 @@ def identify(
     refuse_negative_springs(estimate)
     stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
     training = score(assembly, estimate, batches, Origin.TRAINING, workers, stage(progress, "residuals"))
-    symptoms: tuple[Symptom, ...] = ()
+    diagnosed: Callable[[], tuple[Symptom, ...]] = tuple
     if training.residuals is not None:
         evidence = Evidence(robot, settled.terms, estimate, training.residuals, prepared.bandwidth)
         refuse_other_readings(evidence)
@@ -125,7 +125,8 @@ def identify(
         # Residuals that are noise of accelerations say nothing of gravity or loads.
         if choice.trusted:
             compare_with_description(evidence, diagnostics)
-        symptoms = diagnose(replace(evidence, raw=first_torque(log)))
+        whole = replace(evidence, raw=first_torque(log))
+        diagnosed = beside(lambda: diagnose(whole), workers)  # while blocks are held out
     if validation is None:
         validations: tuple[Validation, ...] = _held_out_blocks(
             fitted, settled, search, chosen.estimator, diagnostics
@@ -147,6 +148,7 @@ def identify(
             ),
         )
     hashes.join()
+    symptoms = diagnosed()
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
         robot=robot,

@@ -117,7 +117,11 @@ def score(
         std = bands.std(samples, assembly.parallel.kept(samples))
         return samples, np.concatenate([kept, std.T]), times
 
-    parts: list[Float] = []
+    # Room for all of it where their number is known: the residuals are never there twice.
+    room = (
+        sum(len(assembly.parallel.kept(samples)) for samples in batches) if isinstance(batches, list) else 0
+    )
+    gathered = _Gathered(5 * robot.n, room)
     times: list[Float] = []
     trajectory: list[int] = []
     segment: list[int] = []
@@ -127,25 +131,18 @@ def score(
         if samples.temperature is not None:
             warmth.append(samples.temperature[assembly.parallel.kept(samples)])
         index = names.setdefault(samples.trajectory, len(names))
-        parts.append(kept)
+        gathered.add(kept)
         times.append(t)
         trajectory += [index] * len(t)
         segment += [samples.segment] * len(t)
         if progress is not None:
             progress(len(samples) / samples.rate)
-    if not parts or not sum(len(t) for t in times):
+    if not gathered.count:
         raise UnfitDataError(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
     n = robot.n
-    lines = np.empty((5 * n, sum(len(t) for t in times)))
-    at = lines.shape[1]
-    while (
-        parts
-    ):  # from the last one on, each forgotten when it is copied: the residuals are never there twice
-        part = parts.pop()
-        lines[:, at - part.shape[1] : at] = part
-        at -= part.shape[1]
+    lines = gathered.lines
     residuals = Residuals(
         trajectories=tuple(names),
         joint_names=robot.joint_names,
@@ -160,8 +157,32 @@ def score(
         rate=assembly.parallel.rate / assembly.parallel.decimation,
         temperature=np.concatenate(warmth) if warmth else None,
     )
+    release_memory()
     sums = Sums.of_arrays(residuals.measured, residuals.predicted)
     return Validation(sums.scores(origin, robot.joint_names, tuple(names)), residuals)
+
+
+class _Gathered:
+    """Lines (L, T) that grow along T."""
+
+    def __init__(self, lines: int, room: int) -> None:
+        self.count = 0
+        self._lines = np.empty((lines, room))
+
+    def add(self, part: Float) -> None:
+        """Appends a part (L, T_i)."""
+        end = self.count + part.shape[1]
+        if end > self._lines.shape[1]:
+            grown = np.empty((len(self._lines), max(end, 2 * self._lines.shape[1])))
+            grown[:, : self.count] = self.lines
+            self._lines = grown
+        self._lines[:, self.count : end] = part
+        self.count = end
+
+    @property
+    def lines(self) -> Float:
+        """All of it, (L, T)."""
+        return self._lines[:, : self.count]
 
 
 def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:

@@ -49,6 +49,9 @@ from dynid.terms import (
     ZolloFriction,
 )
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
+from dynid.terms.compliance import Compliance
+from dynid.terms.coupling import JointCoupling
+from dynid.terms.nuisance import Drift, GainError, GravityTilt, TorqueDelay
 from dynid.testing import random_robot, smooth_samples
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])
@@ -87,6 +90,12 @@ EXAMPLES: dict[str, Term] = {
     "link_coulomb": LinkCoulomb(width=0.1),
     "link_offset": LinkOffset(),
     "rotor_compensation": RotorCompensation(inertia=(1.0, 2.0), load=(0.1, 0.0), passes=3),
+    "torque_delay": TorqueDelay(drives=(0.1, 0.2), each=True),
+    "gravity_tilt": GravityTilt(),
+    "gain_error": GainError(joints=("joint2",)),
+    "drift": Drift(origin=12.0),
+    "compliance": Compliance(joints=("joint1", "joint2")),
+    "joint_coupling": JointCoupling(("joint1",), ("joint2",), 0.1),
 }
 ROBOT = random_robot(2, 5, 0.6)
 

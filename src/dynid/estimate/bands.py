@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,12 +30,31 @@ class Bands:
     estimate: Estimate
 
     @cached_property
-    def _root(self) -> Float:
-        """(p, b) with root root' the covariance, zero lines for columns that are not independent."""
-        values, vectors = np.linalg.eigh(np.asarray(self.estimate.covariance))
-        root = np.zeros((len(self.estimate.columns), len(values)))
-        root[self.estimate.base.independent] = vectors * np.sqrt(np.maximum(values, 0.0))
-        return root
+    def _covariance(self) -> Float:
+        """(p, p) covariance of all columns, zero where they are not independent."""
+        whole = np.zeros((len(self.estimate.columns), len(self.estimate.columns)))
+        independent = self.estimate.base.independent
+        whole[np.ix_(independent, independent)] = self.estimate.covariance
+        return whole
+
+    @cached_property
+    def _spans(self) -> tuple[slice, ...]:
+        """Columns of each term."""
+        edges = np.cumsum([0, *(len(term.columns(self.robot)) for term in self.terms)])
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(edges))
+
+    @cached_property
+    def _roots(self) -> dict[bytes, Float]:
+        return {}
+
+    def _root(self, columns: Int) -> Float:
+        """(w, w) upper triangular with root' root the covariance of some columns; the same for every batch."""
+        key = columns.tobytes()
+        if key not in self._roots:
+            values, vectors = np.linalg.eigh(self._covariance[np.ix_(columns, columns)])
+            scaled = vectors * np.sqrt(np.maximum(values, 0.0))
+            self._roots[key] = np.asarray(np.linalg.qr(scaled.T, mode="r"))
+        return self._roots[key]
 
     def std(self, samples: Samples, index: Int) -> Float:
         """(len(index), n) standard deviations at some samples, computed at most at POINTS of them.
@@ -45,22 +65,25 @@ class Bands:
             return np.full((len(index), self.robot.n), np.nan)
         few = index[:: max(-(-len(index) // POINTS), 1)]
         part = _picked(samples, few)
-        joints = self.robot.n
-        spread = np.zeros((joints, len(few), self._root.shape[1]))
-        first = 0
-        for term in self.terms:
-            count = len(term.columns(self.robot))
-            root = self._root[first : first + count]
-            wanted = np.any(root != 0, axis=1)
-            first += count
-            if not wanted.any():
+        n = self.robot.n
+        columns: list[list[Int]] = [[] for _ in range(n)]
+        lines: list[list[Float]] = [[] for _ in range(n)]
+        independent = np.diag(self._covariance) > 0
+        for term, span in zip(self.terms, self._spans, strict=True):
+            if not independent[span].any():
                 continue
             whole = _needs_time(term)
-            panels = term.torque_regressor(self.robot, term.seen(samples if whole else part), wanted)
-            for j in range(joints):
-                lines = panels.values[j][:, few] if whole else panels.values[j]
-                spread[j] += lines.T @ root[panels.columns[j]]
-        found = np.sqrt(np.sum(spread**2, axis=2))
+            panels = term.torque_regressor(
+                self.robot, term.seen(samples if whole else part), independent[span]
+            )
+            for j in range(n):
+                columns[j].append(panels.columns[j] + span.start)
+                lines[j].append(panels.values[j][:, few] if whole else panels.values[j])
+        found = np.zeros((n, len(few)))
+        for j in range(n):
+            if columns[j]:
+                spread = self._root(np.concatenate(columns[j])) @ np.concatenate(lines[j])
+                found[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
         if len(few) == len(index):
             return np.ascontiguousarray(found.T)
         return np.column_stack([np.interp(index, few, line) for line in found])

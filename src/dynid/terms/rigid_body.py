@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,18 +39,7 @@ class RigidBody(Term):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten columns a body."""
-        return tuple(
-            Column(
-                name=f"{symbol}{body + 1}",
-                unit=unit,
-                term=self.name,
-                owner=body,
-                prior=float(robot.inertia_prior[body, k]),
-                lower=0.0 if symbol in _NON_NEGATIVE else -np.inf,
-            )
-            for body in range(robot.n_bodies)
-            for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))
-        )
+        return _columns(robot, self.name)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The kernel's panels, projected when there are mimic joints."""
@@ -92,3 +82,20 @@ def _project(robot: RobotModel, tree_panels: Panels) -> Panels:
         columns.append(union)
         values.append(total)
     return Panels(columns=tuple(columns), values=tuple(values))
+
+
+@lru_cache(maxsize=32)
+def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
+    # Asked for with every batch of samples.
+    return tuple(
+        Column(
+            name=f"{symbol}{body + 1}",
+            unit=unit,
+            term=term,
+            owner=body,
+            prior=float(robot.inertia_prior[body, k]),
+            lower=0.0 if symbol in _NON_NEGATIVE else -np.inf,
+        )
+        for body in range(robot.n_bodies)
+        for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))
+    )
