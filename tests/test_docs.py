@@ -298,11 +298,28 @@ def some_scores() -> Any:
     return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
 
 
+def identifiers() -> set[str]:
+    """Identifiers of messages that the tables of that page explain."""
+    titles = {
+        "Symptoms": "in the report",
+        "Diagnosis": "symptom",
+        "Messages about the log": "identifier",
+        "Messages about the model": "identifier",
+    }
+    found = (table(section("how-to-choose.md", title), first) for title, first in titles.items())
+    return {name for rows in found for row in rows for name in code(row[0])}
+
+
 def test_identifiers_of_messages_exist() -> None:
-    rows = table(section("how-to-choose.md", "Messages about the log"), "identifier")
-    assert len(rows) > 10
-    for identifier, *_ in rows:
-        assert f'"{code(identifier)[0]}"' in SOURCE
+    named = {name for name in identifiers() if re.fullmatch(r"[a-z]+(-[a-z]+)*", name)}
+    assert len(named) > 50
+    assert {name for name in named if f'"{name}"' not in SOURCE} == set()
+
+
+def test_every_warning_is_explained() -> None:
+    warnings = set(re.findall(r'\.warn\(\s*"([^"]+)"', SOURCE))
+    assert len(warnings) > 35
+    assert warnings - identifiers() == set()
 
 
 def console_lines() -> Iterator[tuple[str, list[str]]]:
