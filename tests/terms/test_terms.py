@@ -90,7 +90,7 @@ EXAMPLES: dict[str, Term] = {
     "link_coulomb": LinkCoulomb(width=0.1),
     "link_offset": LinkOffset(),
     "rotor_compensation": RotorCompensation(inertia=(1.0, 2.0), load=(0.1, 0.0), passes=3),
-    "torque_delay": TorqueDelay(drives=(0.1, 0.2), each=True),
+    "torque_delay": TorqueDelay(each=True),
     "gravity_tilt": GravityTilt(),
     "gain_error": GainError(joints=("joint2",)),
     "drift": Drift(origin=12.0),
