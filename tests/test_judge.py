@@ -11,8 +11,10 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.factor.base import BaseMap
-from dynid.identification import Residuals, Validation, Verdict
+from dynid.identification import Validation
 from dynid.judge import judge, refuse_negative_friction
+from dynid.judgement import Verdict
+from dynid.residuals import Residuals
 from dynid.scores import Origin, Scores, Sums
 from dynid.terms.term import Column
 from dynid.testing import factors_of, synthetic_regression

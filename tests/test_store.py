@@ -13,9 +13,10 @@ import pytest
 from dynid import store
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.identification import Identification, Residuals
+from dynid.identification import Identification
 from dynid.log.read import read_log
 from dynid.pipeline import identify
+from dynid.residuals import Residuals
 from dynid.scores import Origin, Sums
 from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.signals.settings import Preparation

@@ -5,58 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynid.arrays import Float, Int, locked_int, shared
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
 from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
+from dynid.judgement import Verdict
+from dynid.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.scores import Scores
 from dynid.selection.result import Selection
 from dynid.shapes.result import Choice, ShapeEstimate
 from dynid.terms.term import Terms
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Measured and predicted torque, filtered alike, at the decimated rate.
-
-    t: (T,) s, on the log's clock.    trajectory: (T,) index into `trajectories`.    segment: (T,).
-    measured, predicted: (T, n) N m.    q, dq: (T, n), for plots against position and velocity.
-    rate: Hz.
-    std: (T, n) standard deviation of the predicted torque from that of the parameters; None = not known.
-    temperature: (T, n) of the drives, degrees C, nan where a joint has none; None = not logged.
-    """
-
-    trajectories: tuple[str, ...]
-    joint_names: tuple[str, ...]
-    t: Float
-    trajectory: Int
-    segment: Int
-    measured: Float
-    predicted: Float
-    q: Float
-    dq: Float
-    rate: float
-    std: Float | None = None
-    temperature: Float | None = None
-
-    def __post_init__(self) -> None:
-        T, n = len(self.t), len(self.joint_names)
-        object.__setattr__(self, "t", shared(self.t, (T,), "t"))
-        for name in ("trajectory", "segment"):
-            object.__setattr__(self, name, locked_int(getattr(self, name), (T,), name))
-        for name in ("measured", "predicted", "q", "dq"):
-            object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
-        for name in ("std", "temperature"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, shared(getattr(self, name), (T, n), name))
-
-    @property
-    def error(self) -> Float:
-        """Measured minus predicted torque, (T, n)."""
-        return self.measured - self.predicted
 
 
 @dataclass(frozen=True)
@@ -65,28 +25,6 @@ class Validation:
 
     scores: Scores
     residuals: Residuals | None = None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence of the verdict: how much it matters, what was seen, what to do."""
-
-    level: str
-    title: str
-    text: str
-    advice: str = ""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer in plain words: can this model be trusted, what is weak, what to do next.
-
-    level: "good", "usable" or "poor".
-    """
-
-    level: str
-    headline: str
-    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,9 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.estimate.estimator import Estimate
 from dynid.factor.base import BaseMap, Category
-from dynid.identification import Finding, Residuals, Validation, Verdict
+from dynid.identification import Validation
+from dynid.judgement import Finding, Verdict
+from dynid.residuals import Residuals
 from dynid.scores import Origin
 from dynid.selection.findings import selection_findings
 from dynid.selection.result import Selection

@@ -13,7 +13,8 @@ from dynid.arrays import Float
 from dynid.estimate.influence import influence_of
 from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts
 from dynid.factor.factor import Block, Factor, Factors
-from dynid.identification import Identification, Residuals
+from dynid.identification import Identification
+from dynid.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.tables import read_table, write_table
 

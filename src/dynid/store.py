@@ -18,7 +18,8 @@ from dynid.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
 from dynid.estimate.estimator import Estimate, Status
 from dynid.factor.base import BaseMap
-from dynid.identification import Finding, Identification, Validation, Verdict
+from dynid.identification import Identification, Validation
+from dynid.judgement import Finding, Verdict
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.run_tables import (
     read_factors,

@@ -14,12 +14,13 @@ from dynid.errors import UnfitDataError
 from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate
 from dynid.factor.assemble import Assembly
-from dynid.identification import Identification, Residuals, Validation
+from dynid.identification import Identification, Validation
 from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.parallel import default_threads, ordered_map
+from dynid.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, Sums

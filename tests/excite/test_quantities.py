@@ -21,8 +21,8 @@ from dynid.excite.design import Task
 from dynid.excite.limits import Bounds, MotionLimits
 from dynid.excite.plan import design_motion, information_of, prior_theta
 from dynid.excite.quantities import loaded, payload_information, prediction_focus, shrinkage
-from dynid.identification import Residuals
 from dynid.kernel import inverse_dynamics
+from dynid.residuals import Residuals
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Viscous

@@ -15,7 +15,9 @@ from dynid.estimate import WLS, Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.factor import Block, Factor, Factors, structural_base
 from dynid.factor.data_base import data_base, influence
-from dynid.identification import Finding, Identification, Residuals, Validation, Verdict
+from dynid.identification import Identification, Validation
+from dynid.judgement import Finding, Verdict
+from dynid.residuals import Residuals
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows import TorqueRows

@@ -12,7 +12,7 @@ from dynid.arrays import Bool, Float, Int
 from dynid.diagnosis.raw import RawTorque
 from dynid.errors import DynidError
 from dynid.estimate.estimator import Estimate
-from dynid.identification import Residuals
+from dynid.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms

@@ -13,7 +13,7 @@ from dynid.excite.criteria import Information
 from dynid.excite.plan import information_of
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors, stack
-from dynid.identification import Residuals
+from dynid.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 

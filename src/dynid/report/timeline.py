@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dynid.arrays import Float, Int
-from dynid.identification import Residuals
+from dynid.residuals import Residuals
 
 _WIDEST_GAP = 0.02
 

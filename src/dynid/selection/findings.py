@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.identification import Finding
+from dynid.judgement import Finding
 from dynid.selection.result import Selection
 
 _NAMES = {"rotors": "rotor inertia", "base": "base", "time": "torque"}

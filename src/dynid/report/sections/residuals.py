@@ -8,7 +8,7 @@ from scipy.signal import correlate
 
 from dynid.arrays import Float
 from dynid.diagnosis.spectra import spectrum
-from dynid.identification import Identification, Residuals
+from dynid.identification import Identification
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -27,6 +27,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, data_sets, effort_unit, position_unit, render
 from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
+from dynid.residuals import Residuals
 
 _DOTS = 500
 _FEWEST_BINS, _MOST_BINS = 6, 24

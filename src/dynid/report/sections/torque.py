@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.arrays import Float, Int
-from dynid.identification import Identification, Residuals, Validation
+from dynid.identification import Identification, Validation
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -26,6 +26,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, data_sets, effort_unit, render
 from dynid.report.text import number, percent, r_squared
 from dynid.report.timeline import Timeline, broken, lay_out, thin
+from dynid.residuals import Residuals
 
 MOST_POINTS = 4000
 LEAST_POINTS = 300

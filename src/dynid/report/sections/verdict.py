@@ -8,7 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.estimate.verdict import Word, base_verdicts
-from dynid.identification import Finding, Identification, Validation
+from dynid.identification import Identification, Validation
+from dynid.judgement import Finding
 from dynid.report.section import Page, data_sets, render
 from dynid.report.symbols import symbol
 from dynid.report.text import MISSING, duration, number, percent
