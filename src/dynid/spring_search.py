@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.settings import Settings
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
-from dynid.terms.spring_lever import Lever, Points, Triangle
+from dynid.terms.spring_lever import Lever, Points, Triangle, lever_to_options
 from dynid.terms.term import Term, Terms
 from dynid.validation import block_seconds
 
@@ -84,7 +85,7 @@ def search_geometry(
         )
     known = _numbers(geometry)
     for name, pair in bounds.items():
-        if name not in known or not pair[0] < pair[1]:
+        if name not in known or not -np.inf < pair[0] < pair[1] < np.inf:
             expected = "a range of one of " + ", ".join(known)
             raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
     if not bounds:
@@ -124,6 +125,13 @@ def search_geometry(
         misfit_without=misfit[1],
         agreeing=agreeing,
     )
+
+
+def geometry_text(term: Term) -> str:
+    """The geometry of a spring as the line of an experiment file; lengths in m, angles in rad, six digits."""
+    geometry: Any = term.geometry  # type: ignore[attr-defined]
+    pairs = [f"{key} = {json.dumps(_six_digits(value))}" for key, value in lever_to_options(geometry).items()]
+    return "geometry = { " + ", ".join(pairs) + " }"
 
 
 class _Trial:
@@ -216,6 +224,12 @@ class _Trial:
         for j, (columns, panel) in enumerate(zip(equations.columns, equations.panels, strict=True)):
             found[j][:, [*columns.tolist(), count]] = panel[:, :: self.step].T
         return found
+
+
+def _six_digits(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_six_digits(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _numbers(geometry: Lever) -> dict[str, float]:

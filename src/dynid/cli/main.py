@@ -26,6 +26,7 @@ from dynid.cli import (
     retrieve,
     reveal,
     simulate,
+    springs,
     statics,
     study,
     validate,
@@ -54,6 +55,7 @@ app.command("compare")(compare.command)
 app.command("export")(export.command)
 app.command("payload")(payload.command)
 app.command("statics")(statics.command)
+app.command("springs")(springs.command)
 app.command("simulate")(simulate.command)
 app.command("excite")(excite.command)
 app.command("watch")(watch.command)

@@ -1,0 +1,115 @@
+"""dynid springs: where a spring is mounted, sought within bounds from a log of a motion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynid.cli.common import LogsArgument, RobotArgument, RootOption, print_diagnostics, say
+
+if TYPE_CHECKING:
+    from dynid.spring_search import GeometrySearch
+    from dynid.terms.term import Term, Terms
+
+
+def command(
+    robot: RobotArgument,
+    logs: LogsArgument,
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="experiment.toml; its model holds the spring as guessed.")
+    ],
+    bound: Annotated[
+        list[str], typer.Option("--bound", help="NAME=LOW:HIGH, a number that is sought; may be repeated.")
+    ],
+    label: Annotated[
+        str | None, typer.Option("--label", help="Label of the spring, if there are more.")
+    ] = None,
+    starts: Annotated[int, typer.Option("--starts", min=1, help="Starts, the first from the guess.")] = 8,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the further starts.")] = 0,
+    root: RootOption = None,
+) -> None:
+    """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
+    from dataclasses import replace
+
+    from dynid.diagnostics import Diagnostics
+    from dynid.recipe import Experiment, open_log
+    from dynid.robot import load_robot
+    from dynid.spring_search import search_geometry
+    from dynid.terms.term import Terms
+
+    bounds = _bounds(bound)
+    diagnostics = Diagnostics()
+    experiment = Experiment.read(config)
+    settings = experiment.settings()
+    spring = _spring(settings.terms, label)
+    others = Terms(tuple(term for term in settings.terms if term is not spring))
+    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    try:
+        log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        found = search_geometry(
+            model,
+            log,
+            replace(settings, terms=others),
+            spring,
+            bounds,
+            starts=starts,
+            seed=seed,
+            diagnostics=diagnostics,
+        )
+    finally:
+        print_diagnostics(diagnostics)
+    _show(found)
+
+
+def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
+    from dynid.errors import UsageError
+
+    found: dict[str, tuple[float, float]] = {}
+    for text in given:
+        name, _, span = text.partition("=")
+        low, _, high = span.partition(":")
+        try:
+            pair = float(low), float(high)
+        except ValueError as error:
+            raise UsageError(
+                "bound", found=f"--bound {text}", expected="NAME=LOW:HIGH, such as crank=0.1:0.4"
+            ) from error
+        if name in found:
+            raise UsageError("bound", found=f"two bounds of {name}", expected="one")
+        found[name] = pair
+    return found
+
+
+def _spring(terms: Terms, label: str | None) -> Term:
+    from dynid.errors import UsageError
+    from dynid.terms.spring_lever import Lever
+
+    springs = [term for term in terms if isinstance(getattr(term, "geometry", None), Lever)]
+    chosen = [term for term in springs if label in (None, getattr(term, "label", None))]
+    if len(chosen) != 1:
+        raise UsageError(
+            "which-spring",
+            found=f"{len(chosen)} springs with a geometry" + (f" and label '{label}'" if label else ""),
+            expected="one in the terms under [model]",
+            do="--label " + " or ".join(str(getattr(term, "label", "")) for term in springs)
+            if springs
+            else 'add { term = "spring", geometry = {...} } with the guess that the search starts from',
+        )
+    return chosen[0]
+
+
+def _show(found: GeometrySearch) -> None:
+    from dynid.spring_search import geometry_text
+
+    say(f"{'number':<10}{'value':>12}{'+- 2 std':>12}{'from':>12}{'to':>12}")
+    rows = zip(found.names, found.values, found.std, found.lower, found.upper, found.at_bound, strict=True)
+    for name, value, std, low, high, stuck in rows:
+        told = "  at its bound: widen it, or hold this number" if stuck else ""
+        say(f"{name:<10}{value:>12.5g}{2 * std:>12.2g}{low:>12.5g}{high:>12.5g}{told}")
+    say(
+        f"torque missed: {100 * found.misfit_without:.3g} % without the spring, {100 * found.misfit:.3g} % with it; "
+        f"{100 * found.agreeing:.0f} % of the starts end there"
+    )
+    say(geometry_text(found.term))
