@@ -36,6 +36,9 @@ def test_acceptance_of_the_specification(study: Study) -> None:
     assert ranks == [43, 43, 39, 12, 45]
     assert found["revealed"] < 1e-9
     assert found["total_mass"] == pytest.approx(16.062132, abs=1e-6)
+    assert found["phi_published_39"] == pytest.approx(1.288e-3, abs=1e-6)
+    assert found["phi_corrected_39"] == pytest.approx(1.236e-3, abs=1e-6)
+    assert [name for name in found if name.startswith("time")] == []
     assert found["phi_sdp"] <= 3.73e-4
     assert found["least_eigenvalue"] >= 9e-7
     assert found["friction_plateaus"] < 1e-4

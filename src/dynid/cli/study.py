@@ -42,9 +42,7 @@ def command(
     for name in chosen:
         study = run_study(name, dose, lambda title, name=name: say(f"{name}: {title}", err=True))  # type: ignore[misc]
         write_study(study, out / name, page=not markdown, force=force)
-        say(
-            f"{name}: {len(study.results) - len(study.missed)} of {len(study.results)} results within their bounds"
-        )
+        say(f"{name}: {study.count}")
         for result in study.missed:
             say(f"  {result.what}: {result.ours:.4g}, bounds {result.least:.4g} to {result.most:.4g}")
         say(f"  written: {out / name / ('README.md' if markdown else 'index.html')}")

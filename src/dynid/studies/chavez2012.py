@@ -146,7 +146,7 @@ def _schemes(
         *(told(f"error_printed_{_key(s)}", f"{s}, as printed", printed[s].error, unit="%") for s in SCHEMES),
         told("error_dynamic", "dynamic", better["dynamic"].error, unit="%"),
         at_most(
-            "error_filtered_dynamic", "filtered dynamic", better["filtered dynamic"].error, 2.5, unit="%"
+            "error_filtered_dynamic", "filtered dynamic", better["filtered dynamic"].error, 0.15, unit="%"
         ),
         at_most("error_energy", "energy", better["energy"].error, 0.15, unit="%"),
         told("error_power", "power", better["power"].error, unit="%"),
@@ -246,7 +246,7 @@ def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit) -> Non
         at_most(
             "eigenvalues_fall", "greatest ratio of an eigenvalue of P to its predecessor", rises, 1.0 + 1e-9
         ),
-        at_most("eigenvalue_end", "greatest eigenvalue of P after 10 s", float(eigenvalues[-1, 0]), 1.0),
+        at_most("eigenvalue_end", "greatest eigenvalue of P after 10 s", float(eigenvalues[-1, 0]), 0.1),
     )
 
 
@@ -333,7 +333,7 @@ def _seeds(page: StudyPage) -> None:
         "Worst of ten draws",
         *(
             at_most(f"worst_{_key(s)}", s, float(worst[SCHEMES.index(s)]), bound, unit="%")
-            for s, bound in (("filtered dynamic", 2.5), ("energy", 0.15), ("filtered power", 0.15))
+            for s, bound in (("filtered dynamic", 0.15), ("energy", 0.15), ("filtered power", 0.15))
         ),
     )
 

@@ -142,7 +142,7 @@ def _calibration(page: StudyPage, folder: Path) -> Identification:
         ("1/sigma, as printed", 1 / sigma),
         ("1/sigma^2", 1 / sigma**2),
     ):
-        fits[f"rotor compensation, {name}"] = Fit(_weighted(rotor, weights), rotor.training.scores.total_nmse)
+        fits[f"rotor compensation, {name}"] = _weighted(rotor, weights)
     fits["rotor compensation, friction known exactly"] = _fit(exact)
     page.text(
         """Torque at the links is current less rotor B ddtheta less friction, which depends on velocity, temperature and
@@ -166,7 +166,7 @@ def _calibration(page: StudyPage, folder: Path) -> Identification:
     lacking = np.array([value[f"fv{j + 1}"] for j in range(6)]) + 0.07 * SIGNS * FV
     found = errors["rotor compensation, 1/sigma^2"]
     variance, printed, plain = (
-        link_error(run.motion, _weighted(exact, w))
+        link_error(run.motion, _weighted(exact, w).pi)
         for w in (1 / exact.estimate.sigma**2, 1 / exact.estimate.sigma, np.ones(6))
     )
     residual = rotor.training.residuals
@@ -210,13 +210,16 @@ def _fit(run: Identification) -> Fit:
     return Fit(run.estimate.full_vector[:60], run.training.scores.total_nmse)
 
 
-def _weighted(run: Identification, weights: Float) -> Float:
-    # The same factors with other weights of the joints.
+def _weighted(run: Identification, weights: Float) -> Fit:
+    # The same factors with other weights of the joints, and the error that is left with them.
     factors, base = run.factors.select(run.estimate.base.mask), run.estimate.base
     R = stack(factors.total, base.independent, weights)
     theta = np.zeros(len(run.estimate.columns))
     theta[base.independent] = solve_triangular(R[: base.rank, : base.rank], R[: base.rank, base.rank])
-    return np.asarray(theta[:60])
+    # Targets of factors lack the torque that is known, which (22) counts.
+    size = run.training.scores.mse / run.training.scores.nmse
+    left = np.array([one.residual_square(theta) / one.count for one in factors.total])
+    return Fit(np.asarray(theta[:60]), float((left / size).sum()))
 
 
 def _parameter_error(run: Identification, pi: Float, truth: Float) -> float:

@@ -137,7 +137,7 @@ def _static(page: StudyPage, made: Experiment) -> StaticEstimate:
             "static_wrist",
             "weighted over plain squared error, joint 6",
             float(weighted[5] / ordinary[5]),
-            0.1,
+            1e-2,
             explanation="Equation 20 is unweighted: the shoulder's noise, a thousand times the wrist's, is spread over "
             "all joints. Weights by joint cost nothing.",
         ),
@@ -207,7 +207,7 @@ def _dynamic(page: StudyPage, made: Experiment, static: StaticEstimate, full: bo
                 explanation="The static step alone cannot tell the springs from gravity as well as motion can, and the "
                 "dynamic step inherits its noise. Two steps are worth it where only poses are at hand.",
             ),
-            least=1.0,
+            least=5.0,
         ),
     )  # fmt: skip
     _figure_4(page, made, best.full_vector)

@@ -29,7 +29,12 @@ def study_html(study: Study) -> str:
 def study_markdown(study: Study) -> str:
     """The study as Markdown; figures are named NAME.svg beside it."""
     paper = study.paper
-    parts = [f"# {paper.title}", f"{paper.source.rstrip('.')}. {paper.summary}", _dose(study), _count(study)]
+    parts = [
+        f"# {paper.title}",
+        f"{paper.source.rstrip('.')}. {paper.summary}",
+        _dose(study),
+        f"{study.count}.",
+    ]
     if study.missed:
         parts.append("Out of bounds:")
         parts.append(
@@ -62,7 +67,7 @@ def cell_text(cell: Cell, digits: int = 3) -> str:
 
 def _summary(study: Study) -> Markup:
     head = Markup("<p class='intro'>{}</p><p>{}</p><p class='counts'>{} {}</p>").format(
-        study.paper.summary, _inline(_dose(study)), _chip(not study.missed), _count(study)
+        study.paper.summary, _inline(_dose(study)), _chip(not study.missed), f"{study.count}."
     )
     missed = [(r.what, f"{_value(r.ours, r.unit)}, bound {_bound(r)}") for r in study.missed]
     explained = [(r.what, r.explanation) for r in differing(study)]
@@ -83,11 +88,6 @@ def _dose(study: Study) -> str:
     return "Run in full." if study.full else "Run in its quick form; `dynid study --full` runs everything."
 
 
-def _count(study: Study) -> str:
-    results = study.results
-    return f"{len(results) - len(study.missed)} of {len(results)} results lie within their bounds."
-
-
 def _chip(ok: bool) -> Markup:
     return Markup('<span class="chip {}">{}</span>').format(
         "good" if ok else "warning", "as expected" if ok else "differs"
@@ -106,9 +106,7 @@ def _block(block: Block, page: Page) -> Markup:
             _inline(block.caption), _legend(block), page.figure(block.figure, label)
         )
     head, right, cells = _results(block.results)
-    rows = [
-        [*own, _chip(r.ok) if _is_bounded(r) else ""] for own, r in zip(cells, block.results, strict=True)
-    ]
+    rows = [[*own, _chip(r.ok) if r.is_bounded else ""] for own, r in zip(cells, block.results, strict=True)]
     return _table(block.caption, (*head, ""), rows, right, "")
 
 
@@ -177,10 +175,6 @@ def _bound(result: Result) -> str:
     return f"≥ {plain_number(result.least)}" if low else ""
 
 
-def _is_bounded(result: Result) -> bool:
-    return math.isfinite(result.least) or math.isfinite(result.most)
-
-
 def _legend(drawing: Drawing) -> Markup:
     entries = legend_of(drawing.figure)
     if len(entries) < 2:
@@ -213,7 +207,7 @@ def _block_markdown(block: Block) -> str:
     if isinstance(block, Drawing):
         return f"**{block.caption}**\n\n![{_plain(block.caption)}]({block.name}.svg)"
     head, right, cells = _results(block.results)
-    kept = [("yes" if r.ok else "no") if _is_bounded(r) else "" for r in block.results]
+    kept = [("yes" if r.ok else "no") if r.is_bounded else "" for r in block.results]
     rows = [[*own, mark] for own, mark in zip(cells, kept, strict=True)]
     return _table_markdown(block.caption, (*head, "kept"), rows, right)
 

@@ -13,7 +13,7 @@ from dynid.report.figures import CYCLE, VERMILION, Axis, Panel, bars, row_of
 from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.studies.panda import C6Z, RIGID, arm, bodies_of_coefficients, feasible_set, validation_motion
-from dynid.studies.study import StudyPage, at_most, told
+from dynid.studies.study import StudyPage, at_most
 
 
 def tell_torques(page: StudyPage, best: Float) -> None:
@@ -53,13 +53,17 @@ def tell_torques(page: StudyPage, best: Float) -> None:
     )
     page.figure("torques", "Torque of bodies against that of the coefficients", row_of([panel], 260))
     gap, recursive, explicit = _two_forms(best, q, dq, ddq)
+    page.table(
+        "Time of a sample",
+        ("form", "µs"),
+        [("Newton-Euler", 1e6 * recursive), ("coefficients", 1e6 * explicit)],
+        note="Of the machine that made this page.",
+    )
     page.results(
         "Two forms of one torque",
         at_most(
             "newton_euler", "Newton-Euler against coefficients of the same bodies", gap, 1e-10, unit="N m"
         ),
-        told("time_newton_euler", "time of Newton-Euler, a sample", 1e6 * recursive, unit="µs"),
-        told("time_coefficients", "time of the form in coefficients, a sample", 1e6 * explicit, unit="µs"),
         at_most(
             "bodies_torque",
             "worst joint of the program's bodies over that of the published ones",

@@ -68,6 +68,11 @@ class Result:
         return self.least <= self.ours <= self.most
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether there is a bound that ours could miss."""
+        return math.isfinite(self.least) or math.isfinite(self.most)
+
+    @property
     def deviation(self) -> float | None:
         """Ours less printed, as a fraction of printed; None without print or with a printed zero."""
         return None if not self.printed else (self.ours - self.printed) / abs(self.printed)
@@ -202,6 +207,14 @@ class Study:
     def missed(self) -> tuple[Result, ...]:
         """Results outside their bounds."""
         return tuple(result for result in self.results if not result.ok)
+
+    @property
+    def count(self) -> str:
+        """How many of the bounded results lie within their bounds, and how many have none."""
+        bounded = [result for result in self.results if result.is_bounded]
+        kept, free = sum(result.ok for result in bounded), len(self.results) - len(bounded)
+        text = f"{kept} of {len(bounded)} bounded results lie within their bounds"
+        return f"{text}; {free} more {'is' if free == 1 else 'are'} shown without a bound" if free else text
 
 
 class StudyPage:

@@ -227,7 +227,7 @@ def _table_1(page: StudyPage, arm: Arm, base: BaseMap, plain: Run, rough: Run) -
             "f2 makes the whole error, whatever the method.",
         ),
         at_most(
-            "unsigned_dynamic", "the same without friction", float(np.abs(ours[:10]).mean()), 3e-3, 0.00862
+            "unsigned_dynamic", "the same without friction", float(np.abs(ours[:10]).mean()), 5e-4, 0.00862
         ),
         at_most("unsigned_coulomb", "unsigned mean, Coulomb friction", float(np.abs(ideal).mean()), 3e-4),
         at_most("exact_states", "the same from exact states", float(np.abs(exact).max()), 1e-8),
@@ -259,14 +259,17 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
     for ratio in TABLE_2:
         errors = [relative_errors(fitted(arm, base, noisy(ratio, s)), real) for s in range(draws)]
         found[ratio] = float(np.mean(np.abs(errors)))
+    cost = found[70] - found[200]
     why = {
-        70: "The print's 44.5 and 4.73 at 70 and 80 dB do not come out of its method: at 70 dB noise costs 0.01."
+        70: f"The print's {TABLE_2[70]:g} and {TABLE_2[80]:g} at 70 and 80 dB do not come out of its method: at 70 dB "
+        f"noise costs {cost:.1g}."
     }
     bounds = {20: (5.0, np.inf), 70: (0.1, 0.3), 80: (0.12, 0.14), 100: (0.12, 0.135), 200: (0.12, 0.135)}
     page.text(
-        """The ratios can only be decibels: the error that noise in the regressor makes grows tenfold in 10 dB. The
-        print's 44.5 at 70 dB and 4.73 at 80 dB are a hundred times what its own method gives; below the noise the
-        eighth of the wrong Coulomb reference stays."""
+        f"""The ratios can only be decibels: the error that noise in the regressor makes grows tenfold in 10 dB. The
+        print's {TABLE_2[70]:g} at 70 dB and {TABLE_2[80]:g} at 80 dB are {TABLE_2[70] / found[70]:.2g} and
+        {TABLE_2[80] / found[80]:.2g} times what its own method gives; below the noise the eighth of the wrong Coulomb
+        reference stays."""
     )
     page.results(
         "Unsigned mean errors",
@@ -324,11 +327,12 @@ def _puma(page: StudyPage, seconds: float) -> None:
     page.results(
         "Relative errors of the base parameters",
         at_most("puma_exact", "exact states, greatest", float(exact.max()), 1e-6),
-        told("puma_central", "encoders, central differences, median", float(np.median(central)), 0.123),
+        told("puma_central", "encoders, central differences, median", float(np.median(central))),
         told(
             "puma_central_mean",
             "encoders, central differences, mean",
             float(central.mean()),
+            0.123,
             explanation="A few combinations about the wrist, and K4 to K6, are barely seen and make the mean.",
         ),
         told("puma_forward", "encoders, forward differences, median", float(np.median(forward))),
