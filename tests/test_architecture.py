@@ -1,0 +1,129 @@
+"""The rooms of docs/design.md: no module imports from a room above its own, and none goes round in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
+# From the ground up; modules of one line may import one another as long as no circle arises.
+ROOMS = (
+    ("errors", "diagnostics", "arrays", "units", "parallel", "config", "tables", "data"),
+    ("spatial",),
+    ("kernel",),
+    ("robot",),
+    ("log",),
+    ("signals",),
+    ("terms",),
+    ("rows",),
+    ("factor",),
+    ("feasible",),
+    ("simulate", "excite", "estimate", "scores", "residuals"),
+    ("shapes", "judgement"),
+    ("selection",),
+    ("diagnosis",),
+    ("identification",),
+)
+OPTIONAL = {
+    "mujoco",
+    "pinocchio",
+    "coal",
+    "plotly",
+    "clarabel",
+    "scikit_build_core",
+    "rich",
+    "jinja2",
+    "typer",
+}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def at_import(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports that run when a module is loaded: none inside functions or for type checkers alone."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from at_import(node.orelse)
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
+            for part in ("body", "orelse", "finalbody"):
+                yield from at_import(getattr(node, part, []))
+
+
+def imported(name: str) -> set[str]:
+    """Modules, of dynid and others, that loading a module loads directly."""
+    found = set()
+    for node in at_import(ast.parse(MODULES[name].read_text(encoding="utf-8")).body):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif node.module and node.level == 0:
+            found |= {
+                f"{node.module}.{a.name}" if f"{node.module}.{a.name}" in MODULES else node.module
+                for a in node.names
+            }
+    return found
+
+
+IMPORTS = {name: imported(name) - {name} for name in MODULES}
+
+
+def level(name: str) -> int:
+    """Floor of a module; verbs and reports stand above all numbered rooms."""
+    room = name.split(".")[1] if "." in name else ""
+    return next((i for i, rooms in enumerate(ROOMS) if room in rooms), len(ROOMS))
+
+
+def test_no_room_imports_from_above() -> None:
+    upward = [
+        f"{name} -> {other}"
+        for name, others in IMPORTS.items()
+        for other in others
+        if other.startswith("dynid.") and level(name) < level(other)
+    ]
+    assert upward == []
+
+
+def test_no_module_is_in_a_circle() -> None:
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path[path.index(name) :], name))
+        if name in done or name not in IMPORTS:
+            return
+        for other in sorted(IMPORTS[name]):
+            visit(other, (*path, name))
+        done.add(name)
+
+    for name in MODULES:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("name", ["cli", "studies", "testing"])
+def test_only_its_own_room_and_the_entrance_import(name: str) -> None:
+    allowed = {"cli": {"dynid.__main__"}, "studies": set(), "testing": set()}[name]
+    users = {one for one, others in IMPORTS.items() if any(o.startswith(f"dynid.{name}") for o in others)}
+    assert {one for one in users if not one.startswith((f"dynid.{name}", "dynid.cli"))} <= allowed
+
+
+def test_heavy_packages_are_loaded_where_they_are_used() -> None:
+    early = {
+        f"{name} -> {other}"
+        for name, others in IMPORTS.items()
+        for other in others
+        if other.split(".")[0] in OPTIONAL and not name.startswith("dynid.cli")
+    }
+    assert early == set()
