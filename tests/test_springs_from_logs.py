@@ -93,7 +93,9 @@ def test_bounds_must_make_sense(
 ) -> None:
     with pytest.raises(UsageError, match=text):
         search_geometry(robot, log, replace(SETTINGS, terms=WITHOUT), SPRINGS, bounds)
-    with pytest.raises(UsageError, match="besides the model's terms"):
+    with pytest.raises(
+        UsageError, match=r"found term 'spring' that the model holds already; .*the search adds it"
+    ):
         search_geometry(robot, log, SETTINGS, SPRINGS, {"crank": (0.1, 0.5)})
 
 
@@ -126,6 +128,12 @@ def test_without_coupling_both_sides_are_one(robot: RobotModel, tmp_path: Path) 
     assert found.side == "undecided"
     assert "the same model" in found.text
     assert np.abs(found.relative[0] - found.relative[1]).max() < 1e-6
+
+
+def test_a_log_too_short_for_its_folds_is_told_with_what_to_do(robot: RobotModel, log: Log) -> None:
+    settings = replace(SETTINGS, terms=RigidBody() + MotorInertia() + Viscous() + SPRINGS, folds=500)
+    with pytest.raises(UsageError, match=r"at least 1000, to hold some out; .*fewer folds"):
+        compare_sides(robot, log, settings)
 
 
 def test_only_friction_changes_sides() -> None:

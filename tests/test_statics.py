@@ -160,6 +160,13 @@ def test_both_ways_on_a_log(robot: RobotModel, poses: StaticPoses, tmp_path: Pat
     np.testing.assert_allclose(held, given.value, rtol=1e-6, atol=1e-6 * np.abs(given.value).max())
 
 
+def test_poses_without_gravity_or_springs_hold_nothing(robot: RobotModel, poses: StaticPoses) -> None:
+    weightless = replace(robot, gravity=np.zeros(3))
+    found = identify_statics(weightless, poses, RigidBody() + Offset())
+    with pytest.raises(UnfitDataError, match="poses in which gravity does not change the torque"):
+        found.given()
+
+
 def test_held_combinations_and_their_covariance() -> None:
     case = synthetic_regression(1)
     rows = case.regression.base.B[[1, 3]]

@@ -95,6 +95,12 @@ def test_a_plain_robot_gets_the_plain_model(plain: Identification) -> None:
     assert inside.mean() > 0.85
 
 
+def test_the_choice_is_told_in_words(plain: Identification) -> None:
+    (note,) = [one for one in plain.diagnostics if one.identifier == "model"]
+    assert "friction: viscous + coulomb; rotor inertia: kept; offsets: none; " in note.text
+    assert "base: level" in note.text
+
+
 def test_the_table_holds_what_was_compared(plain: Identification) -> None:
     selection = plain.selection
     assert selection is not None
