@@ -36,7 +36,7 @@ OPTIONAL = {
     "scikit_build_core",
     "rich",
     "jinja2",
-    "typer",
+    ,
 }
 
 
