@@ -27,17 +27,7 @@ ROOMS = (
     ("diagnosis",),
     ("identification",),
 )
-OPTIONAL = {
-    "mujoco",
-    "pinocchio",
-    "coal",
-    "plotly",
-    "clarabel",
-    "scikit_build_core",
-    "rich",
-    "jinja2",
-    ,
-}
+OPTIONAL = {"mujoco", "pinocchio", "coal", "plotly", "clarabel", "rich"}
 
 
 def modules() -> dict[str, Path]:
