@@ -9,7 +9,7 @@ import pytest
 from dynid.studies.madsen2020 import PAPER
 from dynid.studies.madsen_real import tell_real
 from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study, StudyPage, Text
+from dynid.studies.study import Drawing, Study, StudyPage, Table, Text
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,19 @@ def test_acceptance_of_the_specification(study: Study) -> None:
     assert found["own_nmse"] <= 0.1
     assert found["momentum_loose"] < 0.03 < 0.1 * found["wls_loose"]
     assert found["condition"] <= 66.0
+
+
+def test_each_set_of_weights_has_an_error_of_its_own(study: Study) -> None:
+    blocks = (block for section in study.sections for block in section.blocks)
+    (table,) = (b for b in blocks if isinstance(b, Table) and b.caption == "Errors of the calibration")
+    own = {str(row[0]): float(row[1] or 0.0) for row in table.rows}
+    plain, printed, best = (
+        own[f"rotor compensation, {kind}"] for kind in ("unweighted", "1/sigma, as printed", "1/sigma^2")
+    )
+    assert len({plain, printed, best}) == 3
+    # Weights 1/sigma^2 are those of WLS at its fixed point: the training score of that fit, 0.0522389 of the rigid one.
+    assert best / own["rigid joints, no compensation"] == pytest.approx(0.0522389, rel=1e-3)
+    assert best < plain < own["compensation from the link encoder"]
 
 
 def test_figures_of_the_paper_are_drawn(study: Study) -> None:

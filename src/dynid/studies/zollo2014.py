@@ -267,8 +267,8 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
     bounds = {20: (5.0, np.inf), 70: (0.1, 0.3), 80: (0.12, 0.14), 100: (0.12, 0.135), 200: (0.12, 0.135)}
     page.text(
         f"""The ratios can only be decibels: the error that noise in the regressor makes grows tenfold in 10 dB. The
-        print's {TABLE_2[70]:g} at 70 dB and {TABLE_2[80]:g} at 80 dB are {TABLE_2[70] / found[70]:.2g} and
-        {TABLE_2[80] / found[80]:.2g} times what its own method gives; below the noise the eighth of the wrong Coulomb
+        print's {TABLE_2[70]:g} at 70 dB and {TABLE_2[80]:g} at 80 dB are {TABLE_2[70] / found[70]:.0f} and
+        {TABLE_2[80] / found[80]:.0f} times what its own method gives; below the noise the eighth of the wrong Coulomb
         reference stays."""
     )
     page.results(
