@@ -127,6 +127,7 @@ def compare_sides(
 
 def _widened(term: Term, factor: float) -> Term:
     width = getattr(term, "width", None)
+    # A term with a width is a dataclass, which `Term` does not say.
     return term if width is None else replace(term, width=width * factor)  # type: ignore[type-var]
 
 

@@ -47,8 +47,9 @@ def command(
 
     if (out is None) != (not motion):
         raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
-    for name in ("two_step", "one_shot") if out is not None else ():
-        check_output(out / name, (robot, *poses, *(motion or ())), force)  # type: ignore[operator]
+    if out is not None:
+        for name in ("two_step", "one_shot"):
+            check_output(out / name, (robot, *poses, *(motion or ())), force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config)
     model = load_robot(robot, root=root, diagnostics=diagnostics)

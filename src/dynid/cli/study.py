@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,7 @@ def command(
     dose = Dose(full=full, data=_data_folder())
     missed = 0
     for name in chosen:
-        study = run_study(name, dose, lambda title, name=name: say(f"{name}: {title}", err=True))  # type: ignore[misc]
+        study = run_study(name, dose, partial(_tell, name))
         write_study(study, out / name, page=not markdown, force=force)
         say(f"{name}: {study.count}")
         for result in study.missed:
@@ -66,3 +67,7 @@ def _data_folder() -> Path | None:
 
     folder = os.environ.get("DYNID_DATA", "")
     return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def _tell(name: str, title: str) -> None:
+    say(f"{name}: {title}", err=True)

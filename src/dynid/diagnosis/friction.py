@@ -10,6 +10,8 @@ from dynid.arrays import Float
 from dynid.diagnosis.evidence import Effect, Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import angle, binned_curve, counts, figures, level, unit
+from dynid.terms.curve import CurveTerm
+from dynid.terms.term import joint_indices
 
 STEP_TERMS = {"coulomb", "coulomb_sides", "coulomb_tanh", "stribeck", "sigmoid", "zollo", "presliding"}
 # Where the steep part ends and the low-speed part fades, as shares of a joint's usual top speed.
@@ -46,6 +48,8 @@ class FrictionForm:
         joint_name = evidence.robot.joint_names[joint]
         has_step = any(term.name in STEP_TERMS for term in evidence.terms)
         seen, advice = _words(name, size, has_step)
+        if own := _own_form(evidence, joint):
+            advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
         dq = evidence.motion.dq[:, joint]
         return Symptom(
             self.identifier,
@@ -66,6 +70,14 @@ class FrictionForm:
                 seen.lower(),
             ),
         )
+
+
+def _own_form(evidence: Evidence, joint: int) -> str | None:
+    """Name of the form with a shape of its own that the model gives this joint's friction, None for plain friction."""
+    for term in evidence.terms:
+        if isinstance(term, CurveTerm) and joint in joint_indices(evidence.robot, term.joints):
+            return term.name
+    return None
 
 
 def features(dq: Float) -> dict[str, Float]:

@@ -317,7 +317,7 @@ def _check(tree: Tree, *arrays: Float) -> None:
             )
 
 
-def _data(tree: Tree, wanted: Bool) -> tuple[Float | Int, ...]:
+def _data(tree: Tree, wanted: Bool) -> tuple[Any, ...]:
     mask = (wanted.reshape(tree.n, 10) << np.arange(10)).sum(axis=1)
     return (
         np.ascontiguousarray(tree.parent, dtype=np.int32),
@@ -327,7 +327,7 @@ def _data(tree: Tree, wanted: Bool) -> tuple[Float | Int, ...]:
         tree.translation,
         tree.gravity,
         np.ascontiguousarray(mask, dtype=np.int32),
-    )  # type: ignore[return-value]
+    )
 
 
 @lru_cache(maxsize=32)

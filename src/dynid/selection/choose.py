@@ -14,6 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.selection.board import Board
 from dynid.selection.contest import Axis, Contest, Option, Trial
+from dynid.selection.findings import options_in_words
 from dynid.selection.nuisance import estimate_nuisance
 from dynid.selection.result import JointForm, Selection
 from dynid.selection.superset import (
@@ -36,7 +37,7 @@ from dynid.terms.friction_choice import WIDTH
 from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
 from dynid.terms.nuisance import Drift, GravityTilt, Nominal, TorqueDelay
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Term, Terms, joint_indices
+from dynid.terms.term import Term, Terms, joint_indices, on_joints
 
 Names = tuple[str, ...]
 
@@ -90,7 +91,9 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     found = _terms(robot, kept, trial, nominal, origin)
     start = None if is_open(kept) else _started(robot, found, trial, wide)
     diagnostics.note(
-        "model", f"{selection.compared} models compared on held-out blocks: " + _words(selection)
+        "model",
+        f"{selection.compared} models compared on held-out blocks: "
+        + options_in_words(selection.axes, selection.chosen.options),
     )
     return Chosen(found, start, selection)
 
@@ -312,13 +315,4 @@ def _grid(name: str) -> tuple[str, ...]:
 
 
 def _of_shape(name: str, joints: Names) -> Term:
-    return replace(SHAPED[name][0], joints=joints)  # type: ignore[type-var]
-
-
-def _words(selection: Selection) -> str:
-    chosen = selection.chosen
-    parts = [
-        f"{'rotor inertia' if axis == 'rotors' else axis}: {'kept' if option == axis else option}"
-        for axis, option in zip(selection.axes, chosen.options, strict=True)
-    ]
-    return "; ".join(parts)
+    return on_joints(SHAPED[name][0], joints)

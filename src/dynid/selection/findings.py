@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dynid.judgement import Finding
 from dynid.selection.result import Selection
 
@@ -12,11 +14,15 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     """One finding on the chosen model; none without a choice."""
     if selection is None:
         return []
-    parts = [
-        f"{_NAMES.get(axis, axis)}: {option}"
-        for axis, option in zip(selection.axes, selection.chosen.options, strict=True)
-    ]
-    text = "; ".join(parts) + "."
+    text = options_in_words(selection.axes, selection.chosen.options) + "."
     if selection.friction and "by joint" in selection.chosen.options:
         text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
     return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
+
+
+def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
+    """What was chosen on every axis of the comparison."""
+    return "; ".join(
+        f"{_NAMES.get(axis, axis)}: {'kept' if option == axis else option}"
+        for axis, option in zip(axes, options, strict=True)
+    )

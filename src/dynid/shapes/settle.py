@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
 from dynid.terms.friction_curves import LoadFriction
-from dynid.terms.term import Term, Terms, joint_indices
+from dynid.terms.term import Term, Terms, joint_indices, on_joints
 
 PASSES = 4
 SETTLED = 2e-3
@@ -223,7 +223,7 @@ def _of_joints(term: CurveTerm, robot: RobotModel, joints: Sequence[int]) -> Cur
     acting = joint_indices(robot, term.joints)
     table = term.shape_table(robot)[[acting.index(j) for j in joints]]
     named = tuple(robot.joint_names[j] for j in joints)
-    return replace(term.with_shape_table(table) if term.shapes else term, joints=named)  # type: ignore[type-var]
+    return on_joints(term.with_shape_table(table) if term.shapes else term, named)
 
 
 def _replaced(terms: Terms, position: int, term: Term) -> Terms:
@@ -321,17 +321,19 @@ def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
 
 
 def _form(term: Term) -> Term:
-    plain = replace(term, joints=())  # type: ignore[type-var]
+    plain = on_joints(term, ())
     if not isinstance(term, CurveTerm):
         return plain
+    # Which fields there are is known at run time alone.
     return replace(plain, **{shape.name: None for shape in term.shapes})  # type: ignore[type-var]
 
 
 def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
+    # Settled terms act on one joint each; `Term` itself has no joints.
     names: list[str] = [member.joints[0] for member in members]  # type: ignore[attr-defined]
     order = sorted(range(len(names)), key=lambda i: robot.joint_names.index(names[i]))
     on = () if len(names) == robot.n else tuple(names[i] for i in order)
-    whole = replace(form, joints=on)  # type: ignore[type-var]
+    whole = on_joints(form, on)
     if isinstance(whole, CurveTerm) and whole.shapes:
         rows = [m.shape_table(robot)[0] for m in (members[i] for i in order) if isinstance(m, CurveTerm)]
         return whole.with_shape_table(np.array(rows))

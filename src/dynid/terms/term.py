@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -379,6 +379,19 @@ class JointTerm(Term):
                 for j in range(robot.n)
             ),
         )
+
+
+TermOnJoints = TypeVar("TermOnJoints", bound=Term)
+
+
+def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
+    """The term kept to named joints, () = all; raises UsageError for a term that has no joints to name."""
+    kept: Any = term
+    if "joints" not in getattr(kept, "__dataclass_fields__", {}):
+        raise UsageError(
+            "term-joints", found=f"term '{term.name}'", expected="a term that acts joint by joint"
+        )
+    return cast(TermOnJoints, replace(kept, joints=joints))
 
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
