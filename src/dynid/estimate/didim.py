@@ -12,9 +12,8 @@ from dynid.arrays import Float
 from dynid.errors import SolverError, UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, solve
-from dynid.estimate.simulated import Bench, Gains, check_loop, tried
+from dynid.estimate.simulated import Bench, ClosedLoopFit, tried
 from dynid.estimate.source import factors_of_pieces, log_source
-from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.rows.rows import two_encoders
 
 HALVINGS = 4
@@ -48,7 +47,7 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class DIDIM:
+class DIDIM(ClosedLoopFit):
     """Direct and inverse dynamic identification models: tau = W(q_s, dq_s, ddq_s) beta along simulated motion.
 
     The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), weighted least squares
@@ -60,17 +59,7 @@ class DIDIM:
     Source: Gautier, Janot and Vandanjon 2013.
     """
 
-    bandwidth: float | None = None
-    kp: Gains = None
-    kd: Gains = None
-    rounds: int = 12
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
     name: str = "didim"
-
-    def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_loop(self.bandwidth, self.kp, self.kd)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between simulation and weighted least squares.

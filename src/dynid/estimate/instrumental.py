@@ -12,7 +12,7 @@ from dynid.errors import SolverError
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.simulated import Bench, Gains, check_loop
+from dynid.estimate.simulated import Bench, ClosedLoop
 from dynid.estimate.source import LogSource, factors_of_pieces
 from dynid.factor.factor import Factor, Factors
 
@@ -20,7 +20,7 @@ WEAK = 0.05
 
 
 @dataclass(frozen=True)
-class IV:
+class IV(ClosedLoop):
     """Instrumental variables: Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
 
     The instruments follow the model under the feedback of `DIDIM`, whose options hold here too. Noise of the measured
@@ -31,15 +31,8 @@ class IV:
     Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
     """
 
-    bandwidth: float | None = None
-    kp: Gains = None
-    kd: Gains = None
     rounds: int = 10
-    tolerance: float = 0.05
     name: str = "iv"
-
-    def __post_init__(self) -> None:
-        check_loop(self.bandwidth, self.kp, self.kd)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between simulated instruments and their equations.

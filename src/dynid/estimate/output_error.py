@@ -12,7 +12,7 @@ from dynid.errors import UsageError
 from dynid.estimate.didim import refuse_springs
 from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
-from dynid.estimate.simulated import Bench, Gains, check_loop
+from dynid.estimate.simulated import Bench, ClosedLoopFit
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.signals.samples import Samples
 from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
@@ -20,7 +20,7 @@ from dynid.simulate.sensitivity import Sensitivity, sensitivity
 
 
 @dataclass(frozen=True)
-class CLOE:
+class CLOE(ClosedLoopFit):
     """Closed-loop output error: min sum ||(q - q_s)_j / sigma_j||^2, q_s simulated under the feedback of `DIDIM`.
 
     kp, kd, bandwidth: as in `DIDIM`.    Gauss-Newton with the run's exact linearisation, see simulate.sensitivity.
@@ -28,17 +28,7 @@ class CLOE:
     Source: Ljung 1999, ch. 13; Brunot et al. 2018 for robots.
     """
 
-    bandwidth: float | None = None
-    kp: Gains = None
-    kd: Gains = None
-    rounds: int = 12
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
     name: str = "cloe"
-
-    def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_loop(self.bandwidth, self.kp, self.kd)
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion.
@@ -54,24 +44,14 @@ class CLOE:
 
 
 @dataclass(frozen=True)
-class CLIE:
+class CLIE(ClosedLoopFit):
     """Closed-loop input error: min sum ||(tau - u)_j / sigma_j||^2, u the torque under the feedback of `DIDIM`.
 
     tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does.
     Source: Brunot, Janot, Young and Carrillo 2018.
     """
 
-    bandwidth: float | None = None
-    kp: Gains = None
-    kd: Gains = None
-    rounds: int = 12
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
     name: str = "clie"
-
-    def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_loop(self.bandwidth, self.kp, self.kd)
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `DIDIM` does."""

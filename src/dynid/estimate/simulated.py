@@ -14,6 +14,7 @@ from dynid.estimate.estimator import Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
+from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.parallel import ordered_map
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
@@ -263,16 +264,41 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
     return replace(found, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
 
-def check_loop(bandwidth: float | None, kp: Gains, kd: Gains) -> None:
-    """Raises UsageError for a bandwidth that is not positive, negative gains, or one gain without the other."""
-    if bandwidth is not None and not bandwidth > 0:
-        raise UsageError("bandwidth", found=f"bandwidth = {bandwidth}", expected="a frequency > 0 in Hz")
-    if (kp is None) != (kd is None):
-        raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
-    for name, gain in (("kp", kp), ("kd", kd)):
-        values = np.asarray(0.0 if gain is None else gain, dtype=float)
-        if not (np.isfinite(values) & (values >= 0)).all():
-            raise UsageError("gains", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0")
+@dataclass(frozen=True)
+class ClosedLoop:
+    """Options of estimators that simulate the robot under feedback on its measured motion, see `DIDIM`.
+
+    Raises UsageError for a bandwidth that is not positive, negative gains, or one gain without the other.
+    """
+
+    bandwidth: float | None = None
+    kp: Gains = None
+    kd: Gains = None
+    rounds: int = 12
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.bandwidth is not None and not self.bandwidth > 0:
+            raise UsageError(
+                "bandwidth", found=f"bandwidth = {self.bandwidth}", expected="a frequency > 0 in Hz"
+            )
+        if (self.kp is None) != (self.kd is None):
+            raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
+        for name, gain in (("kp", self.kp), ("kd", self.kd)):
+            values = np.asarray(0.0 if gain is None else gain, dtype=float)
+            if not (np.isfinite(values) & (values >= 0)).all():
+                raise UsageError("gains", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0")
+
+
+@dataclass(frozen=True)
+class ClosedLoopFit(ClosedLoop):
+    """The same for estimators that end with a least-squares fit, whose covariance may be found in several ways."""
+
+    intervals: str = Intervals.JACKKNIFE.value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_intervals(self.intervals)
 
 
 def tried(error: DynidError) -> str:
