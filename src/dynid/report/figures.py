@@ -25,7 +25,8 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
-_SPACE = 0.075
+# Between panels side by side; wide: with room for the title of an axis.
+_SPACE, _WIDE_SPACE = 0.075, 0.105
 
 
 @dataclass(frozen=True)
@@ -140,19 +141,30 @@ def level_band(low: float, high: float, color: str = GREY) -> Shape:
 
 def row_of(panels: Sequence[Panel], height: int) -> Figure:
     """Panels side by side, each with axes of its own."""
-    count = len(panels)
-    width = (1.0 - _SPACE * (count - 1)) / count
-    layout = _layout(height, any(panel.title for panel in panels))
+    return grid_of(panels, len(panels), height)
+
+
+def grid_of(panels: Sequence[Panel], columns: int, height: int) -> Figure:
+    """Panels in rows of so many columns, each with axes of its own."""
+    rows = -(-len(panels) // columns)
+    titled = any(panel.title for panel in panels)
+    named = any(panel.y.title for i, panel in enumerate(panels) if i % columns)
+    layout = _layout(height, titled)
+    gap = _WIDE_SPACE if named else _SPACE
+    width = (1.0 - gap * (columns - 1)) / columns
+    between = (_BOTTOM + _TOP + (14 if titled else 0)) / (height - _TOP - _BOTTOM)
+    tall = (1.0 - between * (rows - 1)) / rows
     data: list[Trace] = []
     for i, panel in enumerate(panels):
-        left = i * (width + _SPACE)
+        left, bottom = (i % columns) * (width + gap), (rows - 1 - i // columns) * (tall + between)
         x, y = _axis_names(i)
-        layout[f"xaxis{i + 1 if i else ''}"] = _axis(panel.x) | {"domain": [left, left + width], "anchor": y}
-        layout[f"yaxis{i + 1 if i else ''}"] = _axis(panel.y) | {"domain": [0.0, 1.0], "anchor": x}
+        suffix = str(i + 1) if i else ""
+        layout[f"xaxis{suffix}"] = _axis(panel.x) | {"domain": [left, left + width], "anchor": y}
+        layout[f"yaxis{suffix}"] = _axis(panel.y) | {"domain": [bottom, bottom + tall], "anchor": x}
         data += [trace | {"xaxis": x, "yaxis": y} for trace in panel.traces]
         layout["shapes"] += [_placed(shape, x, y) for shape in panel.shapes]
         if panel.title:
-            layout["annotations"].append(_title(panel.title, left + width / 2))
+            layout["annotations"].append(_title(panel.title, left + width / 2, bottom + tall))
     return Figure(tuple(data), layout, height)
 
 
@@ -255,8 +267,8 @@ def _placed(shape: Shape, x: str, y: str) -> Shape:
     return shape | {"xref": f"{x} domain" if x_domain else x, "yref": f"{y} domain" if y_domain else y}
 
 
-def _title(text: str, x: float) -> dict[str, Any]:
+def _title(text: str, x: float, y: float) -> dict[str, Any]:
     return {
-        "text": plot_text(text), "x": x, "y": 1.0, "xref": "paper", "yref": "paper", "xanchor": "center",
+        "text": plot_text(text), "x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "center",
         "yanchor": "bottom", "showarrow": False, "font": {"size": 12, "color": INK},
     }  # fmt: skip
