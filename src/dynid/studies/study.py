@@ -145,13 +145,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; numbers are written with `digits` significant digits."""
+    """Rows under headings; numbers are written with `digits` significant digits.
+
+    name: its key among the tables of results.json; "" = it stands on the page alone, as measured times must.
+    """
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     digits: int = 3
     note: str = ""
+    name: str = ""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -204,6 +208,12 @@ class Study:
         return tuple(r for block in blocks if isinstance(block, Results) for r in block.results)
 
     @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables with a name, in order."""
+        blocks = (block for section in self.sections for block in section.blocks)
+        return tuple(block for block in blocks if isinstance(block, Table) and block.name)
+
+    @property
     def missed(self) -> tuple[Result, ...]:
         """Results outside their bounds."""
         return tuple(result for result in self.results if not result.ok)
@@ -243,9 +253,12 @@ class StudyPage:
         rows: Sequence[Sequence[Cell]],
         digits: int = 3,
         note: str = "",
+        name: str = "",
     ) -> None:
-        """A table; raises UsageError for a row of another length."""
-        self._add(Table(caption, tuple(head), tuple(tuple(row) for row in rows), digits, note))
+        """A table; raises UsageError for a row of another length or a name that is taken."""
+        if name:
+            self._take(f"table {name}")
+        self._add(Table(caption, tuple(head), tuple(tuple(row) for row in rows), digits, note, name))
 
     def figure(self, name: str, caption: str, figure: Figure) -> None:
         """A figure, in the page and as NAME.svg; raises UsageError for a name that is taken."""
