@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -17,7 +15,6 @@ import numpy as np
 
 from dynid.arrays import Float, locked
 from dynid.diagnostics import Diagnostic, Diagnostics
-from dynid.errors import ResourceError
 from dynid.excite.search import best_random
 from dynid.excite.trajectory import Trajectory
 from dynid.identification import Identification
@@ -30,7 +27,7 @@ from dynid.robot.model import RobotModel
 from dynid.settings import DEFAULT_TERMS
 from dynid.simulate.rigid import inverse
 from dynid.simulate.sensors import Encoder, TorqueSensor
-from dynid.store import check_output, save
+from dynid.store import staged_run, write_run
 
 ROBOT = "arm7"
 RATE, COMPARISON_RATE = 1000.0, 100.0
@@ -125,12 +122,8 @@ def run_demo(
 
     Raises RefusedError if `out` exists already, ResourceError if it cannot be written.
     """
-    check_output(out, force=force)
     started = time.perf_counter()
-    scratch = out.with_name(f".{out.name}.{os.getpid()}.demo")
-    run = scratch / out.name
-    try:
-        scratch.mkdir(parents=True)
+    with staged_run(out, force) as scratch:
         lab = _Lab.prepare(seed, FAST_SECONDS if fast else SECONDS)
         for index, name in enumerate(("train", "validate")):
             lab.record(index, scratch / "logs" / f"{name}.parquet", name)
@@ -144,20 +137,7 @@ def run_demo(
             truth=lab.truth,
             progress=progress,
         )
-        save(_renamed(found, str(scratch), str(out)), run)
-        for name in ("logs", "robot.toml"):
-            (scratch / name).rename(run / name)
-        if out.exists():
-            shutil.rmtree(out)
-        run.rename(out)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{out}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        write_run(_renamed(found, str(scratch), str(out)), scratch)
     return lab.result(found, out, time.perf_counter() - started)
 
 

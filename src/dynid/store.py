@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dynid.estimate.estimator import Estimate, Status
 from dynid.factor.base import BaseMap
 from dynid.identification import Identification, Validation
 from dynid.judgement import Finding, Verdict
+from dynid.report import write_report
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.run_tables import (
     read_factors,
@@ -31,6 +32,7 @@ from dynid.run_tables import (
 from dynid.scores import Origin, Scores
 from dynid.selection.plain import selection_from_dict, selection_to_dict
 from dynid.shapes.result import Candidate, Choice, ShapeEstimate
+from dynid.staging import refuse_existing, staged_folder
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
@@ -53,21 +55,15 @@ def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = Fals
                 found=f"output '{folder}' holds the input '{path}'",
                 expected="another folder",
             )
-    if folder.exists():
-        if not force:
-            raise RefusedError(
-                "output-exists",
-                found=f"output '{folder}' exists already",
-                expected="a folder that does not exist yet",
-                do="choose another --out, or --force to replace that run",
-            )
-        if not (folder / "run.json").is_file():
-            raise RefusedError(
-                "not-a-run",
-                found=f"'{folder}' is not a run folder",
-                expected="a run of dynid to replace",
-                do="delete it",
-            )
+    if not force:
+        refuse_existing(folder, "choose another --out, or --force to replace that run")
+    if folder.exists() and not _is_run(folder):
+        raise RefusedError(
+            "not-a-run",
+            found=f"'{folder}' is not a run folder",
+            expected="a run of dynid to replace",
+            do="delete it",
+        )
     parent = target.parent
     while not parent.exists():
         parent = parent.parent
@@ -84,43 +80,32 @@ def save(identification: Identification, folder: Path, force: bool = False) -> P
 
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
-    from dynid.report import write_report
-
-    check_output(folder, force=force)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        scratch.mkdir(parents=True)
-        _write_json(scratch / "run.json", _run(identification))
-        _write_json(scratch / "model.json", _model(identification))
-        write_parameters(identification, scratch)
-        write_residuals(identification, scratch / "residuals.parquet")
-        write_factors(identification, scratch / "factors.parquet")
-        write_report(identification, scratch / "report.html")
-        _put(scratch, folder)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{folder}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with staged_run(folder, force) as scratch:
+        write_run(identification, scratch)
     return folder / "report.html"
 
 
-def _put(scratch: Path, folder: Path) -> None:
-    # The earlier run is deleted last, and comes back if the new one cannot take its place.
-    if not folder.exists():
-        scratch.rename(folder)
-        return
-    earlier = folder.with_name(f".{folder.name}.{os.getpid()}.earlier")
-    folder.rename(earlier)
-    try:
-        scratch.rename(folder)
-    except OSError:
-        earlier.rename(folder)
-        raise
-    shutil.rmtree(earlier, ignore_errors=True)
+def staged_run(folder: Path, force: bool = False) -> AbstractContextManager[Path]:
+    """A folder for a run and what goes with it, to be written in a `with` block; appears as a whole or not at all.
+
+    Raises as `check_output` and `save` do.
+    """
+    check_output(folder, force=force)
+    return staged_folder(folder, _is_run if force else None)
+
+
+def write_run(identification: Identification, folder: Path) -> None:
+    """Writes the files of a run into a folder that is there."""
+    _write_json(folder / "run.json", _run(identification))
+    _write_json(folder / "model.json", _model(identification))
+    write_parameters(identification, folder)
+    write_residuals(identification, folder / "residuals.parquet")
+    write_factors(identification, folder / "factors.parquet")
+    write_report(identification, folder / "report.html")
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file()
 
 
 def load(folder: Path) -> Identification:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import RefusedError, ResourceError
 from dynid.identification import Identification
 from dynid.scores import Scores
+from dynid.staging import refuse_existing, staged_files
 from dynid.statics import StaticEstimate
 from dynid.store import scores_to_dict
 
@@ -119,23 +117,7 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
 
 def write_scores(path: Path, scores: Scores) -> None:
     """Writes scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot write."""
-    if path.exists():
-        raise RefusedError(
-            "output-exists",
-            found=f"output '{path}' exists already",
-            expected="a file that does not exist yet",
-        )
+    refuse_existing(path)
     text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with staged_files(path) as (scratch,):
         scratch.write_text(text, encoding="utf-8")
-        scratch.rename(path)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{path}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        with suppress(OSError):
-            scratch.unlink()

@@ -123,6 +123,7 @@ def command(
     from dynid.excite.plan import Sheet, design_motion
     from dynid.excite.sequences import poses_plan, sweep_plan
     from dynid.parallel import default_threads
+    from dynid.report.plan import plan_html
     from dynid.robot import load_robot
     from dynid.store import check_output
 
@@ -182,7 +183,7 @@ def command(
                 progress=tell,
                 stop=stop,
             )
-    paths = write_plan(plan, out, forms, rate, settings)
+    paths = write_plan(plan, out, forms, rate, settings, plan_html(plan))
     print_diagnostics(diagnostics)
     for line in lines(plan):
         say(line)

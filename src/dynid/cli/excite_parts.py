@@ -225,8 +225,8 @@ def required(text: str, option: str, count: int | None = None) -> Float:
 
 def lines(plan: Sheet) -> list[str]:
     """What is printed: figures, the tightest bound of each kind, what was not checked."""
-    from dynid.excite.picture import ALL_TOLD
     from dynid.excite.plan import Plan
+    from dynid.report.plan import ALL_TOLD
 
     information, bounds = plan.information, plan.bounds
     told = [

@@ -43,11 +43,12 @@ def command(
     from dynid.diagnostics import Diagnostics
     from dynid.parallel import default_threads
     from dynid.robot import load_robot
-    from dynid.simulate.campaign import Campaign, check_new, record, run_campaign
+    from dynid.simulate.campaign import Campaign, record, run_campaign
     from dynid.simulate.rig import Rig
     from dynid.simulate.setup import TrajectoryChoice, read_setup
+    from dynid.staging import refuse_existing
 
-    check_new(out)
+    refuse_existing(out, "choose another --out")
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     campaign = Campaign(

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import ResourceError, UsageError
+from dynid.errors import UsageError
 from dynid.excite.trajectory import Trajectory
 from dynid.log.write import canonical_columns, write_log
+from dynid.staging import staged_files
 
 
 class Format(StrEnum):
@@ -79,14 +80,8 @@ def write_motion(
         Format.LIBFRANKA: lambda: _rows(np.concatenate([t[:, None], q, dq, ddq], axis=1)),
     }[form]
     text = writer()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{path}' failed: {error.strerror}",
-            expected="space and permission",
-        ) from error
+    with staged_files(path) as (scratch,):
+        scratch.write_text(text, encoding="utf-8")
     return path
 
 

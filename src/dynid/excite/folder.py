@@ -4,50 +4,43 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import ResourceError
 from dynid.excite.codec import parts_of, to_json
 from dynid.excite.export import Format, write_motion
-from dynid.excite.picture import plan_html
 from dynid.excite.plan import Sheet
+from dynid.staging import staged_folder
 
 FORMAT = 1
 
 
 def write_plan(
-    plan: Sheet, folder: Path, forms: Sequence[Format], rate: float, settings: Mapping[str, Any]
+    plan: Sheet,
+    folder: Path,
+    forms: Sequence[Format],
+    rate: float,
+    settings: Mapping[str, Any],
+    picture: str,
 ) -> tuple[Path, ...]:
-    """Writes everything; returns the paths.    settings: plain data to be kept in plan.json.
+    """Writes everything; returns the paths.
 
-    Raises ResourceError if the folder cannot be written, UsageError for a format that does not fit the arm.
+    settings: plain data to be kept in plan.json.    picture: the page that shows the plan, HTML.
+    Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
+    not fit the arm.
     """
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     robot = plan.information.robot
-    try:
-        scratch.mkdir(parents=True)
+    with staged_folder(folder) as scratch:
         _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
-        _text(scratch / "picture.html", plan_html(plan))
+        _text(scratch / "picture.html", picture)
         _text(scratch / "trajectory.json", to_json(plan.trajectory))
         parts = parts_of(plan.trajectory)
         for number, part in enumerate(parts, start=1):
             for form in forms:
                 suffix = f"-{number}" if len(parts) > 1 else ""
                 write_motion(scratch, robot.joint_names, part, form, rate, suffix)
-        scratch.rename(folder)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{folder}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return tuple(sorted(folder.iterdir()))
 
 

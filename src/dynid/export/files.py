@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dynid.errors import RefusedError, ResourceError
+from dynid.staging import staged_files
 
 
 def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) -> None:
@@ -47,18 +48,6 @@ def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
     """Writes every file beside its place, then moves all of them there; raises ResourceError if it cannot."""
-    scratch = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
-    try:
-        for path, data in files.items():
-            scratch[path].write_bytes(data)
-        for path in files:
-            scratch[path].replace(path)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{error.filename}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        for part in scratch.values():
-            part.unlink(missing_ok=True)
+    with staged_files(*files) as scratch:
+        for path, data in zip(scratch, files.values(), strict=True):
+            path.write_bytes(data)

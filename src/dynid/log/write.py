@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import Place, ResourceError, UsageError
+from dynid.errors import UsageError
+from dynid.staging import staged_files
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 _ROW_GROUP = 65536
@@ -61,27 +60,10 @@ def write_log(
     """
     target = Path(path)
     _check(target, t, columns, trajectory, metadata)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
+    with staged_files(target) as (scratch,):
         target.parent.mkdir(parents=True, exist_ok=True)
         _write(_table(t, columns, trajectory, metadata), scratch, target.suffix.lower() in _CSV)
-        scratch.replace(target)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing failed: {error.strerror or error}",
-            expected="space and permission",
-            place=Place(file=str(target)),
-        ) from error
-    finally:
-        _remove(scratch)
     return target
-
-
-def _remove(scratch: Path) -> None:
-    # An error here would hide the one that left the scratch file behind.
-    with suppress(OSError):
-        scratch.unlink()
 
 
 def _check(

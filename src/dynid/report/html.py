@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from dynid.errors import ResourceError
 from dynid.identification import Identification
 from dynid.report.section import TEMPLATES, Page, render
 from dynid.report.sections import SECTIONS
+from dynid.staging import staged_files
 
 _ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -85,21 +85,10 @@ def plotly_javascript() -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all; raises ResourceError if that fails."""
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
-    try:
-        with scratch.open("wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{path}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        scratch.unlink(missing_ok=True)
+    with staged_files(path) as (scratch,), scratch.open("wb") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _asset(name: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import DynidError, RefusedError, ResourceError, UsageError
+from dynid.errors import DynidError, ResourceError, UsageError
 from dynid.log.write import write_log
 from dynid.simulate.motion import SimulatedMotion
 from dynid.simulate.rig import Rig
 from dynid.simulate.setup import Setup, TrajectoryChoice, summary
+from dynid.staging import refuse_existing, staged_folder
 
 Progress = Callable[[str, float], None]
 _ENDINGS = (".parquet", ".pq", ".csv")
@@ -61,7 +60,7 @@ def record(campaign: Campaign, out: Path) -> Path:
 
     Raises RefusedError if the file exists, UsageError for another ending than .parquet, .pq or .csv.
     """
-    check_new(out)
+    refuse_existing(out)
     if out.suffix.lower() not in _ENDINGS:
         raise UsageError(
             "log-ending", found=f"log '{out.name}'", expected="a name that ends in .parquet, .pq or .csv"
@@ -79,42 +78,19 @@ def run_campaign(
     Raises RefusedError if the folder exists, ResourceError if it cannot be written or a process dies, and the error of
     the first run that fails.
     """
-    check_new(out)
+    refuse_existing(out)
     if runs < 1 or workers < 1:
         raise UsageError("runs", found=f"{runs} runs in {workers} processes", expected="at least one of both")
     campaign.rig.check(campaign.setup.plant.robot)
-    scratch = out.with_name(f".{out.name}.{os.getpid()}.partial")
     digits = max(4, len(str(runs)))
     names = [f"run_{run + 1:0{digits}d}.parquet" for run in range(runs)]
     shared = campaign.motion(0) if campaign.trajectory.shared else None
-    try:
-        scratch.mkdir(parents=True)
+    with staged_folder(out) as scratch:
         work = _Work(campaign, shared, scratch, tuple(names))
         for _ in _one_by_one(work) if workers == 1 else _in_processes(work, min(workers, runs)):
             if progress is not None:
                 progress("runs", 1.0)
-        check_new(out)
-        scratch.rename(out)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{out}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return [out / name for name in names]
-
-
-def check_new(out: Path) -> None:
-    """Raises RefusedError if an output exists already."""
-    if out.exists():
-        raise RefusedError(
-            "output-exists",
-            found=f"output '{out}' exists already",
-            expected="a place that does not exist yet",
-            do="choose another --out",
-        )
 
 
 @dataclass(frozen=True)

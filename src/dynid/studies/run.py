@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from dynid.errors import RefusedError, ResourceError, UsageError
+from dynid.errors import RefusedError, UsageError
 from dynid.report.svg import figure_svg
+from dynid.staging import staged_folder
 from dynid.studies import STUDIES
 from dynid.studies.page import study_html, study_markdown
-from dynid.studies.study import Dose, Drawing, Paper, Result, Study, StudyPage
+from dynid.studies.study import Dose, Drawing, Paper, Result, Study, StudyPage, Table
 
 FORMAT = 1
 KIND = "study"
@@ -54,9 +53,7 @@ def write_study(study: Study, folder: Path, *, page: bool = True, force: bool = 
     Raises RefusedError if the folder is in the way, ResourceError if it cannot be written.
     """
     check_free(folder, force)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        scratch.mkdir(parents=True)
+    with staged_folder(folder, _is_study if force else None) as scratch:
         for section in study.sections:
             for block in section.blocks:
                 if isinstance(block, Drawing):
@@ -65,17 +62,6 @@ def write_study(study: Study, folder: Path, *, page: bool = True, force: bool = 
         _text(scratch / "README.md", study_markdown(study))
         if page:
             _text(scratch / "index.html", study_html(study))
-        if folder.exists():
-            shutil.rmtree(folder)
-        scratch.rename(folder)
-    except OSError as error:
-        raise ResourceError(
-            "cannot-write",
-            found=f"writing '{folder}' failed: {error.strerror or error}",
-            expected="space and permission",
-        ) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return tuple(sorted(folder.iterdir()))
 
 
@@ -88,6 +74,15 @@ def results_dict(study: Study) -> dict[str, Any]:
         "source": study.paper.source,
         "full": study.full,
         "results": {result.name: _plain(result) for result in study.results},
+        "tables": {table.name: _plain_table(table) for table in study.tables},
+    }
+
+
+def _plain_table(table: Table) -> dict[str, Any]:
+    return {
+        "caption": table.caption,
+        "head": list(table.head),
+        "rows": [[_finite(cell) if isinstance(cell, float) else cell for cell in row] for row in table.rows],
     }
 
 
@@ -113,7 +108,7 @@ def check_free(folder: Path, force: bool) -> None:
     if not folder.exists():
         return
     mine = folder.is_dir() and (folder / "results.json").is_file()
-    if not (force and mine and _kind(folder / "results.json") == KIND):
+    if not (force and _is_study(folder)):
         raise RefusedError(
             "output-exists",
             found=f"'{folder}' exists already" + ("" if mine else " and is no study"),
@@ -122,12 +117,12 @@ def check_free(folder: Path, force: bool) -> None:
         )
 
 
-def _kind(path: Path) -> object:
+def _is_study(folder: Path) -> bool:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return data.get("kind") if isinstance(data, dict) else None
+        return False
+    return isinstance(data, dict) and data.get("kind") == KIND
 
 
 def _text(path: Path, text: str) -> None:

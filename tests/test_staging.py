@@ -1,0 +1,262 @@
+"""Files and folders appear whole or not at all, whatever stops the writing."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dynid.errors import DynidError, RefusedError, ResourceError, UsageError
+from dynid.staging import refuse_existing, staged_files, staged_folder
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
+FAILURES = [
+    OSError(28, "No space left on device"),
+    UsageError("bad", found="a bad format"),
+    RuntimeError("a bug"),
+    KeyboardInterrupt(),
+    SystemExit(1),
+]
+
+
+def is_mine(folder: Path) -> bool:
+    return (folder / "mine.json").is_file()
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b"" for p in folder.rglob("*")}
+
+
+def earlier_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "mine.json").write_text("{}")
+    (folder / "deep" / "old.txt").write_text("old")
+    return folder
+
+
+# A folder
+
+
+def test_nothing_is_seen_until_the_folder_is_whole(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "deep" / "out"
+    with staged_folder(out) as scratch:
+        (scratch / "a.txt").write_text("a")
+        assert not out.exists()
+        assert scratch.parent == out.parent
+    assert tree(tmp_path / "new" / "deep") == {"out": b"", "out/a.txt": b"a"}
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_failure_half_way_leaves_all_as_it_was(
+    failure: BaseException, replaced: bool, tmp_path: Path
+) -> None:
+    out = earlier_folder(tmp_path) if replaced else tmp_path / "out"
+    before = tree(tmp_path)
+    expected = ResourceError if isinstance(failure, OSError) else type(failure)
+
+    def stopped() -> None:
+        with staged_folder(out, is_mine) as scratch:
+            (scratch / "mine.json").write_text("{}")
+            (scratch / "inside").mkdir()
+            raise failure
+
+    with pytest.raises(expected) as caught:
+        stopped()
+    assert tree(tmp_path) == before
+    if isinstance(failure, OSError):
+        assert isinstance(caught.value, DynidError)
+        assert caught.value.exit_code == 6
+        assert f"writing '{out}' failed: No space left on device" in str(caught.value)
+
+
+def test_what_is_there_is_refused_with_nothing_written(tmp_path: Path) -> None:
+    out = earlier_folder(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    before = tree(tmp_path)
+    for path in (out, tmp_path / "empty", tmp_path / "file"):
+        for own in (None, lambda folder: (folder / "other.json").is_file()):
+            with pytest.raises(RefusedError, match="output-exists") as caught, staged_folder(path, own):
+                pytest.fail("must not begin")
+            assert caught.value.exit_code == 7
+    assert tree(tmp_path) == before
+
+
+def test_a_folder_of_its_own_is_replaced_whole(tmp_path: Path) -> None:
+    out = earlier_folder(tmp_path)
+    with staged_folder(out, is_mine) as scratch:
+        (scratch / "new.txt").write_text("new")
+    assert tree(tmp_path) == {"out": b"", "out/new.txt": b"new"}
+
+
+def test_what_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def overtaken() -> None:
+        with staged_folder(out, is_mine) as scratch:
+            (scratch / "mine.json").write_text("{}")
+            out.mkdir()
+            (out / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(RefusedError, match="output-exists"):
+        overtaken()
+    assert tree(tmp_path) == {"out": b"", "out/thesis.tex": b"years of work"}
+
+
+@pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_the_earlier_folder_comes_back_when_the_new_one_cannot_take_its_place(
+    failure: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = earlier_folder(tmp_path)
+    before, rename = tree(tmp_path), Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise failure
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    expected = ResourceError if isinstance(failure, OSError) else KeyboardInterrupt
+    with pytest.raises(expected), staged_folder(out, is_mine) as scratch:
+        (scratch / "new.txt").write_text("new")
+    assert tree(tmp_path) == before
+
+
+# Places that cannot be written
+
+
+@contextmanager
+def as_an_ordinary_user() -> Iterator[None]:
+    # Permissions do not hold the superuser back.
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def shared_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp())
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def write_both(folder: Path) -> None:
+    with staged_folder(folder / "out") as scratch:
+        (scratch / "a.txt").write_text("a")
+    with staged_files(folder / "b.txt") as (file,):
+        file.write_text("b")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users of this kind here")
+def test_a_read_only_parent_is_told(shared_folder: Path) -> None:
+    shared_folder.chmod(0o777)
+    with as_an_ordinary_user():
+        write_both(shared_folder)
+    shutil.rmtree(shared_folder / "out")
+    (shared_folder / "b.txt").unlink()
+    shared_folder.chmod(0o555)
+    with as_an_ordinary_user():
+        with pytest.raises(ResourceError, match="Permission denied"), staged_folder(shared_folder / "out"):
+            pytest.fail("must not begin")
+        with (
+            pytest.raises(ResourceError, match="Permission denied"),
+            staged_files(shared_folder / "b.txt") as (file,),
+        ):
+            file.write_text("b")
+    assert tree(shared_folder) == {}
+
+
+def test_a_parent_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(ResourceError, match="cannot-write"):
+        write_both(tmp_path / "file")
+    assert tree(tmp_path) == {"file": b"text"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
+def test_the_real_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom dynid.staging import staged_files, staged_folder\n"
+        "base = Path(sys.argv[1])\n"
+        "with staged_folder(base / 'out') as folder, staged_files(base / 'a.txt') as (file,):\n"
+        "    (folder / 'x').write_text('x')\n    file.write_text('a')\n"
+        "    print('writing', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        assert len(tree(tmp_path)) == 3
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in told
+    assert tree(tmp_path) == {}
+
+
+# Files
+
+
+def test_files_replace_together(tmp_path: Path) -> None:
+    paths = (tmp_path / "a.txt", tmp_path / "b.txt")
+    paths[0].write_text("old")
+    with staged_files(*paths) as scratch:
+        for part, text in zip(scratch, "ab", strict=True):
+            part.write_text(text)
+        assert paths[0].read_text() == "old"
+    assert tree(tmp_path) == {"a.txt": b"a", "b.txt": b"b"}
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda one: type(one).__name__)
+def test_a_failure_between_files_keeps_the_old_ones(failure: BaseException, tmp_path: Path) -> None:
+    paths = (tmp_path / "a.txt", tmp_path / "b.txt")
+    paths[0].write_text("old")
+    expected = ResourceError if isinstance(failure, OSError) else type(failure)
+
+    def stopped() -> None:
+        with staged_files(*paths) as scratch:
+            scratch[0].write_text("new")
+            raise failure
+
+    with pytest.raises(expected):
+        stopped()
+    assert tree(tmp_path) == {"a.txt": b"old"}
+
+
+def test_refusing_says_what_to_do(tmp_path: Path) -> None:
+    refuse_existing(tmp_path / "new")
+    with pytest.raises(RefusedError, match="choose another --out"):
+        refuse_existing(tmp_path, "choose another --out")
+
+
+# Everyone uses it
+
+
+def test_nothing_else_moves_or_deletes_what_was_written() -> None:
+    movers = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("rmtree", "rename", "mkdtemp"):
+                movers.add(str(path.relative_to(SOURCE)))
+            if isinstance(node, ast.Constant) and str(node.value).endswith((".partial", ".tmp")):
+                movers.add(str(path.relative_to(SOURCE)))
+    assert movers == {"staging.py"}
