@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, progress_bar, say
+from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
+
+if TYPE_CHECKING:
+    from dynid.excite.export import Format
+    from dynid.excite.plan import Sheet
 
 PER_JOINT = "one number for all joints, or one each, with commas between."
 
@@ -56,8 +57,20 @@ def command(
     lower: Annotated[str | None, typer.Option("--lower", help="Positions: " + PER_JOINT)] = None,
     upper: Annotated[str | None, typer.Option("--upper", help="Positions: " + PER_JOINT)] = None,
     uncertainty: Annotated[
-        float, typer.Option("--uncertainty", min=0, help="Share by which torque may exceed the model's.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            "--uncertainty",
+            min=0,
+            help="Share by which torque may exceed the model's. Default: 0.1, or the covariance of a run.",
+        ),
+    ] = None,
+    sigmas: Annotated[
+        float,
+        typer.Option("--sigmas", min=0, help="Standard deviations of a run's torque that limits keep free."),
+    ] = 3.0,
+    noise: Annotated[
+        str | None, typer.Option("--noise", help="Expected deviation of the torque, N m (N): " + PER_JOINT)
+    ] = None,
     floor: Annotated[
         float | None, typer.Option("--floor", help="Height that all points stay above, m.")
     ] = None,
@@ -85,8 +98,12 @@ def command(
         Path | None, typer.Option("--packages", help="Folder that package:// names of meshes start from.")
     ] = None,
     clearance: Annotated[float, typer.Option("--clearance", min=0, help="Between capsules, m.")] = 0.02,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Run folder of the current model, for torque limits.")
+    ] = None,
     after: Annotated[
-        Path | None, typer.Option("--after", help="Run folder of what was recorded: what to record next.")
+        Path | None,
+        typer.Option("--after", help="The same, and what it recorded counts: what to record next."),
     ] = None,
     config: ConfigOption = None,
     form: Annotated[
@@ -103,107 +120,50 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
-    from dynid.cli.excite_parts import (
-        Given,
-        bounds_of,
-        family_of,
-        focused,
-        lines,
-        model_of,
-        numbers,
-        refuse_with,
-        required,
-        word,
-    )
+    from dynid.cli.excite_model import Knowledge, current_of
+    from dynid.cli.excite_motion import Search, Wanted, plan_of
+    from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
     from dynid.diagnostics import Diagnostics
-    from dynid.errors import UsageError
-    from dynid.excite.design import Task
-    from dynid.excite.export import Format
-    from dynid.excite.folder import write_plan
-    from dynid.excite.plan import Sheet, design_motion
-    from dynid.excite.sequences import poses_plan, sweep_plan
-    from dynid.parallel import default_threads
-    from dynid.report.plan import plan_html
+    from dynid.excite.criteria import Criterion
     from dynid.robot import load_robot
     from dynid.store import check_output
 
     check_output(out, (robot,))
-    forms = tuple(word(name, Format, "format") for name in (form or ["csv"]))
+    forms, kind = formats(form), word(criterion, Criterion, "criterion")
+    given = Given(
+        share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,
+        radius, shapes, packages, root, clearance,
+    )  # fmt: skip
+    wanted = Wanted(
+        family, time, motions, focus or [], harmonics, frequency, pieces, start, speeds, joint or [], poses
+    )  # fmt: skip
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
-    if Format.URSCRIPT in forms and model.n != 6:
-        raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
-    given = Given(
-        share, velocity, acceleration, jerk, torque, lower, upper, uncertainty, payload,
-        floor, box, plane or [], tool, radius, shapes, packages, root, clearance,
-    )  # fmt: skip
-    information, theta = model_of(model, config, after, criterion)
-    bounds = bounds_of(model, robot, information, theta, given)
+    check_formats(forms, model)
+    current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
+    bounds = bounds_of(model, robot, current, given)
     if wider := bounds.limits.beyond(model, share):
         diagnostics.warn(
             "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
         )
-    home = numbers(start, "--start", model.n)
+    plan = plan_of(wanted, Search(starts, iterations, seed, workers), current.information, bounds)
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
-    plan: Sheet
-    if family in ("sweep", "poses"):
-        refuse_with(
-            family,
-            {
-                "--motions": motions != 1,
-                "--focus": bool(focus),
-                "--start": bool(home is not None and family == "poses"),
-            },
-        )
-    if family == "sweep":
-        plan = sweep_plan(
-            information, bounds, [float(x) for x in required(speeds, "--speeds")], joint or (), home
-        )
-    elif family == "poses":
-        plan = poses_plan(information, bounds, poses, seed)
-    else:
-        basis = family_of(family, time, harmonics, frequency, pieces, motions)
-        information = focused(information, focus or [], bounds, basis, home)
-        task = Task(basis, information, bounds, home)
-        with progress_bar(starts * iterations) as advance, _interruptible() as stop:
-            done = 0
-
-            def tell(now: int, _most: int, _best: float) -> None:
-                nonlocal done
-                if advance is not None and now > done:
-                    advance("iterations", float(now - done))
-                    done = now
-
-            plan = design_motion(
-                task,
-                starts,
-                iterations,
-                seed,
-                workers=workers or default_threads(),
-                progress=tell,
-                stop=stop,
-            )
-    paths = write_plan(plan, out, forms, rate, settings, plan_html(plan))
+    _write(plan, out, forms, rate, settings)
     print_diagnostics(diagnostics)
+    _tell(plan, out)
+
+
+def _write(plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any]) -> None:
+    from dynid.excite.folder import write_plan
+    from dynid.report.plan import plan_html
+
+    write_plan(plan, out, forms, rate, settings, plan_html(plan))
+
+
+def _tell(plan: Sheet, out: Path) -> None:
+    from dynid.cli.excite_told import lines
+
     for line in lines(plan):
         say(line)
-    for path in paths:
+    for path in sorted(out.iterdir()):
         say(f"written: {path}")
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    # The first Ctrl-C ends the search and keeps the best motion, the second one ends the command.
-    asked = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def once(_number: int, _frame: object) -> None:
-        asked.append(True)
-        signal.signal(signal.SIGINT, before)
-        say("interrupted: the best motion so far will be written", err=True)
-
-    signal.signal(signal.SIGINT, once)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Float, Int
 from dynid.excite.gradient import MotionGradient
 from dynid.excite.kinematics import points
 from dynid.excite.limits import Bounds
+from dynid.excite.reserve import TorqueSpread
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 SHARPNESS = 100.0
+NEGLIGIBLE = 1e-7
 LENGTH = 0.2
 _DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
 
@@ -112,15 +116,46 @@ class SmoothBounds:
         if bounds.theta is None or not np.isfinite(bound).any():
             return [], []
         tau, J = self.chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
+        wider = [None] * X.shape[1] if bounds.spread is None else self._spread(bounds.spread, motion)
         g, dg = [], []
         for j in np.flatnonzero(np.isfinite(bound)):
             room = bound[j] / (1.0 + bounds.uncertainty)
-            x = tau[:, j] / room
-            value, share = softmax(np.stack([x, -x]) - 1.0)
+            x, more = tau[:, j] / room, wider[j]
+            kept = 0.0 if more is None else more[0] / bound[j]
+            value, share = softmax(np.stack([x, -x]) + kept - 1.0)
             w = (share[0] - share[1]) / room
+            slope = sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3))
+            if more is not None:
+                slope = slope + more[1](share.sum(axis=0) / bound[j])
             g.append(value)
-            dg.append(sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3)))
+            dg.append(slope)
         return g, dg
+
+    def _spread(
+        self, spread: TorqueSpread, motion: list[Float]
+    ) -> list[tuple[Float, Callable[[Float], Float]]]:
+        # By joint z sigma (T,), and what maps weights (T,) of it to derivatives (m, n) of their sum.
+        panels = spread.panels(self.robot, self.terms, *motion[:3])
+        pairs = zip(panels.columns, panels.values, strict=True)
+        return [self._widened(spread, motion, j, *pair) for j, pair in enumerate(pairs)]
+
+    def _widened(
+        self, spread: TorqueSpread, motion: list[Float], joint: int, columns: Int, values: Float
+    ) -> tuple[Float, Callable[[Float], Float]]:
+        sigma, slope = spread.slope(joint, columns, values)
+
+        def back(weights: Float) -> Float:
+            # Nearly all of the weight lies on few samples, those next to the bound.
+            at = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
+            none = np.zeros(0, dtype=np.int64), np.zeros((0, len(at)))
+            lines = [none] * self.robot.n
+            lines[joint] = columns, spread.sigmas * weights[at] * slope[:, at]
+            weighted = Panels(tuple(c for c, _ in lines), tuple(v for _, v in lines))
+            q, dq, ddq = (part[at] for part in motion[:3])
+            found = self.chain.of_contraction(q, dq, ddq, weighted)
+            return np.asarray(sum(self.values[k][at].T @ found[k] for k in range(3)))
+
+        return spread.sigmas * sigma, back
 
     def _workspace(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
         space = self.bounds.workspace
@@ -170,7 +205,8 @@ def margins(
             found += _sizes(what, names, values, getattr(limits, what), t)
     if bounds.theta is not None:
         tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-        found += _sizes("torque", names, tau * (1.0 + bounds.uncertainty), limits.torque, t)
+        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
+        found += _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
     space = bounds.workspace
     if space is not None and space.names:
         x, _ = points(robot, q, space.body, space.local, jacobian=False)
@@ -199,7 +235,8 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
     if bounds.theta is not None:
         zero = np.zeros_like(q)
         tau = terms.torque(robot, Samples.from_motion(q, zero, zero), bounds.theta)
-        room.append((1.0 - np.abs(tau) * (1.0 + bounds.uncertainty) / limits.torque).min(axis=1))
+        reach = np.abs(tau) + bounds.reserve(robot, terms, q, zero, zero, tau)
+        room.append((1.0 - reach / limits.torque).min(axis=1))
     space = bounds.workspace
     if space is not None and space.names:
         x, _ = points(robot, q, space.body, space.local, jacobian=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,10 @@ from dynid.errors import NOWHERE, Place, UnfitDataError, UsageError
 from dynid.excite.capsules import Capsules
 from dynid.excite.kinematics import points
 from dynid.robot.model import JointType, RobotModel
+from dynid.terms.term import Terms
+
+if TYPE_CHECKING:
+    from dynid.excite.reserve import TorqueSpread
 
 SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
 STATES, LEAST_WAY = 60, 0.02
@@ -236,6 +241,7 @@ class Bounds:
 
     theta: (p,) current parameters of the model behind the torque bound, None = torque is not bounded.
     uncertainty: share by which the true torque may exceed the model's.    clearance: m between capsules.
+    spread: deviation of the true torque about the model's, where a run tells it.
     """
 
     limits: MotionLimits
@@ -244,3 +250,11 @@ class Bounds:
     workspace: Workspace | None = None
     capsules: Capsules | None = None
     clearance: float = 0.0
+    spread: TorqueSpread | None = None
+
+    def reserve(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float, tau: Float) -> Float:
+        """What torque limits keep free along a motion (T, n): a share of the model's torque tau, and z sigma."""
+        kept = self.uncertainty * np.abs(tau)
+        if self.spread is not None:
+            kept = kept + self.spread.sigmas * self.spread.std(robot, terms, q, dq, ddq)
+        return np.asarray(kept)

@@ -28,6 +28,7 @@ from dynid.excite.design import (
     solve,
 )
 from dynid.excite.limits import Bounds
+from dynid.excite.reserve import reserve_of
 from dynid.excite.trajectory import Trajectory
 from dynid.factor.base import structural_base
 from dynid.kernel import backend, using
@@ -84,7 +85,7 @@ class Plan:
             "coefficients": self.trajectory.X.tolist(),
             "starts": self.starts,
             "iterations": self.iterations,
-        }
+        } | reserve_data(self)
 
 
 class Sheet(Protocol):
@@ -123,6 +124,13 @@ class Sheet(Protocol):
     def describe(self) -> dict[str, Any]:
         """Plain data of how it was made."""
         ...
+
+
+def reserve_data(plan: Sheet) -> dict[str, Any]:
+    """How the torque limits of a plan allow for what is not known, as plain data."""
+    information = plan.information
+    found = reserve_of(information.robot, information.terms, plan.bounds, plan.trajectory)
+    return {} if found is None else {"torque_reserve": found.describe()}
 
 
 def _basis_data(basis: Basis) -> dict[str, Any]:

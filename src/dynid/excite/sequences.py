@@ -16,6 +16,7 @@ from dynid.excite.criteria import Figures, Information
 from dynid.excite.design import worst_broken
 from dynid.excite.limits import Bounds
 from dynid.excite.moves import SmoothMoves, friction_sweep, static_poses
+from dynid.excite.plan import reserve_data
 from dynid.factor.base import base_of_matrix
 from dynid.robot.model import Limits, RobotModel
 from dynid.signals.samples import Samples
@@ -44,7 +45,8 @@ class MovesPlan:
 
     def describe(self) -> dict[str, Any]:
         """Plain data of how it was made."""
-        return {"basis": {"family": self.family, "moves": len(self.trajectory.cruise)}}
+        basis = {"family": self.family, "moves": len(self.trajectory.cruise)}
+        return {"basis": basis} | reserve_data(self)
 
 
 def sweep_plan(

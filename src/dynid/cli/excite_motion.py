@@ -1,0 +1,210 @@
+"""The motion of dynid excite from its options: family, what counts, and the search."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynid.arrays import Float
+    from dynid.excite.basis import Basis
+    from dynid.excite.criteria import Information
+    from dynid.excite.limits import Bounds
+    from dynid.excite.plan import Sheet
+
+PREDICTED = 8
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What kind of motion is asked for."""
+
+    family: str
+    time: float
+    motions: int
+    focus: Sequence[str]
+    harmonics: int
+    frequency: float
+    pieces: int
+    start: str | None
+    speeds: str
+    joints: Sequence[str]
+    poses: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long it is sought.    workers: None = all processors."""
+
+    starts: int
+    iterations: int
+    seed: int
+    workers: int | None
+
+
+def focused(
+    information: Information, focus: Sequence[str], bounds: Bounds, basis: Basis, home: Float | None
+) -> Information:
+    """The criterion for chosen quantities alone: parameters, predicted torque, or a payload."""
+    from dataclasses import replace
+
+    from dynid.errors import UsageError
+    from dynid.excite.criteria import focus_on
+    from dynid.excite.quantities import payload_information, prediction_focus
+
+    if not focus:
+        return information
+    special = [name for name in focus if name == "payload" or name.split(":")[0] == "torque"]
+    if special and len(focus) > 1:
+        raise UsageError("focus", found=", ".join(focus), expected=f"'{special[0]}' alone")
+    if not special:
+        return replace(information, focus=focus_on(information.base, focus))
+    if focus[0] == "payload":
+        return payload_information(information)
+    named = focus[0].partition(":")[2]
+    predicted = _motion_of(information, named) if named else _drawn(information, bounds, basis, home)
+    return replace(information, focus=prediction_focus(information, predicted))
+
+
+def _motion_of(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
+    import numpy as np
+
+    from dynid.errors import UsageError
+    from dynid.excite.codec import joints_of, read_motion
+
+    trajectory = read_motion(Path(path)).trajectory
+    if joints_of(trajectory) != information.robot.n:
+        raise UsageError(
+            "focus", found=f"a motion of {joints_of(trajectory)} joints", expected=f"{information.robot.n}"
+        )
+    return [trajectory.motion(np.linspace(0.0, trajectory.duration, 1000))]
+
+
+def _drawn(
+    information: Information, bounds: Bounds, basis: Basis, home: Float | None
+) -> list[tuple[Float, Float, Float]]:
+    from dynid.excite.design import Problem, Task, check_size, check_start, draws
+
+    task = Task(basis, information, bounds, home)
+    check_size(task)
+    check_start(task)
+    problem = Problem(task)
+    found = []
+    for X in draws(problem, 2 * PREDICTED, 1)[:PREDICTED]:
+        q, dq, ddq = (B @ X for B in problem.values[:3])
+        found.append((q, dq, ddq))
+    return found
+
+
+def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bounds) -> Sheet:
+    """The plan of any family.    Raises UsageError for options that mean nothing to it."""
+    from dynid.cli.excite_parts import numbers
+
+    home = numbers(wanted.start, "--start", information.robot.n)
+    if wanted.family in ("sweep", "poses"):
+        _refuse_with(
+            wanted.family,
+            {
+                "--motions": wanted.motions != 1,
+                "--focus": bool(wanted.focus),
+                "--start": home is not None and wanted.family == "poses",
+            },
+        )
+    if wanted.family == "sweep":
+        return _swept(wanted, information, bounds, home)
+    if wanted.family == "poses":
+        from dynid.excite.sequences import poses_plan
+
+        return poses_plan(information, bounds, wanted.poses, search.seed)
+    return _designed(wanted, search, information, bounds, home)
+
+
+def _swept(wanted: Wanted, information: Information, bounds: Bounds, home: Float | None) -> Sheet:
+    from dynid.cli.excite_parts import required
+    from dynid.excite.sequences import sweep_plan
+
+    shares = [float(x) for x in required(wanted.speeds, "--speeds")]
+    return sweep_plan(information, bounds, shares, wanted.joints, home)
+
+
+def _designed(
+    wanted: Wanted, search: Search, information: Information, bounds: Bounds, home: Float | None
+) -> Sheet:
+    from dynid.cli.common import progress_bar
+    from dynid.excite.design import Task
+    from dynid.excite.plan import design_motion
+    from dynid.parallel import default_threads
+
+    basis = _basis(wanted)
+    task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
+    with progress_bar(search.starts * search.iterations) as advance, interruptible() as stop:
+        return design_motion(
+            task,
+            search.starts,
+            search.iterations,
+            search.seed,
+            workers=search.workers or default_threads(),
+            progress=_teller(advance),
+            stop=stop,
+        )
+
+
+def _teller(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
+    done = 0
+
+    def tell(now: int, _most: int, _best: float) -> None:
+        nonlocal done
+        if advance is not None and now > done:
+            advance("iterations", float(now - done))
+            done = now
+
+    return tell
+
+
+def _basis(wanted: Wanted) -> Basis:
+    from dynid.errors import UsageError
+    from dynid.excite.basis import FourierBasis, SplineBasis
+    from dynid.excite.chain import Together
+
+    time = wanted.time
+    if wanted.family == "fourier":
+        basis: Basis = FourierBasis(time, wanted.harmonics, wanted.frequency, min(2.0, 0.2 * time))
+    elif wanted.family == "spline":
+        basis = SplineBasis(time, wanted.pieces)
+    else:
+        raise UsageError(
+            "family", found=f"family '{wanted.family}'", expected="fourier, spline, sweep or poses"
+        )
+    return basis if wanted.motions == 1 else Together((basis,) * wanted.motions)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C was pressed: the first ends the search, the second the command."""
+    from dynid.cli.common import say
+
+    asked = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def once(_number: int, _frame: object) -> None:
+        asked.append(True)
+        signal.signal(signal.SIGINT, before)
+        say("interrupted: the best motion so far will be written", err=True)
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _refuse_with(family: str, given: Mapping[str, bool]) -> None:
+    from dynid.errors import UsageError
+
+    for option, there in given.items():
+        if there:
+            raise UsageError("family", found=f"{option} with family '{family}'", expected="it left out")

@@ -1,0 +1,87 @@
+"""What dynid excite prints of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynid.excite.plan import Sheet
+
+STATES = 2000
+
+
+def lines(plan: Sheet) -> list[str]:
+    """What is printed: figures, the tightest bound of each kind, what was not checked."""
+    from dynid.excite.plan import Plan
+    from dynid.report.plan import ALL_TOLD
+
+    information, bounds = plan.information, plan.bounds
+    told = [
+        f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters"
+    ]
+    if plan.figures.condition < ALL_TOLD:
+        told[0] += (
+            f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+        )
+    if isinstance(plan, Plan):
+        name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
+        told.append(
+            f"criterion {name}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
+            f"({plan.starts} starts, {plan.iterations} iterations{', stopped' if plan.stopped else ''})"
+        )
+    if information.recorded is not None and len(information.recorded):
+        told.append(_shrunk(plan))
+    told.append("tightest bounds:")
+    for kind in dict.fromkeys(m.what for m in plan.margins):
+        told.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
+    told += _reserved(plan)
+    if bounds.theta is None:
+        told.append("not checked: torque (the description holds no masses)")
+    if bounds.workspace is None or not bounds.workspace.names:
+        told.append("not checked: surroundings (give --floor, --box, --plane)")
+    if bounds.capsules is None:
+        told.append("not checked: self-collision (give --radius or --shapes)")
+    elif bounds.capsules.left_out:
+        pairs = ", ".join(bounds.capsules.left_out_names(information.robot))
+        told.append(f"not compared, as their capsules are too close in most poses: {pairs}")
+    return told
+
+
+def _shrunk(plan: Sheet) -> str:
+    import numpy as np
+
+    from dynid.excite.quantities import shrinkage
+
+    seconds = plan.trajectory.duration
+    motion = plan.trajectory.motion(np.linspace(0.0, seconds, STATES))
+    share = shrinkage(plan.information, motion, seconds)
+    return (
+        f"expected of the intervals of the run: {np.median(share):.2f} of their width is left in the median, "
+        f"{share.min():.2f} at best, {share.max():.2f} at worst"
+    )
+
+
+def _reserved(plan: Sheet) -> list[str]:
+    from dynid.excite.reserve import reserve_of
+
+    bounds = plan.bounds
+    found = reserve_of(plan.information.robot, plan.information.terms, bounds, plan.trajectory)
+    if found is None:
+        return []
+    share = f"{100 * found.share:g} % of the torque"
+    if not found.drawn:
+        told = [f"torque limits keep free a constant share, {share}, as no covariance is known:"]
+    else:
+        more = f" and {share}, as the run does not tell all base parameters" if found.share > 0 else ""
+        told = [
+            f"torque limits keep free {found.sigmas:g} standard deviations by the run's covariance and "
+            f"residuals{more} (at each instant {100 * found.rate:.5g} % stay within):"
+        ]
+    for one in found.joints:
+        of_limit = f", {100 * one.share:.1f} % of the limit" if one.limit < float("inf") else ", no limit"
+        told.append(f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}")
+    if found.drawn:
+        told.append(
+            f"  {found.within} of {found.drawn} models drawn from the covariance keep all limits all the time"
+        )
+    return told
