@@ -167,6 +167,8 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
         X = within(problem, X)
         if (fit := problem.shrunk(X)) is not None:
             kept.append(fit)
+        elif (bad := worst_broken(problem.task.margins(_resized(X, SHARES[-1]), 1))) is not None:
+            refused.append(bad)
     if not kept:
         raise _infeasible(refused)
     return sorted(kept, key=problem.exact)
@@ -309,7 +311,7 @@ def _infeasible(refused: list[Margin]) -> UnfitDataError:
     mildest = max(often, key=lambda m: m.margin)
     return UnfitDataError(
         "infeasible-limits",
-        found=f"no pose within the bounds; most often broken: {mildest.what} of {mildest.where} "
+        found=f"no motion within the bounds, however small; most often broken: {mildest.what} of {mildest.where} "
         f"({mildest.worst:.4g} of {mildest.bound:.4g} at best)",
         expected="bounds that leave room for motion",
         do=f"loosen the bound of {mildest.what}",
