@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.diagnosis.traps import TILT_STOP, TILT_WARN
+from dynid.diagnosis.traps import TILT_WARN, tell_lean
 from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
 from dynid.estimate.estimator import Estimate
-from dynid.lag import STOP_SAMPLES, WARN_SAMPLES
+from dynid.lag import WARN_SAMPLES, tell_lag
 from dynid.robot.model import RobotModel
 
 
@@ -38,20 +37,8 @@ def _values(estimate: Estimate, term: str, prefix: str) -> tuple[list[str], np.n
 def _delay(estimate: Estimate, rate: float, diagnostics: Diagnostics) -> None:
     _, values, halves = _values(estimate, "torque_delay", "delay")
     for value, half in zip(values, halves, strict=True):
-        beyond = (abs(float(value)) - float(half)) * rate
-        if beyond <= WARN_SAMPLES:
-            continue
-        late = "lags behind the motion" if value > 0 else "runs ahead of the motion"
-        size = f"{1e3 * abs(value):.2g} +- {1e3 * half:.1g} ms ({abs(value) * rate:.2g} samples)"
-        found = f"torque that {late} by about {size}"
-        if beyond > STOP_SAMPLES:
-            raise UnfitDataError(
-                "torque-lag",
-                found=found,
-                expected="motion and torque on one clock",
-                do="align the effort channel in time (receive time against header time, filter of the drive)",
-            )
-        diagnostics.warn("torque-lag", f"{found}; the model contains it")
+        if (abs(value) - half) * rate > WARN_SAMPLES:
+            tell_lag(float(value), float(half), rate, "; the model contains it", diagnostics)
 
 
 def _tilt(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
@@ -66,11 +53,4 @@ def _tilt(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> No
     for name, value in zip(names, values, strict=True):
         turn["xyz".index(name[-1])] = value
     leaning = robot.gravity + np.cross(turn, robot.gravity)
-    gravity = ", ".join(f"{g:.4g}" for g in leaning)
-    found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees"
-    do = f"level the base, or declare how it stands: gravity = [{gravity}] in the robot file's base frame"
-    if degrees - half > TILT_STOP:
-        raise UnfitDataError(
-            "tilted-base", found=found, expected="gravity along the declared direction", do=do
-        )
-    diagnostics.warn("tilted-base", f"{found}, which the model contains; {do}")
+    tell_lean(degrees, half, leaning, ", which the model contains", diagnostics)

@@ -19,10 +19,19 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     delay = find_delay(evidence)
     if delay is None or not delay.believable or abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
-    late = "lags behind the motion" if delay.seconds > 0 else "runs ahead of the motion"
-    size, half = abs(delay.seconds), 2.0 * delay.std
+    tell_lag(delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
+    return delay.seconds
+
+
+def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
+    """Warns of a lag with its 95 % half width, s; where: put behind its size.
+
+    Raises UnfitDataError over five samples of the log, interval included.
+    """
+    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
+    size = abs(seconds)
     samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
-    found = f"torque that {late} by about {samples} on every joint"
+    found = f"torque that {late} by about {samples}{where}"
     if (size - half) * source_rate > STOP_SAMPLES:
         raise UnfitDataError(
             "torque-lag",
@@ -31,4 +40,3 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
             do="align the effort channel in time (receive time against header time, filter of the drive)",
         )
     diagnostics.warn("torque-lag", found)
-    return delay.seconds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -21,32 +21,35 @@ from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
 from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
-from dynid.estimate.estimator import Estimator, Regression
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.estimator import Estimate, Estimator
+from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
-from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.data_base import data_base, influence
+from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
 from dynid.identification import Identification, Validation
 from dynid.judge import judge, refuse_negative_friction, refuse_negative_springs
 from dynid.lag import check_lag
 from dynid.log.read import Log
+from dynid.log.summary import LogSummary
 from dynid.parallel import beside, default_threads
 from dynid.provenance import provenance
 from dynid.robot.model import RobotModel
-from dynid.rows.automatic import choose_rows
+from dynid.rows.automatic import RowsChoice, choose_rows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.motor import MotorRows
+from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, cross_validate
 from dynid.selection.choose import Chosen, choose_model
 from dynid.settings import Progress, Settings, settings_to_recipe
 from dynid.shapes.folds import held_out_scores
+from dynid.shapes.result import ShapeEstimate
 from dynid.shapes.settle import Fitted, Search, Settled, settle
 from dynid.shapes.uncertainty import with_shape_uncertainty
 from dynid.signals.noise import MotionNoise
-from dynid.signals.prepare import prepare
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
 from dynid.terms.compensation import RotorCompensation
 from dynid.terms.term import Terms
 from dynid.validation import block_seconds, origin_of, read_samples, score, score_log, stage
@@ -73,118 +76,194 @@ def identify(
 
     Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read.
     """
-    chosen = settings or Settings()
-    workers = threads or default_threads()
-    diagnostics = diagnostics if diagnostics is not None else Diagnostics()
+    call = _Call(
+        robot,
+        log,
+        settings or Settings(),
+        threads or default_threads(),
+        progress,
+        diagnostics if diagnostics is not None else Diagnostics(),
+    )
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
-    prepared = prepare(log, chosen.preparation, diagnostics)
-    choice = choose_rows(chosen.rows, robot, chosen.terms, prepared, diagnostics)
-    terms, rows = for_encoders(robot, chosen.terms, choice.rows, log.mapping, diagnostics)
-    chosen = replace(chosen, terms=terms)
-    _require_scale(chosen.terms, diagnostics)
-    balanced = chosen.terms.balances(robot)
-    remembers = chosen.terms.remembers or chosen.automatic
-    batches, summary = read_samples(
-        prepared, diagnostics, balanced, remembers, workers, stage(progress, "reading")
+    data = _read(call)
+    found = _fit(call, data)
+    training = score(
+        found.fitted.assembly,
+        found.estimate,
+        data.batches,
+        Origin.TRAINING,
+        call.threads,
+        stage(progress, "residuals"),
     )
-    _warn_of_rest(robot, summary.moved, diagnostics)
-    length = chosen.block_seconds or block_seconds(prepared)
-
-    def fit(terms: Terms) -> Fitted:
-        structural = structural_base(robot, terms, rows, chosen.seed)
-        alive = np.concatenate([term.alive(robot, summary.moved) for term in terms])
-        assembly = Assembly(robot, terms, rows, structural.mask & alive, prepared.parallel_filter(), length)
-        factors = assembly.factors(batches, workers, stage(progress, "equations"))
-        regression = replace(
-            _regression(robot, terms, structural, factors),
-            source=LogSource(assembly, batches, workers, partial(MotionNoise.of, prepared)),
-        )
-        return Fitted(structural, assembly, factors, regression, chosen.estimator.fit(regression))
-
-    search = Search(robot, fit, batches, np.asarray(summary.moved), chosen.folds, chosen.seed, workers)
-    model = choose_model(chosen.terms, search, diagnostics) if chosen.automatic else Chosen(chosen.terms)
-    settled = settle(model.terms, search, model.start)
-    fitted = fit(settled.terms)
-    structural, assembly, factors = fitted.structural, fitted.assembly, fitted.factors
-    estimate, shapes = with_shape_uncertainty(fitted, settled, search)
-    refuse_negative_stiffness(robot, estimate)
-    refuse_negative_springs(estimate)
-    stiffness = report_stiffness(assembly, batches, estimate, diagnostics)
-    training = score(assembly, estimate, batches, Origin.TRAINING, workers, stage(progress, "residuals"))
-    diagnosed: Callable[[], tuple[Symptom, ...]] = tuple
-    if training.residuals is not None:
-        evidence = Evidence(robot, settled.terms, estimate, training.residuals, prepared.bandwidth)
-        refuse_other_readings(evidence)
-        # What a known friction lacks may have either sign.
-        if not any(isinstance(term, RotorCompensation) for term in settled.terms):
-            refuse_negative_friction(estimate, training.residuals)
-        check_lag(evidence, prepared.source_rate, diagnostics)
-        tell_absorbed(robot, estimate, prepared.source_rate, diagnostics)
-        # Residuals that are noise of accelerations say nothing of gravity or loads.
-        if choice.trusted:
-            compare_with_description(evidence, diagnostics)
-        whole = replace(evidence, raw=first_torque(log))
-        diagnosed = beside(lambda: diagnose(whole), workers)  # while blocks are held out
+    diagnosed = _examine(call, data, found, training)
     if validation is None:
-        validations: tuple[Validation, ...] = _held_out_blocks(
-            fitted, settled, search, chosen.estimator, diagnostics
-        )
+        validations = _held_out_blocks(found, data.settings.estimator, call.diagnostics)
     else:
         hashes.join()
-        origin = origin_of(validation, log.identity(), diagnostics)
-        validations = (
-            score_log(
-                robot,
-                settled.terms,
-                estimate,
-                validation,
-                prepared.settings,
-                diagnostics,
-                workers,
-                origin,
-                progress,
-            ),
-        )
+        validations = (_held_out_log(call, data, found, validation),)
     hashes.join()
     symptoms = diagnosed()
+    settled, fitted = found.settled, found.fitted
     return Identification(
-        recipe=dict(recipe) if recipe is not None else settings_to_recipe(chosen),
+        recipe=dict(recipe) if recipe is not None else settings_to_recipe(data.settings),
         robot=robot,
         terms=settled.terms,
-        structural=structural,
-        estimate=estimate,
-        factors=factors,
+        structural=fitted.structural,
+        estimate=found.estimate,
+        factors=fitted.factors,
         training=training,
         validations=validations,
         verdict=judge(
-            estimate,
-            structural,
+            found.estimate,
+            fitted.structural,
             training,
             validations,
-            diagnostics,
+            call.diagnostics,
             settled.choices,
             symptoms,
-            model.selection,
+            found.model.selection,
         ),
-        diagnostics=diagnostics,
-        preparation=prepared.describe() | {"rows": replace(choice, rows=rows).describe()},
-        log_summary=summary.describe() | stiffness,
-        provenance=provenance(log, validation, chosen.seed, time.perf_counter() - started),
+        diagnostics=call.diagnostics,
+        preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
+        log_summary=data.summary.describe() | found.stiffness,
+        provenance=provenance(log, validation, data.settings.seed, time.perf_counter() - started),
         truth=truth,
-        shapes=shapes,
+        shapes=found.shapes,
         choices=settled.choices,
         symptoms=symptoms,
-        selection=model.selection,
+        selection=found.model.selection,
     )
 
 
-def _regression(robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors) -> Regression:
-    base = data_base(structural, factors)
-    columns = terms.columns(robot)
-    kept = factors if base.rank == structural.rank else factors.select(base.mask)
-    return Regression(columns, base, kept, parameter_spread(robot, columns, influence(factors)))
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """What all steps share."""
+
+    robot: RobotModel
+    log: Log
+    settings: Settings
+    threads: int
+    progress: Progress | None
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """The log as equations want it.
+
+    settings: with the terms that its encoders ask for.    seconds: length of the blocks of time.
+    """
+
+    settings: Settings
+    prepared: Prepared
+    choice: RowsChoice
+    rows: Rows
+    batches: Iterable[Samples]
+    summary: LogSummary
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The fit of the model as it was chosen and settled."""
+
+    search: Search
+    model: Chosen
+    settled: Settled
+    fitted: Fitted
+    estimate: Estimate
+    shapes: tuple[ShapeEstimate, ...]
+    stiffness: dict[str, list[dict[str, object]]]
+
+
+def _read(call: _Call) -> _Data:
+    """Filters, rows and terms that fit the log, and its samples."""
+    robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
+    prepared = prepare(log, settings.preparation, diagnostics)
+    choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
+    terms, rows = for_encoders(robot, settings.terms, choice.rows, log.mapping, diagnostics)
+    settings = replace(settings, terms=terms)
+    _require_scale(terms, diagnostics)
+    remembers = terms.remembers or settings.automatic
+    batches, summary = read_samples(
+        prepared,
+        diagnostics,
+        terms.balances(robot),
+        remembers,
+        call.threads,
+        stage(call.progress, "reading"),
+    )
+    _warn_of_rest(robot, summary.moved, diagnostics)
+    seconds = settings.block_seconds or block_seconds(prepared)
+    return _Data(settings, prepared, choice, rows, batches, summary, seconds)
+
+
+def _fit(call: _Call, data: _Data) -> _Found:
+    """Chooses the model, seeks its shapes and fits it; what cannot be is refused."""
+    robot, settings, batches = call.robot, data.settings, data.batches
+
+    def fit(terms: Terms) -> Fitted:
+        structural = structural_base(robot, terms, data.rows, settings.seed)
+        alive = np.concatenate([term.alive(robot, data.summary.moved) for term in terms])
+        wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
+        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
+        factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"))
+        source = LogSource(assembly, batches, call.threads, partial(MotionNoise.of, data.prepared))
+        regression = regression_of(robot, terms, structural, factors, source)
+        return Fitted(structural, assembly, factors, regression, settings.estimator.fit(regression))
+
+    moved = np.asarray(data.summary.moved)
+    search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
+    model = (
+        choose_model(settings.terms, search, call.diagnostics)
+        if settings.automatic
+        else Chosen(settings.terms)
+    )
+    settled = settle(model.terms, search, model.start)
+    fitted = fit(settled.terms)
+    estimate, shapes = with_shape_uncertainty(fitted, settled, search)
+    refuse_negative_stiffness(robot, estimate)
+    refuse_negative_springs(estimate)
+    stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
+    return _Found(search, model, settled, fitted, estimate, shapes, stiffness)
+
+
+def _examine(
+    call: _Call, data: _Data, found: _Found, training: Validation
+) -> Callable[[], tuple[Symptom, ...]]:
+    """Refuses inputs that the residuals give away; the function waits for what else they say."""
+    if training.residuals is None:
+        return tuple
+    robot, terms, diagnostics = call.robot, found.settled.terms, call.diagnostics
+    evidence = Evidence(robot, terms, found.estimate, training.residuals, data.prepared.bandwidth)
+    refuse_other_readings(evidence)
+    # What a known friction lacks may have either sign.
+    if not any(isinstance(term, RotorCompensation) for term in terms):
+        refuse_negative_friction(found.estimate, training.residuals)
+    check_lag(evidence, data.prepared.source_rate, diagnostics)
+    tell_absorbed(robot, found.estimate, data.prepared.source_rate, diagnostics)
+    # Residuals that are noise of accelerations say nothing of gravity or loads.
+    if data.choice.trusted:
+        compare_with_description(evidence, diagnostics)
+    whole = replace(evidence, raw=first_torque(call.log))
+    return beside(lambda: diagnose(whole), call.threads)  # while blocks are held out
+
+
+def _held_out_log(call: _Call, data: _Data, found: _Found, validation: Log) -> Validation:
+    origin = origin_of(validation, call.log.identity(), call.diagnostics)
+    return score_log(
+        call.robot,
+        found.settled.terms,
+        found.estimate,
+        validation,
+        data.prepared.settings,
+        call.diagnostics,
+        call.threads,
+        origin,
+        call.progress,
+    )
 
 
 def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> None:
@@ -195,9 +274,8 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
         )
 
 
-def _held_out_blocks(
-    fitted: Fitted, settled: Settled, search: Search, estimator: Estimator, diagnostics: Diagnostics
-) -> tuple[Validation, ...]:
+def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
+    fitted, settled, search = found.fitted, found.settled, found.search
     blocks = len(fitted.regression.factors.blocks)
     if blocks < 2 * search.folds:
         diagnostics.warn(

@@ -12,9 +12,8 @@ from dynid.arrays import Float
 from dynid.errors import InputError, Place, UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.least_squares import OLS
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.regression import regression_of
 from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Block, Factor, Factors, stack
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import feasible_parameters
@@ -73,10 +72,7 @@ def reveal(
         check_mass_matrices(mass_matrix)
     structural = structural_base(robot, chosen, rows)
     factors = _factors(robot, chosen, rows, structural, samples)
-    base = data_base(structural, factors)
-    columns = chosen.columns(robot)
-    spread = parameter_spread(robot, columns, influence(factors))
-    regression = Regression(columns, base, factors.select(base.mask), spread)
+    regression = regression_of(robot, chosen, structural, factors)
     estimate = OLS().fit(regression)
     if feasible:
         estimate = _feasible(regression, estimate)

@@ -15,12 +15,11 @@ import numpy as np
 from dynid.arrays import Bool, Float, locked, locked_bool
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
-from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.estimator import Estimate
 from dynid.estimate.given import Given, Joined
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.regression import regression_of
 from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Identification
 from dynid.log.read import Log
@@ -169,11 +168,7 @@ def identify_statics(
     _warn(robot, measured, diagnostics if diagnostics is not None else Diagnostics())
     structural = static_base(robot, terms, seed)
     factors = static_factors(robot, terms, measured, structural.mask)
-    base = data_base(structural, factors)
-    columns = terms.columns(robot)
-    regression = Regression(
-        columns, base, factors.select(base.mask), parameter_spread(robot, columns, influence(factors))
-    )
+    regression = regression_of(robot, terms, structural, factors)
     return StaticEstimate(robot, terms, measured, structural, WLS().fit(regression), factors)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.arrays import Float
+from dynid.signals.density import averaged_density
 
 LONGEST_WINDOW = 1024
 MOST_WINDOWS = 64
@@ -22,11 +22,9 @@ def spectrum(parts: Sequence[Float], rate: float, shortest: int = 8) -> tuple[Fl
     longest = max(len(part) for part in parts)
     window = min(longest, max(2 ** int(np.log2(max(longest / 4, 8))), shortest), LONGEST_WINDOW)
     usable = _spread([part for part in parts if len(part) >= window], window)
-    density = [welch(part, fs=rate, nperseg=window, detrend="constant") for part in usable]
-    weights = np.array([len(part) for part in usable], dtype=np.float64)
     # Hann windows that overlap by half share a 36th of their variance with each neighbour: 18 of 19 count.
     count = float(sum(max(1.0, (2 * len(part) / window - 1) * 18 / 19) for part in usable))
-    return density[0][0], np.average([d for _, d in density], axis=0, weights=weights), count
+    return *averaged_density(usable, rate, window), count
 
 
 def _spread(parts: Sequence[Float], window: int) -> list[Float]:

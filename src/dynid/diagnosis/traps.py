@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.arrays import Float
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.tilt import find_tilt
@@ -57,14 +58,20 @@ def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
     tilt = find_tilt(evidence)
     if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < TILT_WARN:
         return
-    gravity = ", ".join(f"{g:.4g}" for g in tilt.gravity)
     worst = evidence.robot.joint_names[int(np.argmax(tilt.share))]
-    found = (
-        f"a base that leans by {tilt.degrees:.2g} +- {2 * tilt.std:.1g} degrees: so it explains "
-        f"{100 * tilt.share.max():.2g} % of the residual of '{worst}'"
-    )
-    do = f"level the base, or declare how it stands: gravity = [{gravity}] in the robot file's base frame"
-    if tilt.degrees - 2 * tilt.std > TILT_STOP:
+    why = f": so it explains {100 * tilt.share.max():.2g} % of the residual of '{worst}'"
+    tell_lean(tilt.degrees, 2 * tilt.std, tilt.gravity, why, diagnostics)
+
+
+def tell_lean(degrees: float, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
+    """Warns of a base that leans by so many degrees with their 95 % half width; why: put behind them.
+
+    gravity: (3,) m/s^2 as it was found.    Raises UnfitDataError over one degree, interval included.
+    """
+    direction = ", ".join(f"{g:.4g}" for g in gravity)
+    found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}"
+    do = f"level the base, or declare how it stands: gravity = [{direction}] in the robot file's base frame"
+    if degrees - half > TILT_STOP:
         raise UnfitDataError(
             "tilted-base", found=found, expected="gravity along the declared direction", do=do
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
-from dynid.errors import InputError
+from dynid.choices import named_kind
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows
@@ -41,25 +40,9 @@ def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows | AutomaticRows:
 
     Raises InputError for an unknown scheme or option.
     """
-    options = {} if isinstance(spec, str) else {key: value for key, value in spec.items() if key != "rows"}
-    name = spec if isinstance(spec, str) else str(spec.get("rows", ""))
-    if name not in CATALOGUE:
-        near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.4)
-        raise InputError(
-            "unknown-rows",
-            found=f"rows '{name}'",
-            expected="one of " + ", ".join(CATALOGUE),
-            do=f"did you mean '{near[0]}'?" if near else "",
-        )
-    kind = CATALOGUE[name]
-    known = [f.name for f in fields(kind) if f.name != "name"]
-    for key in options:
-        if key not in known:
-            raise InputError(
-                "unknown-option",
-                found=f"option '{key}' of rows '{name}'",
-                expected="one of " + (", ".join(known) or "no option"),
-            )
+    _, kind, options = named_kind(
+        spec, "rows", CATALOGUE, lambda kind: [f.name for f in fields(kind) if f.name != "name"]
+    )
     rows: Rows | AutomaticRows = kind(
         **{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.arrays import Float
 from dynid.robot.model import RobotModel
@@ -16,6 +15,7 @@ from dynid.rows.power import FilteredPowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.cutoff import choose_cutoff
+from dynid.signals.density import averaged_density
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.prepare import Prepared, Window
 from dynid.signals.resample import at_times, is_uniform
@@ -115,11 +115,7 @@ def _spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
     # Mean power density over parts, weighted by their length.
     size = int(min(max(part.shape[1] for part in parts), max(256, 4 * rate)))
     kept = [part for part in parts if part.shape[1] >= size]
-    total, weight, frequency = 0.0, 0, np.zeros(0)
-    for part in kept:
-        frequency, density = welch(part, fs=rate, nperseg=size, detrend="constant", axis=1)
-        total, weight = total + density * part.shape[1], weight + part.shape[1]
-    return frequency, np.asarray(total / weight)
+    return averaged_density(kept, rate, size)
 
 
 def _derivative_gain(x: Float, order: int) -> Float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from typing import Any
 
+from dynid.choices import named_kind
 from dynid.errors import InputError
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.compensation import RotorCompensation
@@ -90,26 +90,8 @@ def terms_from_spec(spec: Sequence[str | Mapping[str, Any]]) -> Terms:
 
 
 def _term(entry: str | Mapping[str, Any]) -> Term:
-    options = {} if isinstance(entry, str) else {key: value for key, value in entry.items() if key != "term"}
-    name = entry if isinstance(entry, str) else str(entry.get("term", ""))
-    if name not in CATALOGUE:
-        near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.4)
-        raise InputError(
-            "unknown-term",
-            found=f"term '{name}'",
-            expected="one of " + ", ".join(CATALOGUE),
-            do=f"did you mean '{near[0]}'?" if near else "",
-        )
-    kind = CATALOGUE[name]
-    allowed = _options(kind)
-    for key in options:
-        if key not in allowed:
-            raise InputError(
-                "unknown-option",
-                found=f"option '{key}' of term '{name}'",
-                expected="one of " + ", ".join(allowed),
-            )
-    missing = [key for key, required in allowed.items() if required and key not in options]
+    name, kind, options = named_kind(entry, "term", CATALOGUE, _options)
+    missing = [key for key, required in _options(kind).items() if required and key not in options]
     if missing:
         raise InputError(
             "missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them"

@@ -10,12 +10,11 @@ from scipy.signal import lfilter
 
 from dynid.arrays import Float
 from dynid.diagnosis.evidence import Evidence
-from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import WLS
+from dynid.estimate.regression import regression_of
 from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.data_base import data_base
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows.torque import TorqueRows
@@ -123,9 +122,7 @@ def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> Evidence:
     length = len(samples) / RATE / 40
     assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, length)
     factors = assembly.factors([samples])
-    base = data_base(structural, factors)
-    kept = factors if base.rank == structural.rank else factors.select(base.mask)
-    estimate = WLS().fit(Regression(terms.columns(robot), base, kept, np.ones(len(base.names))))
+    estimate = WLS().fit(regression_of(robot, terms, structural, factors))
     residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None).residuals
     if residuals is None:
         raise RuntimeError("a fit without residuals")

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.estimate.estimator import Regression
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.data_base import data_base, influence
+from dynid.factor.data_base import influence
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
@@ -76,19 +75,13 @@ def measured_regression(
     parallel = ParallelFilter(RATE, CUTOFF, decimation=2)
     assembly = Assembly(robot, terms, scheme, structural.mask, parallel, seconds / 16)
     factors = assembly.factors([measured])
-    base = data_base(structural, factors)
-    columns = terms.columns(robot)
-    regression = Regression(
-        columns=columns,
-        base=base,
-        factors=factors.select(base.mask),
-        spread=parameter_spread(robot, columns, influence(factors)),
-        source=LogSource(
-            assembly,
-            [measured],
-            noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
-        ),
+    source = LogSource(
+        assembly,
+        [measured],
+        noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
     )
+    regression = regression_of(robot, terms, structural, factors, source)
+    base = regression.base
     effect = influence(regression.factors)[base.independent]
     return Synthetic(regression, theta, base.reduce(theta), (), (), 1.0 / effect, seconds)
 
