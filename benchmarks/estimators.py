@@ -31,6 +31,7 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError
 from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
+from dynid.estimate.automatic import Automatic
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
@@ -43,7 +44,7 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
-from dynid.rows.automatic import AutomaticRows, choose_rows
+from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
@@ -95,6 +96,7 @@ METHODS: dict[str, Choice] = {
     "default": Choice(AUTO, WLS()),
     "default entropic": Choice(AUTO, FeasibleFit(prior="entropic")),
     "default didim": Choice(AUTO, DIDIM()),
+    "default auto": Choice(AUTO, Automatic()),
 }
 QUICK = ("ols", "wls", "irls", "tls", "feasible", "entropic", "momentum wls", "momentum entropic", "default")
 
@@ -127,7 +129,7 @@ def true_parameters(robot: RobotModel) -> Float:
 
 def torque_of(robot: RobotModel, theta: Float, motion: Sequence[Float]) -> Float:
     """Torque (T, n), with friction that grows with load."""
-    samples = Samples.from_motion(*motion)
+    samples = Samples.from_motion(motion[0], motion[1], motion[2])
     tau = DEFAULT_TERMS.torque(robot, samples, theta)
     coulomb = np.array(
         [t for t, c in zip(theta, DEFAULT_TERMS.columns(robot), strict=True) if c.term == "coulomb"]
@@ -139,7 +141,7 @@ def torque_of(robot: RobotModel, theta: Float, motion: Sequence[Float]) -> Float
 def link_error(robot: RobotModel, theta: Float, truth: Float, motion: Sequence[Float]) -> float:
     """Error of the torque of bodies and rotors, per cent."""
     bodies = np.array([c.term in ("rigid_body", "rotor_inertia") for c in DEFAULT_TERMS.columns(robot)])
-    samples = Samples.from_motion(*motion)
+    samples = Samples.from_motion(motion[0], motion[1], motion[2])
     wanted = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, truth, 0.0))
     found = DEFAULT_TERMS.torque(robot, samples, np.where(bodies, theta, 0.0))
     share = ((found - wanted) ** 2).sum(axis=0) / (wanted**2).sum(axis=0)
@@ -151,28 +153,28 @@ class Case:
     """A log, prepared, whose equations are written when a method asks for them."""
 
     robot: RobotModel
-    prepared: Prepared
-    batches: list[Samples]
+    asked: Prepared
 
-    def rows(self, wanted: Rows | AutomaticRows) -> Rows:
+    def choice(self, wanted: Rows | AutomaticRows) -> RowsChoice:
         """The rows, chosen from the log where they are automatic."""
-        return choose_rows(wanted, self.robot, DEFAULT_TERMS, self.prepared, Diagnostics()).rows
+        return choose_rows(wanted, self.robot, DEFAULT_TERMS, self.asked, Diagnostics())
 
-    def regression(self, rows: Rows) -> Regression:
+    def regression(self, choice: RowsChoice) -> Regression:
         """The regression of these rows, as `identify` makes it."""
-        robot, prepared = self.robot, self.prepared
+        robot, rows, prepared = self.robot, choice.rows, choice.prepared(self.asked)
+        batches = list(prepared)
         structural = structural_base(robot, DEFAULT_TERMS, rows)
         assembly = Assembly(
             robot, DEFAULT_TERMS, rows, structural.mask, prepared.parallel_filter(), block_seconds(prepared)
         )
-        factors = assembly.factors(self.batches)
+        factors = assembly.factors(batches)
         base, columns = data_base(structural, factors), DEFAULT_TERMS.columns(robot)
         return Regression(
             columns=columns,
             base=base,
             factors=factors.select(base.mask),
             spread=parameter_spread(robot, columns, influence(factors)),
-            source=LogSource(assembly, self.batches, 1, partial(MotionNoise.of, prepared)),
+            source=LogSource(assembly, batches, 1, partial(MotionNoise.of, prepared)),
         )
 
 
@@ -201,16 +203,17 @@ def run_log(
     with tempfile.TemporaryDirectory() as folder:
         path = log_of(Path(folder), true, seed, noise, seconds)
         prepared = prepare(read_log(path, robot), CHAINS[chain], Diagnostics())
-        case = Case(robot, prepared, list(prepared))
-        known: dict[Rows, Regression] = {}
+        case = Case(robot, prepared)
+        known: dict[tuple[Rows, float | None], Regression] = {}
         for method in methods:
             started = time.process_time()
             choice = METHODS[method]
-            rows = case.rows(choice.rows)
-            if rows not in known:
-                known[rows] = case.regression(rows)
+            made = case.choice(choice.rows)
+            key = made.rows, made.state_cutoff
+            if key not in known:
+                known[key] = case.regression(made)
             try:
-                estimate = choice.estimator.fit(known[rows])
+                estimate = choice.estimator.fit(known[key])
                 error = link_error(true, estimate.full_vector, true_parameters(true), unseen)
                 found[method] = [error, estimate.status.ok, time.process_time() - started]
             except DynidError as failure:

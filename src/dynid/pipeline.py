@@ -183,6 +183,7 @@ def _read(call: _Call) -> _Data:
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
     prepared = prepare(log, settings.preparation, diagnostics)
     choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
+    prepared = choice.prepared(prepared)
     terms, rows = for_encoders(robot, settings.terms, choice.rows, log.mapping, diagnostics)
     settings = replace(settings, terms=terms)
     _require_scale(terms, diagnostics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -45,12 +45,20 @@ class RowsChoice:
     """Rows with the reason for them; evidence: as plain data.
 
     trusted: whether accelerations can be relied on, as far as is known.
+    state_cutoff: Hz, what positions are low-passed at in place of the setting; None = the setting stays.
     """
 
     rows: Rows
     reason: str
     evidence: dict[str, Any] = field(default_factory=dict)
     trusted: bool = True
+    state_cutoff: float | None = None
+
+    def prepared(self, asked: Prepared) -> Prepared:
+        """The log prepared as the rows need it."""
+        if self.state_cutoff is None:
+            return asked
+        return replace(asked, settings=replace(asked.settings, state_cutoff=self.state_cutoff))
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder and the report."""
@@ -68,7 +76,8 @@ def choose_rows(
 
     Springs between motor and link need elastic rows. Torque that is held while joints stick makes filtered power, in
     which friction at rest does no work. Otherwise torque rows where noise has at most 2 % of the power of every
-    joint's acceleration, and momentum rows of relative degree 2, which read no acceleration, where it has more.
+    joint's acceleration, and momentum rows of relative degree 2, which read no acceleration, where it has more. Their
+    friction and inertias still depend on position and velocity, so these are then low-passed where the motion ends.
     Source: the tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, worked out again.
     """
     if not isinstance(wanted, AutomaticRows):
@@ -76,6 +85,12 @@ def choose_rows(
         return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
     choice = _automatic(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
+    if choice.state_cutoff is not None:
+        sink.warn(
+            "states-low-passed",
+            f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {prepared.settings.state_cutoff:.3g} Hz "
+            "as asked: the motion ends there, and what lies above is noise. To keep it, say rows = 'momentum'",
+        )
     if not choice.trusted:
         enough = choice.evidence["acceleration"]["enough_hz"]
         sink.warn(
@@ -122,7 +137,12 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none{both}"
     if torque.held:
         reason += f"; {torque.reason}"
-    return RowsChoice(momentum, reason, evidence, trusted=False)
+    asked = RowsChoice(momentum, reason, evidence, trusted=False)
+    if noise.enough >= float(prepared.settings.state_cutoff):
+        return asked
+    quiet = replace(asked, state_cutoff=noise.enough)
+    after = acceleration_noise(quiet.prepared(prepared), windows)
+    return replace(quiet, trusted=after.worst <= TRUSTED_SHARE)
 
 
 def _elastic(noise: AccelerationNoise) -> RowsChoice:

@@ -221,6 +221,7 @@ class Prepared:
             temperature=_rows(others["temperature"]) if "temperature" in others else None,
             extra=extra,
             gate=np.abs(_rows(dq)) >= self.settings.gate if self.settings.gate > 0 else None,
+            span=1.0 / self.rate if D > 1 else 0.0,
         )
 
     def _motors(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:

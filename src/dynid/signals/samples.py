@@ -25,6 +25,7 @@ class Samples:
     past: by joint, the positions at which the motion before the first sample turned round, oldest first; None =
         unknown.
     first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
+    span: seconds that each sample stands for where samples were thinned out; 0 = instants.
     """
 
     t: Float
@@ -44,6 +45,7 @@ class Samples:
     extra: Mapping[str, Float] = field(default_factory=dict)
     gate: Bool | None = None
     past: tuple[tuple[float, ...], ...] | None = None
+    span: float = 0.0
 
     def __post_init__(self) -> None:
         T, n = np.shape(self.q)

@@ -11,6 +11,7 @@ from dynid.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.friction import direction
 from dynid.terms.term import Column, Side, Term, empty_panels
 
 
@@ -76,7 +77,7 @@ class RotorCompensation(Term):
 
     def friction(self, robot: RobotModel, samples: Samples, load: Float) -> Float:
         """Known friction (T, n) under the joint torque `load` (T, n); another law overrides it."""
-        sign = np.tanh(samples.dq / self.width) if self.width > 0 else np.sign(samples.dq)
+        sign = direction(samples, self.width)
         viscous = np.broadcast_to(self._values(robot, "viscous"), samples.dq.shape)
         if self.heat:
             if samples.temperature is None:

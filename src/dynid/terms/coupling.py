@@ -11,7 +11,7 @@ from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import smooth_sign
+from dynid.terms.friction import direction
 from dynid.terms.term import Column, Side, Term
 
 _KINDS = (("fv", "N m s/rad"), ("fc", "N m"), ("Ia", "kg m^2"))
@@ -74,7 +74,7 @@ class JointCoupling(Term):
         columns: list[list[int]] = [[] for _ in range(robot.n)]
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         for i, (j, k) in enumerate(self.pairs(robot)):
-            lines = (samples.dq[:, k], smooth_sign(samples.dq[:, k], self.width), samples.ddq[:, k])
+            lines = (samples.dq[:, k], direction(samples, self.width, k), samples.ddq[:, k])
             for c, line in enumerate(lines):
                 if wanted[3 * i + c]:
                     columns[j].append(3 * i + c)

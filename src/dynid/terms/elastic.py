@@ -16,6 +16,7 @@ from dynid.errors import UsageError
 from dynid.kernel import Panels, reference
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.friction import direction
 from dynid.terms.term import Column, JointTerm, Side, Term, empty_panels, joint_indices
 
 
@@ -153,7 +154,7 @@ class LinkCoulomb(JointTerm):
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Smoothed or plain sign of the link velocity."""
-        return np.tanh(samples.dq / self.width) if self.width > 0 else np.sign(samples.dq)
+        return direction(samples, self.width)
 
 
 @dataclass(frozen=True)

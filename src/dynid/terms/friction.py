@@ -12,10 +12,61 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import JointTerm
 
+STEEP = 1e-3
+FAR = 14.0
+
 
 def smooth_sign(speed: Float, width: float) -> Float:
     """tanh(speed / width), or the plain sign for a width of 0."""
     return np.tanh(speed / width) if width > 0 else np.sign(speed)
+
+
+def direction(samples: Samples, width: float, joint: int | None = None) -> Float:
+    """Smoothed sign of the velocity, averaged over the time that each sample stands for; (T, n), or (T,) of one joint.
+
+    s = mean of tanh((dq + ddq t) / width) over |t| <= span / 2. Samples that were thinned out are too far apart to say
+    when a joint turned round; the torque, low-passed before it was thinned, knows, and so does the mean.
+    """
+    return mean_sign(*passed_speeds(samples, joint), width)
+
+
+def direction_sides(samples: Samples, width: float, joint: int) -> tuple[Float, Float]:
+    """Positive and negative part of the smoothed sign of a joint's velocity, each averaged as `direction` is; (T,)."""
+    low, high = passed_speeds(samples, joint)
+    both = mean_sign(low, high, width)
+    size = np.abs(both)
+    turns = (low < 0) & (high > 0)
+    a, b = low[turns], high[turns]
+    size[turns] = (_antiderivative(b, width) + _antiderivative(a, width)) / (b - a)
+    return 0.5 * (size + both), 0.5 * (both - size)
+
+
+def passed_speeds(samples: Samples, joint: int | None = None) -> tuple[Float, Float]:
+    """Least and greatest velocity within the time that each sample stands for; (T, n), or (T,) of one joint."""
+    own = slice(None) if joint is None else joint
+    speed = samples.dq[:, own]
+    if samples.span == 0:
+        return speed, speed
+    half = 0.5 * samples.span * np.abs(samples.ddq[:, own])
+    return speed - half, speed + half
+
+
+def mean_sign(low: Float, high: Float, width: float) -> Float:
+    """Mean of the smoothed sign over the velocities from low to high, which may be equal."""
+    if low is high:
+        return smooth_sign(low, width)
+    across = high - low
+    near = (low < FAR * width) & (high > -FAR * width) & (across > STEEP * width)
+    made = np.where(near, 0.0, smooth_sign(0.5 * (low + high), width))
+    a, b = low[near], high[near]
+    made[near] = (_antiderivative(b, width) - _antiderivative(a, width)) / (b - a)
+    return np.asarray(made)
+
+
+def _antiderivative(speed: Float, width: float) -> Float:
+    """Integral of the smoothed sign from 0: width ln cosh(speed / width), |speed| for a width of 0."""
+    size = np.abs(speed)
+    return size + width * (np.log1p(np.exp(-2.0 / width * size)) - np.log(2.0)) if width > 0 else size
 
 
 @dataclass(frozen=True)
@@ -69,7 +120,7 @@ class Coulomb(JointTerm):
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Smoothed or plain sign of the joint velocity."""
-        return smooth_sign(samples.dq, self.width)
+        return direction(samples, self.width)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
 from dynid.terms.curve import Coefficient, CurveTerm
-from dynid.terms.friction import smooth_sign
+from dynid.terms.friction import direction, direction_sides
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class AsymmetricCoulomb(CurveTerm):
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
-        s = smooth_sign(samples.dq[:, joint], self.width)
-        return np.stack([np.maximum(s, 0.0), np.minimum(s, 0.0)])
+        return np.stack(direction_sides(samples, self.width, joint))
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class PositionFriction(CurveTerm):
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Smoothed sign times cosine and sine of the position."""
-        angle, s = self.harmonic * samples.q[:, joint], smooth_sign(samples.dq[:, joint], self.width)
+        angle, s = self.harmonic * samples.q[:, joint], direction(samples, self.width, joint)
         return np.stack([s * np.cos(angle), s * np.sin(angle)])
 
 
@@ -184,7 +183,7 @@ class LoadFriction(CurveTerm):
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         load = inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection[:, joint]
-        return (np.abs(load) * smooth_sign(samples.dq[:, joint], self.width))[None, :]
+        return (np.abs(load) * direction(samples, self.width, joint))[None, :]
 
 
 def _check_width(width: float) -> None:

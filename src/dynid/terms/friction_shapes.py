@@ -14,7 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
 from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
-from dynid.terms.friction import Coulomb, smooth_sign
+from dynid.terms.friction import Coulomb, direction, mean_sign, passed_speeds
 from dynid.terms.term import Terms
 
 RIVAL_WIDTH = 0.02
@@ -85,7 +85,7 @@ class Stribeck(CurveTerm):
         """The smoothed sign where the joint is slow."""
         v = samples.dq[:, joint]
         slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
-        return np.asarray(smooth_sign(v, self.width) * slow)[None, :]
+        return np.asarray(direction(samples, self.width, joint) * slow)[None, :]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,12 @@ class Sigmoid(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The sigmoid less its value at rest."""
         slope, shift = shape
-        return np.asarray(expit(slope * (samples.dq[:, joint] + shift)) - expit(slope * shift))[None, :]
+        low, high = passed_speeds(samples, joint)
+        if low is high:
+            moving = expit(slope * (low + shift))
+        else:
+            moving = 0.5 + 0.5 * mean_sign(low + shift, high + shift, 2.0 / slope)
+        return np.asarray(moving - expit(slope * shift))[None, :]
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ class ZolloFriction(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """What fades with speed and what rises with it."""
         v = samples.dq[:, joint]
-        speed, s = np.abs(v), smooth_sign(v, self.width)
+        speed, s = np.abs(v), direction(samples, self.width, joint)
         with np.errstate(divide="ignore", over="ignore"):
             rising = np.exp(-1.0 / (shape[1] * speed))
         return np.stack([-s * np.exp(-speed / shape[0]), -s * rising])

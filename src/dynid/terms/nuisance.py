@@ -13,7 +13,7 @@ from dynid.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import smooth_sign
+from dynid.terms.friction import direction
 from dynid.terms.term import Column, JointTerm, Side, Term, joint_indices
 
 WIDTH = 0.02
@@ -55,7 +55,7 @@ class Nominal:
         total = self.rigid(robot, samples.q, samples.dq, samples.ddq)
         if self.drives:
             rotor, viscous, coulomb, offset = np.array(self.drives).reshape(4, robot.n)
-            sign = smooth_sign(samples.dq, WIDTH)
+            sign = direction(samples, WIDTH)
             total = total + rotor * samples.ddq + viscous * samples.dq + coulomb * sign + offset
         return total
 
