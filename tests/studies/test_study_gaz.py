@@ -18,7 +18,7 @@ from dynid.studies.panda import (
     validation_motion,
 )
 from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Dose, Study, Text
+from dynid.studies.study import Dose, Drawing, Study, Table, Text
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,29 @@ def test_acceptance_of_the_specification(study: Study) -> None:
     assert found["phi_sdp"] <= 3.73e-4
     assert found["least_eigenvalue"] >= 9e-7
     assert found["friction_plateaus"] < 1e-4
+    assert found["condition"] == pytest.approx(48.9, abs=2.0)  # 0.1 at the paper's own configurations
+    assert found["doubtful"] == 2
+    assert found["deviations"] == pytest.approx(1.0, abs=0.03)
+    assert found["friction_fitted"] < 0.06
+    assert found["cones"] < 1e-8
+    assert found["length"] > 0.05
+    assert found["square"] < 1e-10
+    assert min(found["triangle_published"], found["triangle_program"]) > 8e-7
     assert found["newton_euler"] < 1e-10
+
+
+def test_every_figure_of_the_paper_is_drawn(study: Study) -> None:
+    drawn = {b.name for section in study.sections for b in section.blocks if isinstance(b, Drawing)}
+    assert {"figure1", "figure3", "figure4", "figure5", "retrieval", "torques"} <= drawn
+
+
+def test_table_3_is_whole_and_ours_stands_beside_it(study: Study) -> None:
+    (table,) = [t for s in study.sections for t in s.blocks if isinstance(t, Table) and "the 43" in t.caption]
+    assert len(table.rows) == 43
+    printed, ours, spread, own = (np.array([row[i] for row in table.rows], dtype=float) for i in (2, 3, 4, 5))
+    std = np.abs(printed) * own / 100
+    assert np.abs((ours - printed) / std).max() < 4.0  # 43 standard normal numbers
+    np.testing.assert_allclose(own, spread, rtol=0.15)
 
 
 def test_an_absent_log_is_said_to_be_absent(study: Study) -> None:
@@ -57,7 +79,12 @@ def test_an_absent_log_is_said_to_be_absent(study: Study) -> None:
 def test_the_real_log(data_dir: Path) -> None:
     study = run_study("gaz2019", Dose(data=data_dir))
     assert [(result.name, result.ours) for result in study.missed] == []
-    assert {"real_ols", "real_feasible", "real_published"} <= {result.name for result in study.results}
+    assert {"real_ols", "real_feasible", "real_published", "real_steps"} <= {r.name for r in study.results}
+    drawn = {b.name for section in study.sections for b in section.blocks if isinstance(b, Drawing)}
+    assert {"figure3_real", "figure4_real", "figure5_real"} <= drawn
+    found = {result.name: result.ours for result in study.results}
+    assert found["condition"] == pytest.approx(48.9, abs=0.1)
+    assert found["classical"] > 0.999
 
 
 def test_coefficients_and_friction_of_the_paper() -> None:

@@ -152,10 +152,13 @@ def friction(velocity: Float) -> Float:
     return np.asarray(level * (expit(slope * (velocity + shift)) - expit(slope * shift)))
 
 
-def validation_motion() -> tuple[Float, Float, Float]:
-    """Positions, velocities and accelerations (T, 7) of (31) from the middle of the joints' ranges, 1 kHz."""
+def validation_motion(times: int = 1) -> tuple[Float, Float, Float]:
+    """Positions, velocities and accelerations (T, 7) of (31) from the middle of the joints' ranges, 1 kHz.
+
+    times: how many times as long as the paper's 5458 samples.
+    """
     limits = arm().limits
-    t = 1e-3 * np.arange(SAMPLES)[:, None]
+    t = 1e-3 * np.arange(times * SAMPLES)[:, None]
     w = 2 * np.pi / PERIOD
     start = 0.5 * (limits.lower + limits.upper) - AMPLITUDE / w
     return (

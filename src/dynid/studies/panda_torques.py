@@ -49,7 +49,7 @@ def tell_torques(page: StudyPage, best: Float) -> None:
             bars(x + 0.2, share["semidefinite program"], np.full(7, 0.36), "semidefinite program", VERMILION),
         ),
         Axis("joint", labels=tuple("1234567")),
-        Axis("difference, %"),
+        Axis("difference, %", log=True, span=(0.1, 200.0)),
     )
     page.figure("torques", "Torque of bodies against that of the coefficients", row_of([panel], 260))
     gap, recursive, explicit = _two_forms(best, q, dq, ddq)
