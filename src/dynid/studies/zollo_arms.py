@@ -11,17 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.excite.basis import BasisTrajectory, SplineBasis
-from dynid.factor.base import BaseMap
+from dynid.arrays import Float
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
-from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.simulate.motion import SimulatedMotion
 from dynid.spatial.inertia import from_com, symmetric, transformed
-from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Terms, Viscous
+from dynid.studies.zollo_tables import TABLE_1
+from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Viscous
 
 TERMS = RigidBody() + SpinningRotor() + Coulomb() + Viscous() + Stiffness()
 SIMPLIFIED = RigidBody() + RotorInertia() + Coulomb() + Viscous() + Stiffness()
@@ -35,31 +31,18 @@ FRICTION = np.array([
 GATE = 0.5  # rad/s, below which the paper leaves samples out
 WIDTH = 0.01  # rad/s over which the simulated sign is smoothed
 
-# Table 1: the 14 parameters as combinations, real and estimated values as printed.
-TABLE_1: tuple[tuple[str, dict[tuple[str, int], float], float, float], ...] = (
-    ("K1", {("K", 0): 1}, 3000.0, 3000.79),
-    ("K2", {("K", 1): 1}, 1800.0, 1799.79),
-    ("m1 - 4 Izz1 + 4 Izz2", {("m", 0): 1, ("Izz", 0): -4, ("Izz", 1): 4}, -30.8333, -30.8352),
-    ("m2 - 4 Izz2", {("m", 1): 1, ("Izz", 1): -4}, 6.5667, 6.5670),
-    ("cx1 + 2 Izz1", {("cx", 0): 1, ("Izz", 0): 2}, 22.6333, 22.6345),
-    ("cy1", {("cy", 0): 1}, 0.0, -1.04e-5),
-    ("cx2 + 2 Izz2", {("cx", 1): 1, ("Izz", 1): 2}, -0.7833, -0.7835),
-    ("cy2", {("cy", 1): 1}, 0.0, 3.18e-6),
-    ("Y1", {("Y", 0): 1}, 21.18, 21.1446),
-    ("Y2", {("Y", 1): 1}, 12.10, 12.1036),
-    ("fs1", {("fs", 0): 1}, 0.3302, 0.1016),
-    ("fs2", {("fs", 1): 1}, 0.3576, 0.1249),
-    ("fv1", {("fv", 0): 1}, 0.1434, 0.1288),
-    ("fv2", {("fv", 1): 1}, 0.1391, 0.1389),
-)
-# Table 2: signal-to-noise ratio and normalised mean error.
-TABLE_2 = {20: 3.84e3, 70: 44.50, 80: 4.73, 100: 0.157, 200: 0.111}
-_SYMBOLS = ("m", "cx", "cy", "cz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+# A body's numbers, and all others, in the order of the paper and of `TERMS`.
+_BODY = ("m", "cx", "cy", "cz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+_OTHERS = ("Y", "fs", "fv", "K")
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A robot and its true parameters: bodies (n, 10) in joint frames, reflected rotors, friction, stiffness (n,)."""
+    """A robot and its true parameters: bodies (n, 10) in joint frames, reflected rotors, friction, stiffness (n,).
+
+    ends: (n, 4, 4) the paper's frames in dynid's joint frames.
+    reflected: by symbol, (n,) what a printed rotor, Coulomb or viscous friction counts at the joint.
+    """
 
     robot: RobotModel
     bodies: Float
@@ -67,49 +50,82 @@ class Arm:
     coulomb: Float
     viscous: Float
     stiffness: Float
+    ends: Float
+    reflected: dict[str, Float]
 
     @property
     def theta(self) -> Float:
         """Parameters in the order of `TERMS` and `SIMPLIFIED`."""
         return np.concatenate([self.bodies.ravel(), self.rotors, self.coulomb, self.viscous, self.stiffness])
 
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A simulated motion and its exact samples."""
-
-    motion: SimulatedMotion
-    samples: Samples
+    @property
+    def names(self) -> tuple[tuple[str, int], ...]:
+        """The paper's 14 n parameters in its order pi_1, pi_2, ...: symbol and link, from 0."""
+        links = range(self.robot.n)
+        blocks = (("K",), ("m",), _BODY[1:4], _BODY[4:], ("Y",), ("fs",), ("fv",))
+        return tuple((symbol, link) for block in blocks for link in links for symbol in block)
 
     @property
-    def keep(self) -> Bool:
-        """Samples in which all motors are faster than the gate."""
-        return np.asarray((np.abs(self.motion.dtheta) > GATE).all(axis=1))
+    def to_dynid(self) -> Float:
+        """The linear map from the paper's parameters to `theta`, (14 n, 14 n)."""
+        n, units = self.robot.n, np.eye(10)
+        found = np.zeros((14 * n, 14 * n))
+        for column, (symbol, link) in zip(found.T, self.names, strict=True):
+            if symbol in _BODY:
+                unit = units[_BODY.index(symbol)]
+                column[10 * link : 10 * link + 10] = moved(unit[0], unit[1:4], unit[4:], self.ends[link])
+            else:
+                place = 10 * n + n * _OTHERS.index(symbol) + link
+                column[place] = self.reflected[symbol][link] if symbol in self.reflected else 1.0
+        return found
+
+    def to_paper(self, theta: Float) -> Float:
+        """Parameters as the paper counts them, (14 n,), from those in the order of `theta`."""
+        return np.asarray(np.linalg.solve(self.to_dynid, theta))
 
 
-def planar_body(m: float, c: Sequence[float], inertia: Sequence[float]) -> Float:
-    """Ten parameters in the joint frame of a link of 0.5 m, from the paper's about its far end (xx yy zz xy xz yz)."""
-    end = np.eye(4)
-    end[0, 3] = 0.5
+def moved(m: float, c: Sequence[float], inertia: Sequence[float], end: Float) -> Float:
+    """Ten parameters in the joint frame, from the paper's (xx yy zz xy xz yz) about its frame `end`."""
     xx, yy, zz, xy, xz, yz = inertia
     return transformed(np.array([m, *c, xx, xy, yy, xz, yz, zz]), end)
+
+
+def denavit_hartenberg(a: float, alpha: float, d: float) -> Float:
+    """The far frame of a link in its joint frame, both by the standard convention, (4, 4)."""
+    end = np.eye(4)
+    s, c = np.sin(alpha), np.cos(alpha)
+    end[:3, :3], end[:3, 3] = [[1, 0, 0], [0, c, -s], [0, s, c]], (a, 0, d)
+    return end
 
 
 def planar(with_rotor: bool = True) -> Arm:
     """The planar arm of section 6; with_rotor: whether I_1 includes the rotor of motor 2, as it must."""
     unknown = np.full(2, np.nan)
     drive = Drive(np.diag([RATIO, RATIO]), ROTORS, unknown, unknown)
-    zz = 0.4667 + 20 * 0.25**2 + (ROTORS[1] if with_rotor else 0.0)
+    # Link inertias are printed rounded, 0.4667 and 0.2333; Table 1 was made with 7 / 15 and 7 / 30.
+    zz = 7 / 15 + 20 * 0.25**2 + (ROTORS[1] if with_rotor else 0.0)
+    end = denavit_hartenberg(0.5, 0.0, 0.0)
     bodies = [
-        planar_body(21.0, (-5.0, 0, 0), (0, 1.25, zz, 0, 0, 0)),
-        planar_body(10.0, (-2.5, 0, 0), (0, 0.625, 0.2333 + 10 * 0.25**2, 0, 0, 0)),
+        moved(21.0, (-5.0, 0, 0), (0, 1.25, zz, 0, 0, 0), end),
+        moved(10.0, (-2.5, 0, 0), (0, 0.625, 7 / 30 + 10 * 0.25**2, 0, 0, 0), end),
     ]
-    robot = replace(load_example("zollo_planar"), drive=drive)
-    return Arm(robot, np.array(bodies), ROTORS * RATIO**2, FRICTION[:, 1], FRICTION[:, 0], STIFFNESS)
+    return Arm(
+        robot=replace(load_example("zollo_planar"), drive=drive),
+        bodies=np.array(bodies),
+        rotors=ROTORS * RATIO**2,
+        coulomb=FRICTION[:, 1],
+        viscous=FRICTION[:, 0],
+        stiffness=STIFFNESS,
+        ends=np.stack([end, end]),
+        reflected={"Y": np.full(2, RATIO**2)},
+    )
 
 
 def puma() -> Arm:
-    """A PUMA 560 with the bodies listed by Corke, rotors and motor-side friction of Table 6, joints of 2000 N m/rad."""
+    """A PUMA 560 with the bodies listed by Corke, rotors and motor-side friction of Table 6, joints of 2000 N m/rad.
+
+    Each link includes the spin inertia of the rotor that it carries, as full coupling needs it and Table 5 has it.
+    """
     robot = load_example("puma560")
     half = np.pi / 2
     frames = [
@@ -128,17 +144,35 @@ def puma() -> Arm:
         (0, 0.35, 0), (0.13, 0.524, 0.539), (0.066, 0.086, 0.0125), (1.8e-3, 1.3e-3, 1.8e-3), (3e-4, 4e-4, 3e-4),
         (1.5e-4, 1.5e-4, 4e-5),
     ]  # fmt: skip
+    ends = np.stack([denavit_hartenberg(*frame) for frame in frames])
+    carried = [*robot.drive.rotor_inertia[1:], 0.0]
     bodies = []
-    for m, r, (xx, yy, zz), (a, alpha, d) in zip(mass, com, own, frames, strict=True):
-        end = np.eye(4)
-        s, c = np.sin(alpha), np.cos(alpha)
-        end[:3, :3], end[:3, 3] = [[1, 0, 0], [0, c, -s], [0, s, c]], (a, 0, d)
-        bodies.append(transformed(from_com(m, np.array(r), symmetric(np.array([xx, 0, yy, 0, 0, zz]))), end))
+    for m, r, diagonal, rotor, end in zip(mass, com, own, carried, ends, strict=True):
+        xx, yy, zz = diagonal
+        body = from_com(m, np.array(r), symmetric(np.array([xx, 0, yy, 0, 0, zz])))
+        bodies.append(transformed(body, end) + moved(0.0, (0, 0, 0), (0, 0, rotor, 0, 0, 0), end))
     ratio = np.abs(robot.drive.gear_ratio)
-    coulomb = ratio * [0.395, 0.126, 0.132, 0.0112, 0.0093, 0.0039]
-    viscous = ratio**2 * [1.4e-3, 8e-4, 1.4e-3, 7.12e-5, 8.26e-5, 3.67e-5]
-    rotors = robot.drive.reflected_rotor_inertia
-    return Arm(robot, np.array(bodies), rotors, coulomb, viscous, np.full(6, 2000.0))
+    return Arm(
+        robot=robot,
+        bodies=np.array(bodies),
+        rotors=robot.drive.reflected_rotor_inertia,
+        coulomb=ratio * [0.395, 0.126, 0.132, 0.0112, 0.0093, 0.0039],
+        viscous=ratio**2 * [1.4e-3, 8e-4, 1.4e-3, 7.12e-5, 8.26e-5, 3.67e-5],
+        stiffness=np.full(6, 2000.0),
+        ends=ends,
+        reflected={"Y": ratio**2, "fs": ratio, "fv": ratio**2},
+    )
+
+
+def paper_map() -> tuple[Float, Float]:
+    """Table 1's combinations of dynid's 28 parameters, (14, 28), and their real values as printed."""
+    arm = planar()
+    place = {key: i for i, key in enumerate(arm.names)}
+    table = np.zeros((14, 28))
+    for row, (_, entries, _, _) in zip(table, TABLE_1, strict=True):
+        for key, factor in entries.items():
+            row[place[key]] = factor
+    return np.asarray(table @ np.linalg.inv(arm.to_dynid)), np.array([real for _, _, real, _ in TABLE_1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,69 +188,14 @@ class Stribeck:
 
     def torque(self, velocity: Float, state: Float) -> Float:
         """Friction torque (B, n)."""
-        f1, f2, f3, f4, f5, f6 = self.f.T
+        return np.asarray(self.f[:, 0] * velocity + np.tanh(velocity / WIDTH) * self.level(velocity))
+
+    def level(self, velocity: Float) -> Float:
+        """The part that changes sign with the velocity, without its sign, (B, n)."""
+        _, f2, f3, f4, f5, f6 = self.f.T
         speed = np.abs(velocity) + 1e-9
-        dry = f2 - f3 * np.exp(-speed / f4) - f5 * np.exp(-1.0 / (f6 * speed))
-        return np.asarray(f1 * velocity + np.tanh(velocity / WIDTH) * dry)
+        return np.asarray(f2 - f3 * np.exp(-speed / f4) - f5 * np.exp(-1.0 / (f6 * speed)))
 
     def rate(self, velocity: Float, state: Float) -> Float:
         """Empty."""
         return np.zeros_like(state)
-
-
-def reference(n: int, duration: float, pieces: int, reach: float, seed: int) -> BasisTrajectory:
-    """A random B-spline of fifth order that rests at both ends."""
-    basis = SplineBasis(duration, pieces)
-    X = np.zeros((basis.size, n))
-    X[1:] = reach * np.random.default_rng(seed).uniform(-1.0, 1.0, (basis.size - 1, n))
-    return BasisTrajectory(basis, X)
-
-
-def paper_map() -> tuple[Float, Float]:
-    """Table 1's combinations of dynid's 28 parameters, (14, 28), and their real values."""
-    symbols = [(name, link) for link in range(2) for name in _SYMBOLS]
-    others = [(name, link) for name in ("Y", "fs", "fv", "K") for link in range(2)]
-    place = {key: i for i, key in enumerate([*symbols, *others])}
-    to_ours = np.zeros((28, 28))
-    for (name, link), i in place.items():
-        if name in _SYMBOLS:
-            unit = np.eye(10)[_SYMBOLS.index(name)]
-            to_ours[10 * link : 10 * link + 10, i] = planar_body(unit[0], unit[1:4], unit[4:])
-        else:
-            to_ours[i, i] = RATIO**2 if name == "Y" else 1.0
-    table = np.zeros((14, 28))
-    for row, (_, entries, _, _) in zip(table, TABLE_1, strict=True):
-        for key, factor in entries.items():
-            row[place[key]] = factor
-    return np.asarray(table @ np.linalg.inv(to_ours)), np.array([real for _, _, real, _ in TABLE_1])
-
-
-def samples_of(motion: SimulatedMotion) -> Samples:
-    """Exact states of links and motors."""
-    plain = Samples.from_motion(motion.q, motion.dq, motion.ddq, motion.tau)
-    return replace(plain, theta=motion.theta, dtheta=motion.dtheta, ddtheta=motion.ddtheta)
-
-
-def equations(robot: RobotModel, terms: Terms, samples: Samples) -> tuple[Float, Float]:
-    """Link and motor equations, (T, 2n, p), and their left sides, (T, 2n): zero and the motors' torque."""
-    p, n = len(terms.columns(robot)), robot.n
-    found = ElasticRows(form="link").equations(robot, terms, samples, np.ones(p, dtype=np.bool_))
-    W, y = np.zeros((2 * n, len(samples), p)), np.zeros((2 * n, len(samples)))
-    for g, (columns, panel) in enumerate(zip(found.columns, found.panels, strict=True)):
-        # The rows' groups are the motors, then the links.
-        row = (g + n) % (2 * n)
-        W[row][:, columns], y[row] = panel[:-1].T, panel[-1]
-    return W.transpose(1, 0, 2), y.T
-
-
-def least_squares(base: BaseMap, W: Float, y: Float, keep: Bool) -> Float:
-    """Base parameters (b,) from the kept samples, columns scaled to unit length."""
-    A, b = W[keep][:, :, base.independent].reshape(-1, base.rank), y[keep].reshape(-1)
-    size = np.linalg.norm(A, axis=0)
-    return np.asarray(np.linalg.lstsq(A / size, b, rcond=None)[0] / size)
-
-
-def relative_errors(found: Float, real: Float) -> Float:
-    """(found - real) / real, 0 where the real value is 0."""
-    kept = np.abs(real) > 1e-9 * np.abs(real).max()
-    return np.asarray(np.where(kept, (found - real) / np.where(kept, real, 1.0), 0.0))

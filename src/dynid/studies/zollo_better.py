@@ -14,26 +14,18 @@ from dynid.identification import Identification
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.pipeline import identify
-from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, line, row_of
+from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, dots, line, row_of
 from dynid.rows import ElasticMomentumRows
 from dynid.settings import Settings
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.studies.study import StudyPage, at_most, told
-from dynid.studies.zollo_arms import (
-    FRICTION,
-    TABLE_1,
-    WIDTH,
-    Arm,
-    Run,
-    Stribeck,
-    paper_map,
-    relative_errors,
-)
+from dynid.studies.zollo_arms import FRICTION, WIDTH, Arm, Stribeck, paper_map
+from dynid.studies.zollo_pipeline import COUNT, Run, relative_errors
+from dynid.studies.zollo_tables import TABLE_1
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous, ZolloFriction
 
 MODEL = RigidBody() + SpinningRotor() + Coulomb(WIDTH) + Viscous() + Stiffness()
-COUNT = 2 * np.pi / 1250000
 NOISE = (1e-4, 1e-3, 3e-3)
 
 
@@ -109,11 +101,11 @@ def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
     panels = [
         Panel(
             (
-                line(speed, true[:, j], "eq. 43", GREY, 3.0),
-                line(speed, ours[:, j], "identified", BLUE, dash="dash"),
+                line(speed, true[:, j], "simulated, eq. 43", GREY, 4.0),
+                line(speed, ours[:, j], "identified", BLUE, 1.8, "dash"),
             ),
-            Axis("rad/s"),
-            Axis("N m"),
+            Axis("motor velocity, rad/s"),
+            Axis("friction torque, N m"),
             title=f"joint {j + 1}",
         )
         for j in range(2)
@@ -159,11 +151,13 @@ def _noise(
     traces = (
         line(at, np.array(theirs), "the paper's pipeline", VERMILION, 1.8),
         line(at, np.array(ours), "momentum rows", BLUE, 1.8),
+        dots(at, np.array(theirs), "the paper's pipeline", VERMILION, 7.0, 1.0),
+        dots(at, np.array(ours), "momentum rows", BLUE, 7.0, 1.0),
     )
     span = (0.5 * min(ours), 2 * max(theirs))
     panel = Panel(
         traces,
-        Axis("position noise, rad", log=True, span=(levels[0], levels[-1])),
+        Axis("position noise, rad", log=True, span=(0.8 * levels[0], 1.25 * levels[-1])),
         Axis("mean relative error", log=True, span=span),
     )
     page.figure("noise", "Error by noise", row_of([panel], 300))
