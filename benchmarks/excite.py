@@ -120,10 +120,11 @@ def gradient(task: Task) -> None:
         sum(B.T @ part for B, part in zip(values, g, strict=True))
 
     motion = robot.tree_motion(q, dq, ddq)
-    weights = np.ones((len(pairs(robot.tree)[0]), 10, 200))
+    slots = np.arange(10 * len(pairs(robot.tree)[0])).reshape(-1, 10)
+    weights = np.ones((slots.size, 200))
     for name, work in (
         (f"gradient of log det, {X.size} coefficients, 200 points", whole),
-        ("  of it the reverse sweep", lambda: torque_gradient(robot.tree, *motion, weights)),
+        ("  of it the reverse sweep", lambda: torque_gradient(robot.tree, *motion, slots, weights)),
     ):
         seconds = best_of(work)
         print(f"  {name}: {1e3 * seconds:.2f} ms{cycles(seconds)}")

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float
 from dynid.errors import UnfitDataError, UsageError
+from dynid.excite import criteria
 from dynid.excite.basis import FourierBasis
 from dynid.excite.capsules import link_capsules, segment_distance
 from dynid.excite.constraints import SmoothBounds
@@ -18,13 +19,16 @@ from dynid.excite.gradient import MotionGradient
 from dynid.excite.kinematics import points
 from dynid.excite.limits import Bounds, MotionLimits, Workspace
 from dynid.excite.plan import information_of, prior_theta
-from dynid.kernel import Panels
+from dynid.kernel import Panels, using
+from dynid.parallel import ordered_map
 from dynid.robot import load_example
+from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.spring import TorsionSpring
+from dynid.terms.term import Terms
 from dynid.testing.builders import random_robot
 
 ROBOT = load_example("arm7")
@@ -183,22 +187,46 @@ def test_noise_must_be_positive() -> None:
 def test_gradients_hold_with_joints_that_follow_others_and_terms_of_several_joints() -> None:
     robot = random_robot(3, 5, 0.3, mimic=True)
     spring = TorsionSpring(robot.joint_names[:2])
-    terms = RigidBody() + Viscous() + spring
+    check_chain(robot, RigidBody() + Viscous() + Coulomb(width=0.3) + spring)
+
+
+def test_gradients_hold_for_the_terms_known_by_formula() -> None:
+    robot = random_robot(4, 5, 0.3)
+    some = Coulomb(width=0.2, joints=robot.joint_names[1:3])
+    check_chain(robot, Viscous() + RigidBody() + RotorInertia() + some + Offset())
+
+
+def panels_of(
+    robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float, wanted: Bool | None = None
+) -> Panels:
+    return terms.torque_regressor(robot, Samples.from_motion(q, dq, ddq), wanted)
+
+
+def check_chain(robot: RobotModel, terms: Terms) -> None:
     rng = np.random.default_rng(0)
     q, dq, ddq, e = rng.normal(size=(4, 20, robot.n))
-    count = len(terms.columns(robot))
-    G = Panels((np.arange(count),) * robot.n, tuple(rng.normal(size=(count, 20)) for _ in range(robot.n)))
+    wanted = rng.random(len(terms.columns(robot))) < 0.8
     chain = MotionGradient(robot, terms)
-    found = chain.of_contraction(q, dq, ddq, G)
+    layout, lines = chain.regressor(q, dq, ddq, wanted)
+    weights = rng.normal(size=lines.shape)
+    found = chain.of_lines(q, dq, ddq, layout, lines, weights)
+    every = np.arange(len(wanted))
+    dense = np.zeros((robot.n, len(wanted), 20))
+    for j, (columns, rows) in enumerate(zip(layout.columns, layout.spans, strict=True)):
+        dense[j, columns] = weights[rows]
+        # What torque does not depend on may have any weight.
+        dense[j, np.setdiff1d(every, panels_of(robot, terms, q, dq, ddq).columns[j])] = 1.0
+    again = chain.of_contraction(q, dq, ddq, Panels((every,) * robot.n, tuple(dense)))
+    np.testing.assert_allclose(found, again, rtol=1e-12, atol=1e-12 * np.abs(found).max())
 
     def summed(x: Float, v: Float, a: Float) -> float:
-        panels = terms.torque_regressor(robot, Samples.from_motion(x, v, a))
-        return sum(
-            float((G.values[j][c] * p).sum())
-            for j, (c, p) in enumerate(zip(panels.columns, panels.values, strict=True))
+        panels = panels_of(robot, terms, x, v, a, wanted)
+        assert all(
+            np.array_equal(own, columns) for own, columns in zip(layout.columns, panels.columns, strict=True)
         )
+        return float((weights * np.concatenate(panels.values)).sum())
 
-    theta = rng.normal(size=count)
+    theta = rng.normal(size=len(wanted))
     J = chain.of_torque(q, dq, ddq, theta)[1]
     for kind in range(3):
         step = [e * (k == kind) for k in range(3)]
@@ -214,3 +242,46 @@ def test_gradients_hold_with_joints_that_follow_others_and_terms_of_several_join
         np.testing.assert_allclose(
             np.einsum("tj,tji->ti", e, J[kind]), slope, atol=1e-6 * np.abs(slope).max()
         )
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_both_ways_to_the_spectrum_agree(criterion: Criterion, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By the Gram matrix and, where that has too few digits, by the triangle of the regressor itself.
+    information, at = replace(INFORMATION, criterion=criterion), motion(coefficients(3))
+    short, g = information.gradient(*at)
+    assert criteria._split(np.eye(3)) is not None
+    monkeypatch.setattr(criteria, "SQUARABLE", 1.0)
+    assert criteria._split(np.eye(3)) is None
+    long, h = information.gradient(*at)
+    assert short == pytest.approx(long, rel=1e-9)
+    np.testing.assert_allclose(g, h, atol=1e-8 * np.abs(h).max())
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_gradients_of_poor_motions_agree_with_central_differences(criterion: Criterion) -> None:
+    # So slow that the Gram matrix alone would not do.
+    information = replace(INFORMATION, criterion=criterion)
+    X, E = 0.02 * coefficients(4), 0.02 * np.random.default_rng(14).normal(size=(BASIS.size, ROBOT.n))
+    R = information.triangle(*motion(X))
+    D = np.linalg.norm(R, axis=0) if criterion is Criterion.CONDITION else information._scale
+    assert np.linalg.cond(R / D) ** 2 > 1.0 / criteria.SQUARABLE
+    _, g = information.gradient(*motion(X))
+    slope = sum(float((B.T @ part * E).sum()) for B, part in zip(GRID[:3], g, strict=True))
+    found = float(directional(lambda Y: information.value(*motion(Y)), X, E, 1e-3))
+    assert slope == pytest.approx(found, rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_both_kernels_give_the_same_gradient(criterion: Criterion) -> None:
+    information, at = replace(INFORMATION, criterion=criterion), motion(coefficients(5))
+    value, g = information.gradient(*at)
+    with using("numpy"):
+        other, h = information.gradient(*at)
+    assert value == pytest.approx(other, rel=1e-10)
+    np.testing.assert_allclose(g, h, atol=1e-9 * np.abs(h).max())
+
+
+def test_gradients_in_threads_are_the_same_bytes() -> None:
+    at = motion(coefficients(6))
+    alone = INFORMATION.gradient(*at)[1].tobytes()
+    assert set(ordered_map(lambda _: INFORMATION.gradient(*at)[1].tobytes(), range(6), 3)) == {alone}

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from dynid.arrays import Float, Int, locked
 from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.gradient import MotionGradient
+from dynid.excite.gradient import Layout, MotionGradient
 from dynid.factor.base import BaseMap
-from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
-SMOOTHNESS = 8.0
+SMOOTHNESS = 8
 _FLOOR = 1e-10
 SQUARABLE = 1e-6
 
@@ -104,107 +103,128 @@ class Information:
 
     def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
         """R (b, b) with R'R = W'W / T, what was recorded included."""
-        return self._triangle(self._panels(q, dq, ddq), len(q), seconds)
+        return self._triangle(*self._regressor(q, dq, ddq), seconds)
 
     def value(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> float:
         """The smooth criterion."""
-        return self._smooth(self._panels(q, dq, ddq), len(q), seconds)[0]
+        return self._smooth(*self._regressor(q, dq, ddq), seconds)[0]
 
     def gradient(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> tuple[float, Float]:
         """The smooth criterion and its derivatives (3, T, n) with respect to q, dq, ddq."""
-        panels = self._panels(q, dq, ddq)
-        value, F = self._smooth(panels, len(q), seconds)
-        lines = tuple(
-            (2.0 * weight**2 * F[np.ix_(at, at)]) @ values
-            for at, values, weight in zip(
-                self._places(panels), panels.values, self._weights(len(q), seconds), strict=True
-            )
-        )
-        return value, self.chain.of_contraction(q, dq, ddq, Panels(panels.columns, lines))
+        layout, lines = self._regressor(q, dq, ddq)
+        value, F, weights = self._smooth(layout, lines, seconds)
+        for (_, flat), own, weight in zip(
+            _places(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
+        ):
+            np.matmul(F.take(flat) * (2.0 * weight**2), lines[own], out=weights[own])
+        return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
 
     @cached_property
     def chain(self) -> MotionGradient:
         """The chain rule through the model."""
         return MotionGradient(self.robot, self.terms)
 
-    def _panels(self, q: Float, dq: Float, ddq: Float) -> Panels:
-        return self.terms.torque_regressor(self.robot, Samples.from_motion(q, dq, ddq), self.base.mask)
-
-    def _places(self, panels: Panels) -> list[Int]:
-        place = np.full(len(self.base.names), -1)
-        place[self.base.independent] = np.arange(self.base.rank)
-        return [place[columns] for columns in panels.columns]
+    def _regressor(self, q: Float, dq: Float, ddq: Float) -> tuple[Layout, Float]:
+        return self.chain.regressor(q, dq, ddq, self.base.mask)
 
     def _weights(self, T: int, seconds: float) -> Float:
         share = self.rate * seconds if self.recorded is not None else 1.0
         return np.asarray(np.sqrt(share / T) / self.noise)
 
-    def _triangle(self, panels: Panels, T: int, seconds: float) -> Float:
+    def _triangle(self, layout: Layout, lines: Float, seconds: float) -> Float:
+        T = lines.shape[1]
         rows = [] if self.recorded is None else [np.asarray(self.recorded)]
-        for at, values, weight in zip(
-            self._places(panels), panels.values, self._weights(T, seconds), strict=True
+        for (at, _), own, weight in zip(
+            _places(self.base, layout), layout.spans, self._weights(T, seconds), strict=True
         ):
             W = np.zeros((T, self.base.rank))
-            W[:, at] = values.T * weight
+            W[:, at] = lines[own].T * weight
             rows.append(W)
         return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
-    def _smooth(self, panels: Panels, T: int, seconds: float) -> tuple[float, Float]:
-        # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
+    def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float, Float]:
+        # Value, dvalue/dM for M = W'W / T, and room for as many lines. Squaring W costs digits, so it is done only
+        # where enough are left.
         b = self.base.rank
-        M = np.zeros((b, b)) if self.recorded is None else self.recorded.T @ self.recorded
-        for at, values, weight in zip(
-            self._places(panels), panels.values, self._weights(T, seconds), strict=True
+        M = np.zeros(b * b) if self.recorded is None else (self.recorded.T @ self.recorded).ravel()
+        room = np.empty_like(lines)
+        for (_, flat), own, weight in zip(
+            _places(self.base, layout), layout.spans, self._weights(lines.shape[1], seconds), strict=True
         ):
-            M[np.ix_(at, at)] += (weight**2 * values) @ values.T
-        length = np.sqrt(np.maximum(np.diag(M), 1e-300))
-        D = length if self.criterion is Criterion.CONDITION else self._scale
-        l, V = np.linalg.eigh(M / np.outer(D, D))
-        if not l[0] > SQUARABLE * l[-1]:
-            R = self._triangle(panels, T, seconds)
-            length = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
-            D = length if self.criterion is Criterion.CONDITION else self._scale
+            np.multiply(lines[own], weight**2, out=room[own])
+            M[flat] += room[own] @ lines[own].T
+        D = self._lengths(np.sqrt(M[:: b + 1]))
+        N = M.reshape(b, b) / D / D[:, None]
+        split = _split(N)
+        if split is None:
+            R = self._triangle(layout, lines, seconds)
+            D = self._lengths(np.linalg.norm(R, axis=0))
             _, s, Vt = np.linalg.svd(R / D, full_matrices=False)
-            l, V = np.maximum(s, _FLOOR * s[0]) ** 2, Vt.T
-        return self._of(l, V.T, D)
+            s = np.maximum(s, _FLOOR * s[0])
+            N = (Vt.T * s**2) @ Vt
+            split = Vt / s[:, None], 2.0 * float(np.log(s).sum())
+        value, F = self._spectral(N, *split)
+        scaled = F / D / D[:, None]
+        if self._unit_length:
+            scaled -= np.diag((F * N).sum(axis=1) / D**2)
+        return value, scaled, room
+
+    def _lengths(self, length: Float) -> Float:
+        return np.maximum(length, 1e-150) if self._unit_length else self._scale
 
     @property
+    def _unit_length(self) -> bool:
+        return self.criterion is Criterion.CONDITION and self.focus is None
+
+    @cached_property
     def _scale(self) -> Float:
         scale = self.base.scale[self.base.independent]
         return np.where(scale > 0, scale, 1.0) / float(np.exp(np.log(self.noise).mean()))
 
-    def _of(self, l: Float, Vt: Float, D: Float) -> tuple[float, Float]:
-        # From the eigenvalues and eigenvectors of M with its columns divided by D.
-        value, F = self._spectral(l, Vt, D)
-        scaled = F / np.outer(D, D)
-        if self.criterion is not Criterion.CONDITION:
-            return value, scaled
-        N = Vt.T * l @ Vt
-        return value, scaled - np.diag(np.einsum("ij,ij->i", F, N) / D**2)
-
-    def _spectral(self, l: Float, Vt: Float, D: Float) -> tuple[float, Float]:
+    def _spectral(self, N: Float, H: Float, logdet: float) -> tuple[float, Float]:
+        # The criterion and its derivative by N, the scaled information, N^-1 = H'H.
         if self.focus is not None:
-            C = self.focus / D
-            half = (C @ Vt.T) / l
-            total = float(np.sum(half**2 * l))
-            S = half @ Vt
+            half = (self.focus / self._scale) @ H.T
+            total = float(np.sum(half**2))
+            S = half @ H
             return float(np.log(total)), -S.T @ S / total
+        K = H.T @ H
         if self.criterion is Criterion.LOGDET:
-            return -float(np.log(l).sum()), -(Vt.T / l) @ Vt
-        power = 1.0 if self.criterion is Criterion.TRACE else SMOOTHNESS
-        low, low_share = _power_mean(1.0 / l, power)
-        value, slope = low, -low_share / l
+            return -logdet, -K
+        value, S = _power_mean(K, 1 if self.criterion is Criterion.TRACE else SMOOTHNESS)
+        F = -K @ S @ K
         if self.criterion is Criterion.CONDITION:
-            high, high_share = _power_mean(l, power)
-            value, slope = 0.5 * (low + high), 0.5 * (slope + high_share / l)
-        return value, (Vt.T * slope) @ Vt
+            high, S = _power_mean(N, SMOOTHNESS)
+            value, F = 0.5 * (value + high), 0.5 * (F + S)
+        return value, F
 
 
-def _power_mean(x: Float, power: float) -> tuple[float, Float]:
-    # log (sum x^p)^(1/p) and its derivative with respect to log x.
-    top = x.max()
-    shares = (x / top) ** power
-    return float(np.log(top) + np.log(shares.sum()) / power), shares / shares.sum()
+def _power_mean(A: Float, power: int) -> tuple[float, Float]:
+    # log (tr A^p)^(1/p), near that of the greatest eigenvalue where p is large, and its derivative A^(p-1) / tr A^p.
+    top = float(np.trace(A))
+    S = np.linalg.matrix_power(A / top, power - 1)
+    total = float((S * A).sum()) / top
+    return float(np.log(top) + np.log(total) / power), S / (total * top)
+
+
+def _split(N: Float) -> tuple[Float, float] | None:
+    # H with N^-1 = H'H, and log det N; None where N does not hold enough digits.
+    U, failed = dpotrf(N, lower=0, clean=1)
+    if failed:
+        return None
+    V, failed = dtrtri(U, lower=0)
+    if failed or not np.linalg.norm(N) * np.linalg.norm(V @ V.T) < 1.0 / SQUARABLE:
+        return None
+    return V.T, 2.0 * float(np.log(U.diagonal()).sum())
+
+
+@lru_cache(maxsize=32)
+def _places(base: BaseMap, layout: Layout) -> tuple[tuple[Int, Int], ...]:
+    # By joint, the base parameters of its lines, and where the products of each two stand in a matrix (b, b).
+    place = np.full(len(base.names), -1)
+    place[base.independent] = np.arange(base.rank)
+    found = (place[columns] for columns in layout.columns)
+    return tuple((at, at[:, None] * base.rank + at) for at in found)
 
 
 def focus_on(base: BaseMap, names: Sequence[str]) -> Float:

@@ -1,27 +1,96 @@
-"""The chain rule from motion to regressors and torques: exact for rigid bodies, differences for the other terms."""
+"""The chain rule from motion to regressors and torques: exact for rigid bodies and plain friction, else differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Bool, Float, Int
 from dynid.kernel import Panels
-from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian
+from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian, torque_lines
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Term, Terms
+from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
 STEP = 1e-5
-# Terms in which a joint's torque depends on one quantity (0, 1, 2 for q, dq, ddq) of that joint alone, or on none, so
-# that all joints are shifted at once.
-ALONE: dict[type[Term], tuple[int, ...]] = {Viscous: (1,), Coulomb: (1,), Offset: (), RotorInertia: (2,)}
+Slope = tuple[int, "Float | float"]
+
+
+def _of_coulomb(term: Coulomb, values: Float) -> Slope | None:
+    return (1, (1.0 - values**2) / term.width) if term.width > 0 else None
+
+
+# Terms whose basis in one joint depends on one quantity (0, 1, 2 for q, dq, ddq) of that joint alone, or on none: the
+# quantity and the derivative, given the basis' own values.
+SLOPES: dict[type[Term], Callable[[Any, Float], Slope | None]] = {
+    Viscous: lambda term, values: (1, 1.0),
+    Coulomb: _of_coulomb,
+    Offset: lambda term, values: None,
+    RotorInertia: lambda term, values: (2, 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The lines of one term among those of a regressor, as far as torque depends on them.
+
+    rows: (k,) where they stand.    joints: (k,) whose torque they are.    columns: (k,) parameters within the term.
+    slots: (P, 10) the rows by pair of body and joint and by parameter, for rigid bodies whose joints all move freely.
+    """
+
+    term: Term
+    rows: Int
+    joints: Int
+    columns: Int
+    slots: Int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the lines of a regressor stand in one array (R, T): joint after joint.
+
+    columns: per joint (w_j,) the parameters, in the order of its lines.    parts: the same term by term.
+    """
+
+    columns: tuple[Int, ...]
+    parts: tuple[Part, ...]
+
+    @staticmethod
+    def of(robot: RobotModel, terms: Terms, widths: tuple[int, ...], columns: tuple[Int, ...]) -> Layout:
+        """The layout of given columns; widths: number of parameters of each term."""
+        whole, parts, first = np.concatenate(columns), [], 0
+        joints = np.repeat(np.arange(robot.n), [len(own) for own in columns])
+        for term, width in zip(terms, widths, strict=True):
+            rows = np.flatnonzero((whole >= first) & (whole < first + width))
+            own = whole[rows] - first
+            if isinstance(term, JointTerm) and type(term) in SLOPES:
+                acting = np.array(joint_indices(robot, term.joints), dtype=np.int64)[own] == joints[rows]
+                rows, own = rows[acting], own[acting]
+            if len(rows):
+                free = isinstance(term, RigidBody) and not robot.has_mimic
+                slots = _slots(robot, rows, joints[rows], own) if free else None
+                parts.append(Part(term, rows, joints[rows], own, slots))
+            first += width
+        return Layout(columns, tuple(parts))
+
+    @cached_property
+    def spans(self) -> tuple[slice, ...]:
+        """The rows of every joint."""
+        ends = np.cumsum([0, *map(len, self.columns)]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows R."""
+        return sum(map(len, self.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,85 +105,141 @@ class MotionGradient:
         """Number of parameters of each term."""
         return tuple(len(term.columns(self.robot)) for term in self.terms)
 
+    def regressor(self, q: Float, dq: Float, ddq: Float, wanted: Bool) -> tuple[Layout, Float]:
+        """The wanted (p,) columns of the torque regressor as lines (R, T), and where each stands; motion (T, n)."""
+        samples = Samples.from_motion(q, dq, ddq)
+        if not self._plain:
+            panels = self.terms.torque_regressor(self.robot, samples, wanted)
+            layout = Layout.of(self.robot, self.terms, self.widths, panels.columns)
+            return layout, np.concatenate(panels.values)
+        layout = _plain_layout(self, wanted.tobytes())
+        lines = np.empty((layout.rows, len(q)))
+        for part in layout.parts:
+            if part.slots is not None:
+                torque_lines(self.robot.tree, q, dq, ddq, part.slots, lines)
+            else:
+                lines[part.rows] = self._basis(part, samples)
+        return layout, lines
+
     def of_contraction(self, q: Float, dq: Float, ddq: Float, weights: Panels) -> Float:
         """Gradient (3, T, n) with respect to q, dq, ddq of the sum of the regressor's entries times their weights.
 
         weights: per joint the columns that occur, and (w_j, T) weights of theirs.
         """
-        total = np.zeros((3, *q.shape))
-        first = 0
-        whole = np.zeros((self.robot.n, sum(self.widths), len(q)))
-        for j, (columns, values) in enumerate(zip(weights.columns, weights.values, strict=True)):
-            whole[j, columns] = values
-        for term, width in zip(self.terms, self.widths, strict=True):
-            lines = whole[:, first : first + width]
-            if any(((columns >= first) & (columns < first + width)).any() for columns in weights.columns):
-                if isinstance(term, RigidBody):
-                    total += self._rigid(q, dq, ddq, lines)
+        layout = Layout.of(self.robot, self.terms, self.widths, weights.columns)
+        return self.of_lines(q, dq, ddq, layout, None, np.concatenate(weights.values))
+
+    def of_lines(
+        self, q: Float, dq: Float, ddq: Float, layout: Layout, lines: Float | None, weights: Float
+    ) -> Float:
+        """The same for weights (R, T) as a layout says; lines: (R, T) of the regressor at this motion, where known."""
+        total = np.zeros((3, self.robot.n, len(q)))
+        for part in layout.parts:
+            if isinstance(part.term, RigidBody):
+                total += self._rigid(q, dq, ddq, part, weights)
+            elif type(part.term) in SLOPES:
+                if lines is None:
+                    values = self._basis(part, Samples.from_motion(q, dq, ddq))
                 else:
-                    total += self._other(term, q, dq, ddq, lines)
-            first += width
-        return total
+                    values = lines[part.rows]
+                slope = SLOPES[type(part.term)](part.term, values)
+                if slope is not None:
+                    total[slope[0], part.joints] += slope[1] * weights[part.rows]
+            else:
+                total += self._other(q, dq, ddq, part, weights)
+        return total.transpose(0, 2, 1)
 
     def of_torque(self, q: Float, dq: Float, ddq: Float, theta: Float) -> tuple[Float, Float]:
         """Torque (T, n) of the model and its derivatives (3, T, n, n): quantity, sample, motion joint, torque joint."""
-        robot = self.robot
-        tau = self.terms.torque(robot, Samples.from_motion(q, dq, ddq), theta)
+        robot, samples = self.robot, Samples.from_motion(q, dq, ddq)
+        tau = self.terms.torque(robot, samples, theta)
         total = np.zeros((3, *q.shape, robot.n))
         first = 0
         for term, width in zip(self.terms, self.widths, strict=True):
             part = theta[first : first + width]
             first += width
+            if not part.any():
+                continue
             if isinstance(term, RigidBody):
                 J = torque_jacobian(robot.tree, part.reshape(-1, 10), *robot.tree_motion(q, dq, ddq))
                 P = robot.projection
                 total += np.einsum("xj,ktxy,yi->ktji", P, J, P, optimize=True) if robot.has_mimic else J
-            elif part.any():
-                for k, joints, ahead, behind in _shifted(term, q, dq, ddq):
+            elif isinstance(term, JointTerm) and type(term) in SLOPES:
+                joints = list(joint_indices(robot, term.joints))
+                slope = SLOPES[type(term)](term, term.basis(robot, term.seen(samples))[:, joints])
+                if slope is not None:
+                    total[slope[0]][:, joints, joints] += slope[1] * part
+            else:
+                for k, joint, ahead, behind in _shifted(q, dq, ddq):
                     change = term.torque(robot, ahead, part) - term.torque(robot, behind, part)
-                    if len(joints) > 1:
-                        total[k][:, joints, joints] += change / (2.0 * STEP)
-                    else:
-                        total[k][:, joints[0]] += change / (2.0 * STEP)
+                    total[k][:, joint] += change / (2.0 * STEP)
         return tau, total
 
-    def _rigid(self, q: Float, dq: Float, ddq: Float, lines: Float) -> Float:
-        robot = self.robot
-        if robot.has_mimic:
-            lines = np.tensordot(robot.projection, lines, axes=1)
-        body, joint = pairs(robot.tree)
-        weights = lines.reshape(len(lines), robot.n_bodies, 10, len(q))[joint, body]
-        found = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), weights)
-        return found @ robot.projection if robot.has_mimic else found
+    @cached_property
+    def _plain(self) -> bool:
+        # Whether the same lines occur for every motion and each is known by one formula.
+        known = (type(term) is RigidBody or type(term) in SLOPES for term in self.terms)
+        return not self.robot.has_mimic and all(known)
 
-    def _other(self, term: Term, q: Float, dq: Float, ddq: Float, lines: Float) -> Float:
-        wanted = np.asarray(lines.any(axis=(0, 2)))
-        total = np.zeros((3, *q.shape))
-        for k, joints, ahead, behind in _shifted(term, q, dq, ddq):
-            change = np.zeros((len(q), self.robot.n))
+    def _basis(self, part: Part, samples: Samples) -> Float:
+        # The values (k, T) of a part whose term acts joint by joint.
+        term = cast(JointTerm, part.term)
+        return np.asarray(term.basis(self.robot, term.seen(samples)).T[part.joints])
+
+    def _rigid(self, q: Float, dq: Float, ddq: Float, part: Part, weights: Float) -> Float:
+        robot = self.robot
+        if part.slots is not None:
+            return torque_gradient(robot.tree, q, dq, ddq, part.slots, weights)
+        dense = np.zeros((robot.n, 10 * robot.n_bodies, len(q)))
+        dense[part.joints, part.columns] = weights[part.rows]
+        body, joint = pairs(robot.tree)
+        dense = np.tensordot(robot.projection, dense, axes=1)
+        own = dense.reshape(robot.n_bodies, robot.n_bodies, 10, len(q))[joint, body].reshape(-1, len(q))
+        slots = np.arange(len(own)).reshape(-1, 10)
+        found = torque_gradient(robot.tree, *robot.tree_motion(q, dq, ddq), slots, own)
+        return np.asarray(robot.projection.T @ found)
+
+    def _other(self, q: Float, dq: Float, ddq: Float, part: Part, weights: Float) -> Float:
+        term, n = part.term, self.robot.n
+        dense = np.zeros((n, len(term.columns(self.robot)), len(q)))
+        dense[part.joints, part.columns] = weights[part.rows]
+        wanted = np.zeros(dense.shape[1], dtype=np.bool_)
+        wanted[part.columns] = True
+        total = np.zeros((3, n, len(q)))
+        for k, joint, ahead, behind in _shifted(q, dq, ddq):
             for sign, samples in ((1.0, ahead), (-1.0, behind)):
                 panels = term.torque_regressor(self.robot, samples, wanted)
                 for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-                    change[:, j] += sign * (lines[j, columns] * values).sum(axis=0)
-            slope = change / (2.0 * STEP)
-            total[k][:, joints] += slope if len(joints) > 1 else slope.sum(axis=1, keepdims=True)
+                    total[k, joint] += sign / (2.0 * STEP) * (dense[j, columns] * values).sum(axis=0)
         return total
 
 
-def _shifted(
-    term: Term, q: Float, dq: Float, ddq: Float
-) -> Iterator[tuple[int, list[int], Samples, Samples]]:
-    # The quantity and the joints that are shifted, and the motion a step ahead and a step behind.
-    n = q.shape[1]
-    kinds = ALONE.get(type(term)) if n > 1 else None
-    groups = [[j] for j in range(n)] if kinds is None else [list(range(n))]
-    for k in range(3) if kinds is None else kinds:
-        for joints in groups:
-            step = np.zeros(n)
-            step[joints] = STEP
+@lru_cache(maxsize=32)
+def _plain_layout(chain: MotionGradient, wanted: bytes) -> Layout:
+    # The columns of these terms are the same for any motion, so one sample tells them.
+    rest = np.zeros((1, chain.robot.n))
+    mask = np.frombuffer(wanted, dtype=np.bool_)
+    panels = chain.terms.torque_regressor(chain.robot, Samples.from_motion(rest, rest, rest), mask)
+    return Layout.of(chain.robot, chain.terms, chain.widths, panels.columns)
+
+
+def _slots(robot: RobotModel, rows: Int, joints: Int, columns: Int) -> Int:
+    body, joint = pairs(robot.tree)
+    place = np.full((robot.n_bodies, robot.n_bodies), -1)
+    place[body, joint] = np.arange(len(body))
+    pair = place[columns // 10, joints]
+    slots = np.full((len(body), 10), -1)
+    slots[pair[pair >= 0], columns[pair >= 0] % 10] = rows[pair >= 0]
+    return slots
+
+
+def _shifted(q: Float, dq: Float, ddq: Float) -> Iterator[tuple[int, int, Samples, Samples]]:
+    # The quantity and the joint that are shifted, and the motion a step ahead and a step behind.
+    for k in range(3):
+        for joint in range(q.shape[1]):
             sides = []
             for sign in (1.0, -1.0):
                 motion = [q, dq, ddq]
-                motion[k] = motion[k] + sign * step
+                motion[k] = motion[k] + sign * STEP * (np.arange(q.shape[1]) == joint)
                 sides.append(Samples.from_motion(motion[0], motion[1], motion[2]))
-            yield k, joints, sides[0], sides[1]
+            yield k, joint, sides[0], sides[1]

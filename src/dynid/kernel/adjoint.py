@@ -19,12 +19,13 @@ Source: recursive Newton-Euler in spatial vectors, Featherstone 2008, chapter 5;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Float, Int
 from dynid.errors import UsageError
-from dynid.kernel import _c, _check, _chosen, _whole
+from dynid.kernel import _c, _check, _chosen, _whole, reference
 from dynid.kernel.tree import Tree
 
 
@@ -34,23 +35,39 @@ def pairs(tree: Tree) -> tuple[Int, Int]:
     return np.array([i for i, _ in found]), np.array([j for _, j in found])
 
 
-def torque_gradient(tree: Tree, q: Float, dq: Float, ddq: Float, weights: Float) -> Float:
-    """Derivatives (3, T, n) with respect to q, dq, ddq of the weighted sum of the regressor's entries.
+def torque_lines(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, lines: Float) -> None:
+    """Writes the torque regressor into rows of `lines` (R, T): Y[j, 10 i + k] of pair (i, j) into row slots[pair, k].
 
-    f(t) = sum over pairs (i, j) and k of weights[pair, k, t] Y[j, 10 i + k](t).
-    weights: (P, 10, T) in the order of `pairs`.    Raises UsageError for shapes that do not fit.
+    slots: (P, 10) in the order of `pairs`, -1 = not wanted.    Other rows are left as they are.
+    Raises UsageError for shapes that do not fit.
     """
     _check(tree, q, dq, ddq)
-    count = sum(len(path) for path in tree.paths)
-    if weights.shape != (count, 10, len(q)):
-        raise UsageError(
-            "array-shape", found=f"weights of shape {weights.shape}", expected=f"({count}, 10, {len(q)})"
-        )
+    wanted = _lines(tree, slots, lines, len(q))
     if (native := _chosen()) is not None:
-        lines = np.ascontiguousarray(weights.reshape(-1, len(q)), dtype=np.float64)
-        found = native.torque_sweep(*_whole(tree), lines, *map(_c, (q, dq, ddq)))
-        return np.asarray(found).transpose(0, 2, 1)
-    return Sweep.of(tree, q, dq, ddq).contracted(weights)
+        native.torque_lines(*_whole(tree), wanted, *map(_c, (q, dq, ddq)), lines)
+        return
+    body, joint = pairs(tree)
+    dense = np.zeros((tree.n, tree.n, 10), dtype=np.int64) - 1
+    dense[joint, body] = slots
+    some = (dense >= 0).any(axis=0).ravel()
+    panels = reference.torque_regressor(tree, q, dq, ddq, some)
+    for own, columns, values in zip(dense.reshape(tree.n, -1), panels.columns, panels.values, strict=True):
+        rows = own[columns]
+        lines[rows[rows >= 0]] = values[rows >= 0]
+
+
+def torque_gradient(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, weights: Float) -> Float:
+    """Derivatives (3, n, T) with respect to q, dq, ddq of the weighted sum of the regressor's entries.
+
+    f(t) = sum over pairs (i, j) and k of weights[slots[pair, k], t] Y[j, 10 i + k](t), slots (P, 10) as in
+    `torque_lines`.    weights: (R, T).    Raises UsageError for shapes that do not fit.
+    """
+    _check(tree, q, dq, ddq)
+    wanted = _lines(tree, slots, weights, len(q))
+    if (native := _chosen()) is not None:
+        return np.asarray(native.torque_contraction(*_whole(tree), wanted, weights, *map(_c, (q, dq, ddq))))
+    inertia = np.where((slots >= 0)[:, :, None], weights[slots], 0.0)
+    return Sweep.of(tree, q, dq, ddq).contracted(inertia)
 
 
 def torque_jacobian(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
@@ -62,7 +79,7 @@ def torque_jacobian(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float)
     if inertia.shape != (tree.n, 10):
         raise UsageError("array-shape", found=f"inertia of shape {inertia.shape}", expected=f"({tree.n}, 10)")
     if (native := _chosen()) is not None:
-        found = native.torque_sweep(*_whole(tree), _c(inertia).ravel(), *map(_c, (q, dq, ddq)))
+        found = native.torque_jacobian(*_whole(tree), _c(inertia).ravel(), *map(_c, (q, dq, ddq)))
         return np.asarray(found).transpose(0, 3, 1, 2)
     return Sweep.of(tree, q, dq, ddq).jacobian(inertia)
 
@@ -125,7 +142,7 @@ class Sweep:
         return total
 
     def contracted(self, inertia: Float) -> Float:
-        """Derivatives (3, T, nb) of f with respect to q, dq, ddq of the tree; inertia: (P, 10, T) of `pairs`."""
+        """Derivatives (3, nb, T) of f with respect to q, dq, ddq of the tree; inertia: (P, 10, T) of `pairs`."""
         i, j = pairs(self.tree)
         P, Q, F = self.wrenches(i, j, inertia)
         by_body = np.zeros((3, self.tree.n, 6, P.shape[-1]))
@@ -138,7 +155,7 @@ class Sweep:
         p, q, e = (self.behind(x) for x in by_body)
         s, c, b = self.axis, self.turning, self.falling
         parts = (dot(c, q) + dot(b, p) - dot(s, e), dot(s, q) + 2.0 * dot(c, p), dot(s, p))
-        return np.stack(parts).transpose(0, 2, 1)
+        return np.stack(parts)
 
     def jacobian(self, inertia: Float) -> Float:
         """Derivatives (3, T, nb, nb) of torque: quantity, sample, motion joint, torque joint; inertia: (nb, 10)."""
@@ -160,6 +177,18 @@ class Sweep:
                 J[2, :, k, joint] = dot(s[k], p)
             J[0, :, deep, up] -= dot(s[deep], push(s[up], F[deep, up])) * (deep != up)
         return J
+
+
+def _lines(tree: Tree, slots: Int, lines: Float, T: int) -> Any:
+    count = sum(map(len, tree.paths))
+    fits = slots.shape == (count, 10) and lines.ndim == 2 and lines.shape[1] == T
+    if not (fits and slots.min() >= -1 and slots.max() < len(lines)):
+        raise UsageError(
+            "array-shape",
+            found=f"slots of shape {slots.shape}, lines of shape {lines.shape}",
+            expected=f"slots of shape ({count}, 10), rows among them, and lines of shape (any, {T})",
+        )
+    return np.ascontiguousarray(slots, dtype=np.int32)
 
 
 def cross(x: Float, y: Float) -> Float:

@@ -24,6 +24,7 @@ namespace dynid_native {
 
 using In = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using InInt = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;
+using InOut = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<nb::numpy, double>;
 
 constexpr long shard_samples = 16384;  // unit of work and of merging: results do not depend on the number of threads

@@ -60,8 +60,8 @@ nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, I
           lines[order[l]] = panels.get() + panel_at[i] + static_cast<std::size_t>(l - first[i]) * block_samples;
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
-        table().regressor_block(robot.view, dynid::torque, input.get(), lines.data(), scratch.get());
         const long count = std::min<long>(block_samples, T - start);
+        table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), lines.data(), scratch.get());
         for (int i = 0; i < n; i++) {
           double* panel = panels.get() + panel_at[i];
           const int tree_lines = first[i + 1] - first[i];

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tables.hpp"
+
 namespace {
 
 #define DYNID_INLINE __attribute__((always_inline)) inline
 
-constexpr int lanes = 4;
+using dynid::lanes;
 typedef double Lane __attribute__((vector_size(8 * lanes)));
 typedef std::int64_t LaneInt __attribute__((vector_size(8 * lanes)));
 

@@ -30,8 +30,8 @@ nb::tuple regressor(InInt parent, InInt kind, In axis, In rotation, In translati
       for (long l = 0; l < L; l++) lines[order[l]] = block.get() + l * block_samples;
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
-        table().regressor_block(robot.view, quantity, input.get(), lines.data(), scratch.get());
         const long count = std::min<long>(block_samples, T - start);
+        table().regressor_block(robot.view, quantity, input.get(), static_cast<int>(count), lines.data(), scratch.get());
         for (long l = 0; l < L; l++)
           std::memcpy(result.get() + l * T + start, block.get() + l * block_samples, count * sizeof(double));
       }
@@ -65,8 +65,8 @@ Out torque(InInt parent, InInt kind, In axis, In rotation, In translation, In gr
       for (long l = 0; l < L; l++) lines[order[l]] = block.get() + l * block_samples;
       for (long start = shard * shard_samples; start < std::min(T, (shard + 1) * shard_samples); start += block_samples) {
         motion.block(start, input.get());
-        table().regressor_block(robot.view, dynid::torque, input.get(), lines.data(), scratch.get());
         const long count = std::min<long>(block_samples, T - start);
+        table().regressor_block(robot.view, dynid::torque, input.get(), static_cast<int>(count), lines.data(), scratch.get());
         for (int i = 0; i < n; i++) {
           std::fill(total.get(), total.get() + block_samples, 0.0);
           for (long l = first[i]; l < first[i + 1]; l++) {
@@ -79,40 +79,6 @@ Out torque(InInt parent, InInt kind, In axis, In rotation, In translation, In gr
     });
   }
   return array(std::move(result), {static_cast<std::size_t>(T), static_cast<std::size_t>(n)});
-}
-
-// Derivatives of torque by motion. Weights (10 pairs, samples) give those of a weighted sum of the regressor, (3, joints,
-// samples); ten numbers a body give all, (3, joints, joints, samples), motion before torque.
-Out torque_sweep(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In weights, In q, In dq,
-                 In ddq) {
-  const Robot robot(parent, kind, axis, rotation, translation, gravity, mask);
-  const int n = robot.view.n;
-  const MotionIn motion = motion_of(q, dq, ddq, n);
-  const bool by_joint = weights.ndim() == 1;
-  const long T = motion.T, L = 10L * robot.pairs(), W = 3L * n * (by_joint ? n : 1);
-  if (static_cast<long>(weights.size()) != (by_joint ? 10L * n : L * T))
-    throw nb::value_error("weights must be (10 bodies) or (10 pairs, samples)");
-  Buffer result = buffer(static_cast<std::size_t>(W * T));
-  {
-    nb::gil_scoped_release free;
-    const Buffer scratch = buffer(
-        (n * table().sweep_bytes_per_body + robot.pairs() * table().sweep_bytes_per_pair) / sizeof(double) + 8);
-    const Buffer input = buffer(3u * n * block_samples), lines = buffer(by_joint ? 8 : L * block_samples);
-    const Buffer block = buffer(static_cast<std::size_t>(W) * block_samples);
-    for (long start = 0; start < T; start += block_samples) {
-      const long count = std::min<long>(block_samples, T - start);
-      motion.block(start, input.get());
-      for (long l = 0; l < (by_joint ? 0 : L); l++)
-        std::memcpy(lines.get() + l * block_samples, weights.data() + l * T + start, count * sizeof(double));
-      table().sweep_block(robot.view, by_joint ? weights.data() : lines.get(), by_joint, input.get(), block.get(), scratch.get());
-      for (long l = 0; l < W; l++)
-        std::memcpy(result.get() + l * T + start, block.get() + l * block_samples, count * sizeof(double));
-    }
-  }
-  std::vector<std::size_t> shape(by_joint ? 4 : 3, static_cast<std::size_t>(n));
-  shape.front() = 3;
-  shape.back() = static_cast<std::size_t>(T);
-  return array(std::move(result), shape);
 }
 
 // Mass matrix (samples, joints, joints) and bias force (samples, joints) of bodies with ten parameters each.
@@ -185,7 +151,9 @@ NB_MODULE(_native, m) {
   m.def("instruction_set", [] { return std::string(table().name); });
   m.def("regressor", &regressor);
   m.def("torque", &torque);
-  m.def("torque_sweep", &torque_sweep);
+  m.def("torque_lines", &torque_lines);
+  m.def("torque_contraction", &torque_contraction);
+  m.def("torque_jacobian", &torque_jacobian);
   m.def("dynamics", &dynamics);
   m.def("solve", &solve);
   m.def("fused", &fused);

@@ -6,6 +6,12 @@ namespace dynid_native {
 
 nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In q, In dq, In ddq,
                In extra, InInt extra_joint, In tau, int method, int threads);
+void torque_lines(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, InInt slots, In q,
+                  In dq, In ddq, InOut lines);
+Out torque_contraction(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, InInt slots,
+                       In weights, In q, In dq, In ddq);
+Out torque_jacobian(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In inertia, In q,
+                    In dq, In ddq);
 Out qr_panel(In panel);
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
 Out line_ranges(In x);

@@ -6,10 +6,11 @@ namespace {
 
 using dynid::block_samples;
 
-void regressor_block(const dynid::TreeView& t, int quantity, const double* input, double* const* lines, void* scratch) {
+void regressor_block(const dynid::TreeView& t, int quantity, const double* input, int count, double* const* lines,
+                     void* scratch) {
   Body* body = static_cast<Body*>(scratch);
   Axis* axes = reinterpret_cast<Axis*>(body + t.n);
-  for (int sample = 0; sample < block_samples; sample += lanes) {
+  for (int sample = 0; sample < count; sample += lanes) {
     const Input in{input, t.n, sample};
     const Lines out{lines, sample};
     for (int j = 0; j < t.n; j++) {
@@ -57,15 +58,17 @@ void dynamics_block(const dynid::TreeView& t, const double* inertia, const doubl
   }
 }
 
-void sweep_block(const dynid::TreeView& t, const double* inertia, int by_joint, const double* input, double* out,
-                 void* scratch) {
+void contract_block(const dynid::TreeView& t, const double* const* weights, const double* input, int count, double* out,
+                    void* scratch) {
+  for (int sample = 0; sample < count; sample += lanes)
+    contracted(t, weights, {input, t.n, sample}, out, static_cast<Moved*>(scratch));
+}
+
+void jacobian_block(const dynid::TreeView& t, const double* inertia, const double* input, int count, double* out,
+                    void* scratch) {
   Moved* moved = static_cast<Moved*>(scratch);
-  Wrenches* pairs = reinterpret_cast<Wrenches*>(moved + t.n);
-  for (int sample = 0; sample < block_samples; sample += lanes) {
-    const Input in{input, t.n, sample};
-    if (by_joint) jacobian(t, inertia, in, out, moved, pairs);
-    else contracted(t, inertia, in, out, moved);
-  }
+  for (int sample = 0; sample < count; sample += lanes)
+    jacobian(t, inertia, {input, t.n, sample}, out, moved, reinterpret_cast<Wrenches*>(moved + t.n));
 }
 
 // ---- Gram: I x J lines at a time, accumulated in registers over the block
@@ -206,5 +209,5 @@ namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
-    regressor_block, dynamics_block, sweep_block, gram_block, qr_block, cascade, range};
+    regressor_block, dynamics_block, contract_block, jacobian_block, gram_block, qr_block, cascade, range};
 }  // namespace dynid

@@ -68,25 +68,24 @@ DYNID_INLINE Wrenches wrenches(const Ten& I, const Seen& body, Spatial s) {
   return {P, push(body.v, P) - push(s, H) - I * bracket(body.v, s), I * body.a + push(body.v, H)};
 }
 
-// Derivatives (3, n, block) of the weighted sum of the regressor; weights: lines (10 pairs, block).
-inline void contracted(const dynid::TreeView& t, const double* weights, const Input& in, double* out, Moved* moved) {
+// Derivatives (3, n, block) of the weighted sum of the regressor; weights: the line of each pair and column.
+inline void contracted(const dynid::TreeView& t, const double* const* weights, const Input& in, double* out, Moved* moved) {
   for (int i = 0; i < t.n; i++) outward(t, in, i, moved);
   for (int i = 0; i < t.n; i++) {
     Moved& b = moved[i];
-    const Seen seen{into(b, b.v), into(b, b.a)};
+    const Spatial v = into(b, b.v), a = into(b, b.a);
     Wrenches sum{nothing(), nothing(), nothing()};
     for (int pair = t.pair_first[i]; pair < t.pair_first[i + 1]; pair++) {
-      const double* g = weights + 10L * pair * dynid::block_samples + in.sample;
-      const Ten I = ten([&](int k) { return load(g + (long)k * dynid::block_samples); });
+      const double* const* g = weights + 10L * pair;
+      const Ten I = ten([&](int k) { return load(g[k] + in.sample); });
       Moved& up = moved[t.pair_joint[pair]];
-      const Spatial s = into(b, up.s);
-      const Wrenches one = wrenches(I, seen, s);
-      sum.P = sum.P + one.P;
-      sum.Q = sum.Q + one.Q;
-      sum.F = sum.F + push(s, one.F);
-      up.carried = up.carried + out_of(b, one.F);
+      const Spatial s = into(b, up.s), H = I * v, F = I * a + push(v, H);
+      sum.P = sum.P + I * s;
+      sum.Q = sum.Q + push(s, H) + I * bracket(v, s);
+      sum.F = sum.F + push(s, F);
+      up.carried = up.carried + out_of(b, F);
     }
-    b.total = {out_of(b, sum.P), out_of(b, sum.Q), out_of(b, sum.F)};
+    b.total = {out_of(b, sum.P), out_of(b, push(v, sum.P) - sum.Q), out_of(b, sum.F)};
   }
   for (int k = t.n - 1; k >= 0; k--) {
     Moved& b = moved[k];

@@ -6,6 +6,7 @@
 
 namespace dynid {
 
+constexpr int lanes = 4;            // samples that one vector holds
 constexpr int block_samples = 64;   // samples handled at once: a panel of a joint stays in the second-level cache
 
 // A tree and the columns wanted of it. Pairs (body j, ancestor-or-self i) are numbered body by body, root first.
@@ -30,17 +31,21 @@ struct KernelTable {
   std::size_t scratch_bytes_per_pair;
   std::size_t sweep_bytes_per_body;
   std::size_t sweep_bytes_per_pair;
-  // Regressor of one block. input: (3, n, block_samples) q, dq, ddq. lines: per pair and column k (10 a pair; for the
-  // energies 10 a body) where its block_samples values go, or null. scratch: 64-byte aligned.
-  void (*regressor_block)(const TreeView&, int quantity, const double* input, double* const* lines, void* scratch);
+  // Regressor of the first `count` samples of a block, rounded up to whole lanes. input: (3, n, block_samples) q, dq,
+  // ddq. lines: per pair and column k (10 a pair; for the energies 10 a body) where its values go, null where the mask
+  // does not want it. scratch: 64-byte aligned.
+  void (*regressor_block)(const TreeView&, int quantity, const double* input, int count, double* const* lines, void* scratch);
   // Mass matrix M (n, n) and bias force h (n) of bodies with ten inertial parameters each, for the first `count` samples of
   // a block; input as above, its third part zero. Lines of block_samples: M at i n + j, h at n n + i; unrelated pairs of
   // joints are left as they are.
   void (*dynamics_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
-  // Derivatives of torque by motion, one block. by_joint 0: inertia (10 pairs, block_samples), the weights of the
-  // regressor's lines; out (3, n, block_samples). by_joint 1: inertia (10 n); out (3, n, n, block_samples), motion before
-  // torque, unrelated pairs of joints left as they are.
-  void (*sweep_block)(const TreeView&, const double* inertia, int by_joint, const double* input, double* out, void* scratch);
+  // Derivatives of the weighted sum of the regressor by motion, the first `count` samples of a block,
+  // rounded up to whole lanes. weights: per pair and column k where its values stand; out (3, n, block_samples).
+  void (*contract_block)(const TreeView&, const double* const* weights, const double* input, int count, double* out,
+                         void* scratch);
+  // The same of torque for bodies with ten parameters each; out (3, n, n, block_samples), motion before torque, unrelated
+  // pairs of joints left as they are.
+  void (*jacobian_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
