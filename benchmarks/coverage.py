@@ -32,7 +32,6 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.data_base import data_base, influence
 from dynid.kernel.random import random_inertia
-from dynid.robot import load_robot
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
@@ -40,7 +39,6 @@ from dynid.settings import DEFAULT_TERMS
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "robots"
 ROBOTS = ("arm7", "ur5e", "puma560")
 CORRELATION = (0.05, 0.2, 0.5)
 SECONDS, RATE, CUTOFF, NOISE = 80.0, 100.0, 8.0, 0.05
@@ -50,7 +48,7 @@ BLOCKS = 60
 @lru_cache(maxsize=3)
 def robot_of(name: str) -> tuple[RobotModel, BaseMap]:
     """A robot and its structural base parameters."""
-    robot = load_example(name) if name == "arm7" else load_robot(FOLDER / f"{name}.toml")
+    robot = load_example(name)
     return robot, structural_base(robot, DEFAULT_TERMS, TorqueRows())
 
 

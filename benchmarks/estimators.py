@@ -41,7 +41,6 @@ from dynid.factor.base import structural_base
 from dynid.factor.data_base import data_base, influence
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.robot import load_robot
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
@@ -56,7 +55,6 @@ from dynid.signals.settings import Preparation
 from dynid.testing import random_robot
 from dynid.validation import block_seconds
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "robots"
 ROBOTS = ("arm7", "ur5e", "random4")
 SECONDS, RATE = 12.0, 1000.0
 RANDOM = 2
@@ -103,11 +101,9 @@ QUICK = ("ols", "wls", "irls", "tls", "feasible", "entropic", "momentum wls", "m
 
 @lru_cache(maxsize=3)
 def robot_of(name: str) -> RobotModel:
-    """A robot of the examples or of the tests, or a chain of four turning joints with random bodies."""
-    if name == "arm7":
-        return load_example(name)
+    """A robot that ships with dynid, or a chain of four turning joints with random bodies."""
     if name != "random4":
-        return load_robot(FOLDER / f"{name}.toml")
+        return load_example(name)
     robot = random_robot(RANDOM, 4, 0.0)
     limits = replace(robot.limits, velocity=np.full(4, 2.5))
     return replace(robot, limits=limits)

@@ -36,14 +36,13 @@ from dynid.kernel.adjoint import pairs, torque_gradient
 from dynid.log.read import read_log
 from dynid.log.write import write_log
 from dynid.pipeline import identify
-from dynid.robot import load_robot
+from dynid.robot import load_example
 from dynid.settings import Settings
 from dynid.simulate.rig import Rig, SensorFile
 from dynid.simulate.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 
-ROBOTS = Path(__file__).resolve().parents[1] / "tests" / "robots"
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
 PUBLISHED = {
     "ur5e": "66 (Madsen et al. 2020, 36 base parameters and friction)",
@@ -56,7 +55,7 @@ ELSEWHERE = "116.7 (robot_payload_id, seven joints, its own motion)"
 class Arm:
     """What a description does not say: limits, effort, radius of the capsules, friction of the simulated arm."""
 
-    file: str
+    example: str
     radius: float
     velocity: float | None = None
     span: float | None = None
@@ -67,7 +66,7 @@ class Arm:
 
 ARMS = {
     "ur5e": Arm(
-        "ur5e.toml",
+        "ur5e",
         0.05,
         np.pi,
         2 * np.pi,
@@ -75,13 +74,13 @@ ARMS = {
         (8.0, 8.0, 6.0, 2.0, 2.0, 2.0),
         (6.0, 6.0, 5.0, 2.0, 2.0, 2.0),
     ),
-    "panda": Arm("panda_gaz.toml", 0.06),
+    "panda": Arm("panda", 0.06),
 }
 
 
 def task_of(arm: Arm, seconds: float, criterion: Criterion) -> Task:
     """The task of an arm."""
-    robot = load_robot(ROBOTS / arm.file)
+    robot = load_example(arm.example)
     lower, upper = (None, None) if arm.span is None else ([-arm.span], [arm.span])
     velocity = None if arm.velocity is None else [arm.velocity]
     limits = MotionLimits.of(robot, velocity=velocity, lower=lower, upper=upper, torque=arm.effort)

@@ -13,7 +13,6 @@ from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.spatial.inertia import from_com, to_com
 
-FILES = Path(__file__).resolve().parents[1] / "tests" / "robots"
 # Mass, and length of the cylinder whose end is the joint: bodies made up to be about as heavy as those of such arms.
 PANDA_BODIES = ((5.0, 0.3), (2.2, 0.2), (3.2, 0.3), (3.4, 0.2), (2.9, 0.35), (1.6, 0.1), (1.1, 0.15))
 POLAR_BODIES = ((22.0, 0.4), (14.0, 0.5), (7.0, 0.6), (3.0, 0.25))
@@ -88,20 +87,20 @@ def _bodies(shapes: tuple[tuple[float, float], ...]) -> Float:
 
 
 def _panda() -> RobotModel:
-    robot = load_robot(FILES / "panda_gaz.toml")
+    robot = load_example("panda")
     friction = np.column_stack([np.full(7, 0.6), np.array([1.0, 1.0, 0.8, 0.8, 0.5, 0.4, 0.4])])
     return replace(robot, inertia_prior=_bodies(PANDA_BODIES), friction_prior=friction)
 
 
 def _ur5e() -> RobotModel:
-    robot = load_robot(FILES / "ur5e.toml")
+    robot = load_example("ur5e")
     friction = np.array([[9.0, 8.0], [9.0, 8.0], [7.0, 6.0], [2.0, 2.0], [2.0, 2.0], [1.5, 1.5]])
     effort = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
     return replace(robot, friction_prior=friction, limits=_limits(2.8, 2.5, effort))
 
 
 def _kr300() -> RobotModel:
-    robot = load_robot(FILES / "kr300_cad.toml")
+    robot = load_robot(Path(__file__).resolve().parents[1] / "tests" / "robots" / "kr300_cad.toml")
     drive = replace(robot.drive, torque_side=Drive.direct(1).torque_side)
     return replace(robot, drive=drive, limits=_limits(1.3, 1.2, np.full(6, np.inf)))
 

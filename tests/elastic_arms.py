@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import cos, exp, sin, tanh
-from pathlib import Path
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -22,8 +21,8 @@ from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import transformed
 from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Terms, Viscous
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parent / "robots"
 STEP = 1e-30
 
 

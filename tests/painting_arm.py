@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from dynid.studies.nini_arm import (
     FRICTION,
     GEOMETRY,
@@ -21,6 +19,7 @@ from dynid.studies.nini_arm import (
     truth,
     with_noise,
 )
+from tests.robot_files import ROBOTS
 
 __all__ = [
     "FILE",
@@ -41,4 +40,4 @@ __all__ = [
     "with_noise",
 ]
 
-FILE = Path(__file__).parent / "robots" / "painting_arm.toml"
+FILE = ROBOTS / "painting_arm.toml"

@@ -43,8 +43,9 @@ from dynid.studies.madsen_arm import (
 )
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, RotorInertia, Terms, Viscous
 from dynid.testing import smooth_samples
+from tests.robot_files import ROBOTS
 
-ROBOT = load_robot(Path(__file__).resolve().parent / "robots" / "ur5e.toml")
+ROBOT = load_robot(ROBOTS / "ur5e.toml")
 BODIES = Terms((RigidBody(),))
 
 

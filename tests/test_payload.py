@@ -24,8 +24,8 @@ from dynid.spatial.inertia import from_com
 from dynid.store import save
 from dynid.terms import KnownPayload
 from tests.command_line import Run
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parent / "robots"
 LOAD = from_com(2.0, np.array([0.05, -0.08, 0.15]), np.diag([0.03, 0.04, 0.02]))
 
 

@@ -19,8 +19,8 @@ from dynid.terms import RigidBody, Terms
 from tests.command_line import Run
 from tests.export.models import model_of, states
 from tests.feasible.panda import ROBOT, Panda
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parent / "robots"
 RIGID = Terms((RigidBody(),))
 
 

@@ -18,8 +18,7 @@ from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia
 from dynid.testing import random_robot
 from tests.command_line import Run
-
-ROBOTS = Path(__file__).resolve().parent / "robots"
+from tests.robot_files import ROBOTS
 
 
 def test_panda_from_good_configurations(data_dir: Path) -> None:

@@ -25,6 +25,7 @@ from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody,
 from dynid.testing import synthetic_regression
 from tests.command_line import Run
 from tests.painting_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
+from tests.robot_files import ROBOTS
 
 TERMS = RigidBody() + MotorInertia() + OnMotor(Viscous()) + Offset() + SPRINGS
 STICTION = np.array([2.0, 3.0, 2.5, 0.8, 0.6, 0.3])
@@ -239,7 +240,7 @@ terms = ["rigid_body", "motor_inertia", { term = "on_motor", of = "viscous" }, "
 def test_the_command(robot: RobotModel, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "exp.toml").write_text(CONFIG)
-    text = (Path(__file__).parent / "robots" / "painting_arm.toml").read_text()
+    text = (ROBOTS / "painting_arm.toml").read_text()
     (tmp_path / "arm.toml").write_text(text.replace('torque_side = "motor"', 'torque_side = "link"'))
     pose_log(robot, tmp_path / "poses.parquet")
     motion_log(robot, tmp_path / "motion.parquet", 0)

@@ -71,11 +71,6 @@ class DemoResult:
         for name in ("held_out", "model_error", "prior_error"):
             object.__setattr__(self, name, locked(getattr(self, name), (len(self.joint_names),), name))
 
-    @property
-    def coverage(self) -> float:
-        """Share of the base parameters whose interval holds the truth."""
-        return self.covered / self.base_count
-
     def text(self) -> str:
         """What the command line prints; the last line names the report."""
         train, unseen = self.motion_seconds

@@ -23,8 +23,8 @@ from dynid.simulate.rig import Rig, SensorFile
 from dynid.simulate.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
 BASIS = FourierBasis(31.0, 5, 0.1)
 EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])

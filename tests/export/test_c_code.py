@@ -19,8 +19,8 @@ from dynid.export.names import c_comment, c_identifier
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import load_robot
 from tests.export.models import AGREE, compiled, model_of, shipped, states
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
 
 

@@ -22,8 +22,9 @@ from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, P
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library
+from tests.robot_files import ROBOTS
 
-PUMA = load_robot(Path(__file__).resolve().parents[1] / "robots" / "puma560.toml")
+PUMA = load_robot(ROBOTS / "puma560.toml")
 CURVES = [
     SmoothCoulomb((0.03, 0.05), ("j1", "j2")),
     AsymmetricCoulomb(0.02, ("j3",)),

@@ -14,8 +14,7 @@ from dynid.export.mjcf import new_mjcf, quaternion
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_quaternion
 from tests.export.models import AGREE, model_of, shipped, states
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:

@@ -21,6 +21,7 @@ from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.robot.xml import parse
 from tests.export.models import AGREE, model_of, states
+from tests.robot_files import ROBOTS
 
 # Degrees, defaults by class, a joint off the body's origin and with a reference, a frame, a body without joint, masses
 # from a geom, every way to write an inertia.
@@ -262,7 +263,7 @@ def test_the_verb_writes_anew_what_it_cannot_change(run_of_mjcf: Identification,
 def test_pinocchio_finds_the_torque_in_a_new_file(tmp_path: Path) -> None:
     from dynid.export.mjcf import new_mjcf
 
-    robot = load_robot(Path(__file__).resolve().parents[1] / "robots" / "puma560.toml")
+    robot = load_robot(ROBOTS / "puma560.toml")
     model = model_of(robot)
     (tmp_path / "p.xml").write_bytes(new_mjcf(model))
     theirs = pin.buildModelFromMJCF(str(tmp_path / "p.xml"))

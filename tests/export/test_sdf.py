@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,8 +14,7 @@ from dynid.export.sdf import new_sdf, parameters_of
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from tests.export.models import AGREE, model_of, shipped, states
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 def read(data: bytes) -> ElementTree.Element:

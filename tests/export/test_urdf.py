@@ -20,8 +20,8 @@ from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_rpy
 from tests.export.models import AGREE, model_of, shipped, states
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 SHIPPED = [
     "panda_description/urdf/panda.urdf",
     "ur_description/urdf/ur5_robot.urdf",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -18,9 +17,9 @@ from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.terms import Coulomb, KnownPayload, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot
+from tests.robot_files import ROBOTS
 
 BODIES = Terms((RigidBody(),))
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 
 
 def arm(axes: list[str], offsets: list[list[float]], gravity: tuple[float, float, float]) -> RobotModel:

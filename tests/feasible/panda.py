@@ -12,8 +12,9 @@ from dynid.robot import load_robot
 from dynid.spatial.inertia import from_com
 from dynid.terms import RigidBody
 from dynid.terms.term import Column
+from tests.robot_files import ROBOTS
 
-ROBOT = Path(__file__).resolve().parents[1] / "robots" / "panda_gaz.toml"
+ROBOT = ROBOTS / "panda_gaz.toml"
 A4, D3, D5, A7 = 0.0825, 0.316, 0.384, 0.088
 # The table rounds products of lengths.
 EXACT = {

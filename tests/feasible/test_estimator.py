@@ -19,8 +19,7 @@ from dynid.robot import load_robot
 from dynid.settings import settings_to_recipe
 from dynid.testing import EstimatorContract
 from tests.command_line import Run
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 class TestFeasible(EstimatorContract):

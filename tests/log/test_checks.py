@@ -21,8 +21,8 @@ from dynid.recipe import Experiment, open_log
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
 from dynid.simulate.rigid import rigid_torque
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 T = 3000
 NAMES = ("shoulder", "elbow")
 

@@ -23,8 +23,8 @@ from dynid.signals.settings import Preparation
 from dynid.terms import Presliding, RigidBody
 from dynid.validation import validate
 from tests.feasible.panda import Panda
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 SIGMOID = {
     "plateau": [0.54615, 0.87224, 0.64068, 1.2794, 0.83904, 0.30301, 0.56489],
     "slope": [5.1181, 9.0657, 10.136, 5.5903, 8.3469, 17.133, 10.336],

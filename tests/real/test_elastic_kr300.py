@@ -18,8 +18,7 @@ from dynid.robot.model import RobotModel
 from dynid.scores import Origin
 from dynid.settings import Settings
 from dynid.store import load, save
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from dynid.report.sections.friction import FrictionSection
 from dynid.robot import load_robot
 from dynid.scores import Origin
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 def run(robot_name: str, experiment_name: str, data_dir: Path, terms: Terms | None = None) -> Identification:

@@ -24,8 +24,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, GasSpring, Offset, RigidBody, Terms, Viscous
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 def run(robot_name: str, experiment_name: str, log: Path) -> Identification:

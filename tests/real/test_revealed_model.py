@@ -15,8 +15,7 @@ from dynid.robot import load_robot
 from dynid.rows import MomentumRows, Rows, TorqueRows
 from dynid.scores import Origin
 from dynid.terms import RigidBody, RotorInertia
-
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
+from tests.robot_files import ROBOTS
 
 
 @pytest.mark.parametrize("rows", [TorqueRows(), MomentumRows()])

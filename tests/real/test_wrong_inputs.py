@@ -15,8 +15,8 @@ from dynid.identification import Identification
 from dynid.pipeline import identify
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 PANDA = ("panda_gaz", "panda_gaz", "panda_gaz")
 SOUND = [
     (*PANDA, "*"),

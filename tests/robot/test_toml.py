@@ -18,6 +18,7 @@ from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.spatial.algebra import inverse, placement, rotation_about, rotation_rpy
 from dynid.spatial.inertia import to_com, transformed
+from tests.robot_files import ROBOTS
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 ROWS = np.array(
@@ -277,7 +278,7 @@ def axes_in_world(parents: list[int], T: Float, axis: Float, q: Float) -> list[t
 def test_the_measured_robots_have_their_published_kinematics(name: str, data_dir: Path) -> None:
     truth: dict[str, Any] = json.loads((data_dir / name / "kinematics.json").read_text())
     diagnostics = Diagnostics()
-    robot = load_robot(Path(__file__).parents[1] / "robots" / f"{name}.toml", diagnostics=diagnostics)
+    robot = load_robot(ROBOTS / f"{name}.toml", diagnostics=diagnostics)
     assert not list(diagnostics)
     joints = truth["joints"]
     assert robot.gravity.tolist() == truth["gravity"]

@@ -31,8 +31,8 @@ from dynid.studies.rotradi import TERMS as ROTRADI_TERMS
 from dynid.studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from tests.command_line import Run
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 BODIES = RigidBody() + RotorInertia()
 RATE, SECONDS = 1000.0, 31.0
 LOOSE = Preparation(cutoff=200.0, state_cutoff=200.0)

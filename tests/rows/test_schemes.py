@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, KnownPayload, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.transmission import MotorInertia, OnMotor
 from dynid.testing import RowsContract, random_robot, smooth_samples
+from tests.robot_files import ROBOTS
 
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 RIGID = Terms((RigidBody(),))
 LOAD = (2.0, 0.1, -0.05, 0.2, 0.08, 0.0, 0.09, 0.0, 0.0, 0.05)
 

@@ -20,9 +20,9 @@ from dynid.robot import load_robot
 from dynid.signals import prepare as preparing
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.settings import Preparation
+from tests.robot_files import ROBOTS
 
 MakeLog = Callable[..., Log]
-ROBOTS = Path(__file__).resolve().parents[1] / "robots"
 PLAIN = Preparation(cutoff=5.0, rest=0.0)
 
 

@@ -10,7 +10,8 @@ from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.signals.samples import Samples
 from dynid.simulate.effects import Friction
-from dynid.simulate.friction import Dahl, LuGre, TermsFriction
+from dynid.simulate.friction import Dahl, LuGre
+from dynid.terms import Coulomb, Stribeck, Terms, Viscous
 from dynid.terms.friction_shapes import stop_operator
 from dynid.testing import random_robot
 
@@ -33,14 +34,24 @@ def steady(model: Friction, speed: float) -> Float:
     return model.torque(v, done.y[:, -1][None])[0]
 
 
-@pytest.mark.parametrize("model", [LUGRE, DAHL], ids=["lugre", "dahl"])
+STRIBECK = Viscous() + Coulomb() + Stribeck((0.1, 0.1), exponent=2.0, width=0.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "terms", "theta"),
+    [
+        (LUGRE, STRIBECK, np.repeat([0.3, 1.0, 0.6], 2)),
+        (DAHL, Terms((Coulomb(),)), np.array([1.0, 0.5])),
+    ],
+    ids=["lugre", "dahl"],
+)
 @pytest.mark.parametrize("speed", [0.02, -0.2, 1.5])
-def test_steady_sliding_is_the_static_map_and_that_of_the_terms(model: LuGre | Dahl, speed: float) -> None:
-    v = np.full((1, 2), speed)
-    np.testing.assert_allclose(steady(model, speed), model.static_map(v)[0], rtol=1e-6)
-    terms, theta = model.static_terms()
-    samples = Samples.from_motion(np.zeros((1, 2)), v, np.zeros((1, 2)))
-    np.testing.assert_allclose(terms.torque(ROBOT, samples, theta), model.static_map(v), rtol=1e-12)
+def test_steady_sliding_is_the_torque_of_the_terms(
+    model: LuGre | Dahl, terms: Terms, theta: Float, speed: float
+) -> None:
+    samples = Samples.from_motion(np.zeros((1, 2)), np.full((1, 2), speed), np.zeros((1, 2)))
+    static = terms.torque(ROBOT, samples, theta)[0]
+    np.testing.assert_allclose(steady(model, speed), static, rtol=1e-6)
 
 
 @pytest.mark.parametrize("model", [LUGRE, DAHL], ids=["lugre", "dahl"])
@@ -68,21 +79,12 @@ def test_dahl_rounds_the_presliding_element() -> None:
     assert (rounded <= element + 1e-12).all()
 
 
-def test_friction_of_terms_is_that_of_the_terms() -> None:
-    terms, theta = LUGRE.static_terms()
-    friction = TermsFriction(ROBOT, terms, theta)
-    v = np.random.default_rng(0).normal(0, 1, (5, 2))
-    np.testing.assert_allclose(friction.torque(v, np.zeros((5, 0))), LUGRE.static_map(v), rtol=1e-12)
-    assert friction.states == 0
-
-
 @pytest.mark.parametrize(
     "make",
     [
         lambda: Dahl(np.zeros(1), np.ones(1)),
         lambda: LuGre(ONE, 0.5 * ONE, ONE, ONE, ONE, ONE),
         lambda: LuGre(ONE, ONE, ONE, ONE, -ONE, ONE),
-        lambda: TermsFriction(ROBOT, LUGRE.static_terms()[0], np.full(6, np.nan)),
     ],
 )
 def test_nonsense_is_refused(make: object) -> None:

@@ -14,10 +14,8 @@ from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.simulate.drivetrain import Coupling, Elasticity, Mounting
-from dynid.simulate.effects import FunctionLoad, SmoothFriction, TermsLoad
+from dynid.simulate.effects import FunctionLoad, SmoothFriction
 from dynid.simulate.plant import Plant, State
-from dynid.terms.friction import Viscous
-from dynid.terms.term import Terms
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared
 
@@ -202,14 +200,6 @@ def test_at_rest_the_holding_torque_holds() -> None:
     assert np.abs(plant.state(y).theta - q).max() > 1e-3
 
 
-def test_terms_may_load_a_robot() -> None:
-    robot = geared(1, 3)
-    damping = np.array([1.0, 2.0, 3.0])
-    plain, loaded = Plant(robot), Plant(robot, loads=(TermsLoad(robot, Terms((Viscous(),)), damping),))
-    y, u = np.random.default_rng(0).normal(size=(5, 6)), np.zeros((5, 3))
-    np.testing.assert_allclose(loaded.acceleration(y, u), plain.acceleration(y, u - damping * y[:, 3:]))
-
-
 def test_both_kernels_give_the_same_motion() -> None:
     plant = plant_of(planar())
     y, u = np.random.default_rng(0).normal(size=(2, 5, 8))
@@ -234,5 +224,3 @@ def test_nonsense_is_refused() -> None:
         SmoothFriction(np.array([-1.0]), np.zeros(1))
     with pytest.raises(UsageError, match="rigid"):
         Plant(robot).spring_torque(State(*np.zeros((4, 1, 3))))
-    with pytest.raises(UsageError, match="3 finite values"):
-        TermsLoad(robot, Terms((Viscous(),)), np.zeros(2))

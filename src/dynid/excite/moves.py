@@ -79,12 +79,6 @@ class SmoothMoves:
         _, step, s = self._progress(t)
         return np.asarray(s[3][:, None] * step)
 
-    def at_constant_velocity(self, t: Float) -> Float:
-        """Whether a time lies in the middle part of a move, (T,) bool as float."""
-        k = self._move(np.asarray(t, dtype=np.float64))
-        since = t - self.starts[k]
-        return ((since >= self.ramp[k]) & (since <= self.ramp[k] + self.cruise[k])).astype(np.float64)
-
     def _move(self, t: Float) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.clip(np.searchsorted(self.starts, t, side="right") - 1, 0, len(self.cruise) - 1)
 

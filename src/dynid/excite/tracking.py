@@ -51,11 +51,6 @@ class Tracking:
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
         object.__setattr__(self, "missing", locked(self.missing, (None, 2), "missing"))
 
-    @property
-    def missing_share(self) -> float:
-        """Share of the plan that the log does not hold."""
-        return float((self.missing[:, 1] - self.missing[:, 0]).sum()) / self.duration
-
 
 def track(
     planned: Trajectory, joint_names: tuple[str, ...], t: Float, q: Float, place: Place | None = None

@@ -8,12 +8,17 @@ import numpy as np
 
 from dynid.arrays import Float, Int
 from dynid.feasible.bodies import body_columns, body_scale, plausible
-from dynid.spatial.inertia import from_pseudo_inertia, log_cholesky, pseudo_inertia
+from dynid.spatial.inertia import (
+    LOG_CHOLESKY_SHEARS,
+    from_pseudo_inertia,
+    log_cholesky,
+    log_cholesky_factor,
+    pseudo_inertia,
+)
 from dynid.terms.term import Column
 
-# How far coordinates may move in one fit. Places of s12, s23, s13, t1, t2, t3 in U / exp(alpha); see log_cholesky.
+# How far coordinates may move in one fit.
 FAR = 5.0
-_OFF = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +57,19 @@ class Chart:
     def parameters(self, x: Float) -> Float:
         """Parameters of coordinates: always physical."""
         theta = x * self.spread
-        U = _factors(x[self.bodies])
+        U = log_cholesky_factor(x[self.bodies])
         theta[self.bodies] = _ten(U @ U.transpose(0, 2, 1) / self._squares())
         return np.asarray(theta)
 
     def jacobian(self, x: Float) -> Float:
         """Derivative d theta / d x, (p, p): ten by ten for a body, diagonal elsewhere."""
         J = np.diag(self.spread)
-        U = _factors(x[self.bodies])
+        U = log_cholesky_factor(x[self.bodies])
         dU = np.zeros((10, *U.shape))
         dU[0] = U
         for k in range(3):
             dU[1 + k, :, k, k] = U[:, k, k]
-        for k, (i, j) in enumerate(_OFF):
+        for k, (i, j) in enumerate(LOG_CHOLESKY_SHEARS):
             dU[4 + k, :, i, j] = U[:, 3, 3]
         half = dU @ U.transpose(0, 2, 1)
         slopes = _ten((half + half.transpose(0, 1, 3, 2)) / self._squares())
@@ -74,17 +79,6 @@ class Chart:
 
     def _squares(self) -> Float:
         return np.asarray(self.scale[:, :, None] * self.scale[:, None, :])
-
-
-def _factors(x: Float) -> Float:
-    # (n, 4, 4) upper triangular U of bodies' coordinates (n, 10).
-    V = np.zeros((len(x), 4, 4))
-    V[:, 3, 3] = 1.0
-    for k in range(3):
-        V[:, k, k] = np.exp(x[:, 1 + k])
-    for k, (i, j) in enumerate(_OFF):
-        V[:, i, j] = x[:, 4 + k]
-    return np.asarray(np.exp(x[:, 0])[:, None, None] * V)
 
 
 def _ten(P: Float) -> Float:

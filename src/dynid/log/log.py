@@ -37,10 +37,17 @@ class Table(Protocol):
 
 
 class LogReader(Protocol):
-    """Opens one file format, known by its first bytes; suffixes: the endings that promise it."""
+    """Opens one file format, known by its first bytes."""
 
-    name: str
-    suffixes: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """Of the format."""
+        ...
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Endings that promise it."""
+        ...
 
     def can_read(self, head: bytes) -> bool:
         """Whether a file with these first bytes is of this format."""

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from dynid.arrays import Float
 from dynid.errors import InputError, InputErrors, Place, ResourceError, UsageError
 from dynid.log.csv import CsvReader
-from dynid.log.log import Channel, ChannelMap, RawChunk, Table, Trajectory
+from dynid.log.log import Channel, ChannelMap, LogReader, RawChunk, Table, Trajectory
 from dynid.log.mapping import canonical_map
 from dynid.log.parquet import ParquetReader
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.model import RobotModel
 
-READERS = (ParquetReader(), CsvReader())
+READERS: tuple[LogReader, ...] = (ParquetReader(), CsvReader())
 
 
 def read_log(

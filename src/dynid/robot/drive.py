@@ -127,10 +127,6 @@ class Drive:
         first, second = self._slopes(q)
         return theta, (first * dq) @ N, (first * ddq + second * dq**2) @ N
 
-    def joint_position(self, theta: Float) -> Float:
-        """Q = phi^-1(N^-1 theta_m), (T, n)."""
-        return self.through_linkages(np.asarray(theta @ np.linalg.inv(self.transmission).T))
-
     def through_linkages(self, phi: Float) -> Float:
         """Q from the linkages' crank angles phi, (T, n); the same where a joint has no linkage."""
         q = np.array(phi)

@@ -12,8 +12,6 @@ from dynid.arrays import Float, locked
 from dynid.errors import UsageError
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
 
 SMOOTHING = 0.01
 
@@ -69,39 +67,6 @@ class FunctionLoad:
     def energy(self, q: Float) -> Float:
         """The stored energy."""
         return np.zeros(len(q)) if self.stored is None else self.stored(q)
-
-
-@dataclass(frozen=True, eq=False)
-class TermsLoad:
-    """Torque of terms with known parameters, as a load: what is identified can be simulated.
-
-    Only terms that depend on position and velocity make sense: their acceleration is taken as zero.
-    theta: (p,) over terms.columns(robot).
-    Raises UsageError if theta has the wrong length or an unknown (nan) entry.
-    """
-
-    robot: RobotModel
-    terms: Terms
-    theta: Float
-
-    def __post_init__(self) -> None:
-        columns = self.terms.columns(self.robot)
-        if np.shape(self.theta) != (len(columns),) or not np.isfinite(self.theta).all():
-            raise UsageError(
-                "parameters",
-                found=f"parameters {np.asarray(self.theta).tolist()}",
-                expected=f"{len(columns)} finite values: {', '.join(c.name for c in columns)}",
-            )
-        object.__setattr__(self, "theta", locked(self.theta, (len(columns),), "theta"))
-
-    def torque(self, q: Float, dq: Float) -> Float:
-        """Torque of the terms at rest of acceleration."""
-        samples = Samples.from_motion(q, dq, np.zeros_like(q))
-        return np.array(self.terms.torque(self.robot, samples, self.theta))
-
-    def energy(self, q: Float) -> Float:
-        """Not counted: zero."""
-        return np.zeros(len(q))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,6 @@ import numpy as np
 
 from dynid.arrays import Float, locked
 from dynid.errors import UsageError
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous
-from dynid.terms.friction_shapes import Stribeck
-from dynid.terms.term import Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +38,6 @@ class Dahl:
     def rate(self, velocity: Float, state: Float) -> Float:
         """Rate of the deflections (B, n)."""
         return np.asarray(velocity - self.stiffness * np.abs(velocity) * state / self.coulomb)
-
-    def static_map(self, velocity: Float) -> Float:
-        """Torque of steady sliding, coulomb sign(v), (B, n)."""
-        return np.asarray(self.coulomb * np.sign(velocity))
-
-    def static_terms(self) -> tuple[Terms, Float]:
-        """The terms of the static map with their parameters, in the order of their columns."""
-        return Terms((Coulomb(),)), np.array(self.coulomb)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,48 +90,6 @@ class LuGre:
     def rate(self, velocity: Float, state: Float) -> Float:
         """Rate of the deflections (B, n)."""
         return np.asarray(velocity - self.stiffness * np.abs(velocity) * state / self.level(velocity))
-
-    def static_map(self, velocity: Float) -> Float:
-        """Torque of steady sliding, g(v) sign(v) + viscous v, (B, n)."""
-        return np.asarray(self.level(velocity) * np.sign(velocity) + self.viscous * velocity)
-
-    def static_terms(self) -> tuple[Terms, Float]:
-        """The terms of the static map with their parameters, in the order of their columns."""
-        terms = Viscous() + Coulomb() + Stribeck(tuple(self.velocity.tolist()), exponent=2.0, width=0.0)
-        return terms, np.concatenate([self.viscous, self.coulomb, self.static - self.coulomb])
-
-
-@dataclass(frozen=True, eq=False)
-class TermsFriction:
-    """Friction of any terms with known parameters, without states: what is identified can be simulated.
-
-    theta: (p,) over terms.columns(robot); the terms see velocities alone (positions and accelerations are zero).
-    Raises UsageError if theta has the wrong length or an unknown (nan) entry.
-    """
-
-    robot: RobotModel
-    terms: Terms
-    theta: Float
-
-    def __post_init__(self) -> None:
-        p = len(self.terms.columns(self.robot))
-        object.__setattr__(self, "theta", locked(self.theta, (p,), "theta"))
-        if not np.isfinite(self.theta).all():
-            raise UsageError("friction", found="a parameter that is not finite", expected="finite numbers")
-
-    @property
-    def states(self) -> int:
-        """None."""
-        return 0
-
-    def torque(self, velocity: Float, state: Float) -> Float:
-        """Friction torque (B, n)."""
-        zero = np.zeros_like(velocity)
-        return self.terms.torque(self.robot, Samples.from_motion(zero, velocity, zero), self.theta)
-
-    def rate(self, velocity: Float, state: Float) -> Float:
-        """Empty."""
-        return np.zeros_like(state)
 
 
 def _lock(model: object, names: tuple[str, ...], least_open: bool) -> None:

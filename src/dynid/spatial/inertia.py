@@ -74,6 +74,10 @@ def from_pseudo_inertia(P: Float) -> Float:
     return np.concatenate([[P[3, 3]], P[:3, 3], six(np.trace(S) * np.eye(3) - S)])
 
 
+# Places of s12, s23, s13, t1, t2, t3 in U / exp(alpha).
+LOG_CHOLESKY_SHEARS = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+
+
 def log_cholesky(pi: Float) -> Float:
     """Ten unconstrained numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a positive definite body.
 
@@ -93,16 +97,18 @@ def log_cholesky(pi: Float) -> Float:
     alpha = np.log(U[3, 3])
     V = U / U[3, 3]
     d = np.log(np.diag(V)[:3])
-    return np.array([alpha, *d, V[0, 1], V[1, 2], V[0, 2], *V[:3, 3]])
+    return np.array([alpha, *d, *(V[place] for place in LOG_CHOLESKY_SHEARS)])
 
 
-def from_log_cholesky(x: Float) -> Float:
-    """Ten parameters of any ten real numbers: always a physical body (inverse of `log_cholesky`)."""
-    alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = x
-    U = np.exp(alpha) * np.array(
-        [[np.exp(d1), s12, s13, t1], [0, np.exp(d2), s23, t2], [0, 0, np.exp(d3), t3], [0, 0, 0, 1.0]]
-    )
-    return from_pseudo_inertia(U @ U.T)
+def log_cholesky_factor(x: Float) -> Float:
+    """U (..., 4, 4) of the coordinates of `log_cholesky`, (..., 10): U U' is the pseudo-inertia of a physical body."""
+    V = np.zeros((*x.shape[:-1], 4, 4))
+    V[..., 3, 3] = 1.0
+    for k in range(3):
+        V[..., k, k] = np.exp(x[..., 1 + k])
+    for k, (i, j) in enumerate(LOG_CHOLESKY_SHEARS):
+        V[..., i, j] = x[..., 4 + k]
+    return np.asarray(np.exp(x[..., 0])[..., None, None] * V)
 
 
 def eigenvalues(pi: Float) -> Float:
