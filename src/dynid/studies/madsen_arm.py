@@ -29,6 +29,8 @@ FL, HEAT, REFERENCE = np.full(6, 0.08), np.full(6, -0.01), 25.0
 STIFFNESS = np.array([2e4, 2e4, 1.5e4, 6e3, 6e3, 6e3])
 TORQUE_NOISE = np.array([1.5, 1.5, 1, 0.3, 0.3, 0.3])
 ENCODER_NOISE = 5e-6
+# The estimators are compared under half of the current's noise, and at ten times that.
+QUIET = 0.5
 # What is wrong with the friction that is known, by joint.
 SIGNS = np.array([1.0, -1, 1, -1, 1, -1])
 DISCREPANCY = Viscous() + Coulomb(width=WIDTH)
@@ -71,16 +73,16 @@ def friction(m: SimulatedMotion, temperature: Float) -> Float:
     return np.asarray(viscous * m.dtheta + (FC + FL * np.abs(m.load)) * np.tanh(m.dtheta / WIDTH))
 
 
-def measured(seed: int = 0, noise: float = 1.0, seconds: float = SECONDS) -> Run:
-    """A run of the true arm, its gears warming up.    noise: 1 = the usual."""
+def measured(seed: int = 0, noise: float = 1.0, seconds: float = SECONDS, current: float = 1.0) -> Run:
+    """A run of the true arm, its gears warming up.    noise: 1 = the usual.    current: share of it in the current."""
     arm = robot()
     plant = Plant(arm, inertia=bodies(), elasticity=Elasticity(STIFFNESS, np.zeros(6)))
     m = follow(plant, trajectory(seed, seconds), sample_times(seconds - 1 / RATE, RATE))
     warm = REFERENCE + 12 * (1 - np.exp(-m.t / 20.0))[:, None] * np.ones(6)
-    current = m.load + friction(m, warm) + arm.drive.reflected_rotor_inertia * m.ddtheta
+    torque = m.load + friction(m, warm) + arm.drive.reflected_rotor_inertia * m.ddtheta
     rng = np.random.default_rng(1000 + seed)
     q, theta = (x + noise * ENCODER_NOISE * rng.normal(size=x.shape) for x in (m.q, m.theta))
-    return Run(m, q, theta, current + noise * TORQUE_NOISE * rng.normal(size=current.shape), warm)
+    return Run(m, q, theta, torque + current * noise * TORQUE_NOISE * rng.normal(size=torque.shape), warm)
 
 
 def log_of(run: Run, path: Path, both: bool = True) -> Log:
@@ -94,9 +96,9 @@ def log_of(run: Run, path: Path, both: bool = True) -> Log:
     return replace(log, mapping=replace(log.mapping, temperature=heat))
 
 
-def known(error: float = 0.07, passes: int = 6) -> RotorCompensation:
+def known(error: float = 0.07, passes: int = 6, signs: Float = SIGNS) -> RotorCompensation:
     """Rotors and friction as the identification has them, each coefficient of friction wrong by a share."""
-    share = 1 + error * SIGNS
+    share = 1 + error * signs
     viscous, coulomb, load = (tuple((share * x).tolist()) for x in (FV, FC, FL))
     return RotorCompensation(
         viscous=viscous,
