@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -45,6 +46,7 @@ def pendulum(dose: Dose, page: StudyPage) -> None:
     page.text("The period is `2 pi sqrt(l/g)`.\n\nA <script> is text.")
     length = np.linspace(0.1, 2.0, dose.pick(20, 200))
     page.table("Lengths", ("length", "period"), [("a | b", 1.5), ("none", None)], note="In `seconds`.")
+    page.table("Digits", ("few", "many"), [(2 / 3, 2 / 3), (math.nan, 1.0)], digits=(2, 5), name="digits")
     panel = Panel((line(length, 2 * np.pi * np.sqrt(length / 9.81), "theory", BLUE),), Axis("m"), Axis("s"))
     page.figure("period", "Period by length", row_of([panel], 240))
     page.section("Numbers")
@@ -83,6 +85,15 @@ def test_numbers_land_in_json(study: Study, tmp_path: Path) -> None:
     assert data["results"]["two"]["explanation"] == "digits exchanged"
     assert (data["results"]["three"]["ok"], data["results"]["three"]["least"]) == (False, None)
     assert [result.name for result in study.missed] == ["three"]
+
+
+def test_named_tables_land_in_json_whole(study: Study) -> None:
+    tables = json.loads(json.dumps(results_dict(study), allow_nan=False))["tables"]
+    assert list(tables) == ["digits"]
+    assert tables["digits"] == {
+        "caption": "Digits", "head": ["few", "many"], "rows": [[2 / 3, 2 / 3], [None, 1.0]]
+    }  # fmt: skip
+    assert "| 0.67 | 0.66667 |" in study_markdown(study)
 
 
 def test_the_page_shows_everything_and_runs_nothing_of_it(study: Study) -> None:
@@ -134,6 +145,11 @@ def test_misuse_is_refused() -> None:
     page.results("r", told("x", "", 1.0))
     with pytest.raises(UsageError, match="twice"):
         page.results("r", told("x", "", 1.0))
+    with pytest.raises(UsageError, match="a row of 1 cells"):
+        page.table("t", ("a", "b"), [(1.0, 2.0)], digits=(3,))
+    page.table("t", ("a",), [(1.0,)], name="x")
+    with pytest.raises(UsageError, match="twice"):
+        page.table("t", ("a",), [(1.0,)], name="x")
     with pytest.raises(UsageError, match="unknown-study"):
         study_module("nobody1900")
 

@@ -98,7 +98,7 @@ def _block(block: Block, page: Page) -> Markup:
     if isinstance(block, Text):
         return Markup("").join(Markup("<p>{}</p>").format(_inline(p)) for p in _paragraphs(block.text))
     if isinstance(block, Table):
-        rows = [[cell_text(cell, block.digits) for cell in row] for row in block.rows]
+        rows = _cells(block)
         return _table(block.caption, block.head, rows, _right(block), block.note)
     if isinstance(block, Drawing):
         label = _plain(block.caption)
@@ -126,6 +126,10 @@ def _table(
         '<h3>{}</h3><div class="scroll"><table class="data"><thead>{}</thead><tbody>{}</tbody></table></div>'
     ).format(_inline(caption), line(th, head), body)
     return html + Markup('<p class="note">{}</p>').format(_inline(note)) if note else html
+
+
+def _cells(table: Table) -> list[list[str]]:
+    return [list(map(cell_text, row, table.column_digits)) for row in table.rows]
 
 
 def _right(table: Table) -> tuple[int, ...]:
@@ -201,7 +205,7 @@ def _block_markdown(block: Block) -> str:
     if isinstance(block, Text):
         return "\n\n".join(_paragraphs(block.text))
     if isinstance(block, Table):
-        rows = [[cell_text(cell, block.digits) for cell in row] for row in block.rows]
+        rows = _cells(block)
         table = _table_markdown(block.caption, block.head, rows, _right(block))
         return f"{table}\n\n{block.note}" if block.note else table
     if isinstance(block, Drawing):

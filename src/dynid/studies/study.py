@@ -145,7 +145,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; numbers are written with `digits` significant digits.
+    """Rows under headings; numbers are written with `digits` significant digits, the same or one a column.
 
     name: its key among the tables of results.json; "" = it stands on the page alone, as measured times must.
     """
@@ -153,16 +153,21 @@ class Table:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    digits: int = 3
+    digits: int | tuple[int, ...] = 3
     note: str = ""
     name: str = ""
 
     def __post_init__(self) -> None:
-        for row in self.rows:
+        for row in (*self.rows, self.column_digits):
             if len(row) != len(self.head):
                 raise UsageError(
                     "study-table", found=f"a row of {len(row)} cells", expected=f"{len(self.head)} cells"
                 )
+
+    @property
+    def column_digits(self) -> tuple[int, ...]:
+        """Significant digits of each column."""
+        return (self.digits,) * len(self.head) if isinstance(self.digits, int) else self.digits
 
 
 @dataclass(frozen=True)
@@ -251,7 +256,7 @@ class StudyPage:
         caption: str,
         head: Sequence[str],
         rows: Sequence[Sequence[Cell]],
-        digits: int = 3,
+        digits: int | tuple[int, ...] = 3,
         note: str = "",
         name: str = "",
     ) -> None:
