@@ -10,16 +10,16 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import RefusedError
+from dynid.export.c_test import self_test
 from dynid.export.curves import c_sign
 from dynid.export.expression import Graph, statements
+from dynid.export.mixed import Basis
 from dynid.export.model import ExportModel
 from dynid.export.names import c_comment, c_identifier
 from dynid.export.recursion import Recursion
 from dynid.export.reduced import reduced
-from dynid.factor.base import random_states
 
 MAX_BODIES = 64
-_CHECKS = 8
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class _Writer:
         self.macro = self.prefix.upper()
         self.n, self.nb = self.robot.n, self.robot.n_bodies
         self.shares = [(c, k) for c in self.model.curves for k in range(len(c.coefficients))]
-        self.count = 10 * self.nb + 4 * self.n + len(self.shares)
+        self.tilts = () if model.tilt is None else tuple(model.tilt.values.tolist())
+        self.count = 10 * self.nb + 4 * self.n + len(self.shares) + len(model.mixed) + len(self.tilts)
         self.inertia, self.rotor = reduced(model)
 
     def files(self) -> CFiles:
@@ -75,7 +76,7 @@ class _Writer:
             "",
             *self._parameters(),
             *(line for function in functions for line in (*function, "")),
-            *self._test(),
+            *self_test(self.model, self.prefix),
         ]
         return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
 
@@ -108,7 +109,7 @@ class _Writer:
             "",
             "/* Identified parameters: ten a body (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint",
             " * frame), then rotor inertia, viscous friction, Coulomb friction and offset, each one a joint, then the",
-            " * coefficients of friction curves. */",
+            " * coefficients of friction curves, those of coupled drives, and the tilts of the base. */",
             f"extern const double {p}_parameters[{M}_NP];",
             "",
             "/* M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction. */",
@@ -145,12 +146,12 @@ class _Writer:
             ("Coulomb", m.coulomb),
             ("offset", m.offset),
         ):
-            end = "" if what == "offset" and not self.shares else ","
-            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}{end} /* {what} */")
-        for i, (curve, k) in enumerate(self.shares):
-            end = "" if i == len(self.shares) - 1 else ","
+            lines.append(f"    {', '.join(_number(values[j]) for j in range(n))}, /* {what} */")
+        for curve, k in self.shares:
             joint = c_comment(self.robot.joint_names[curve.joint])
-            lines.append(f"    {_number(curve.coefficients[k])}{end} /* {curve.term.name} of {joint} */")
+            lines.append(f"    {_number(curve.coefficients[k])}, /* {curve.term.name} of {joint} */")
+        lines += [f"    {_number(part.value)}, /* {part.term}, {part.basis.value} */" for part in m.mixed]
+        lines += [f"    {_number(value)}, /* tilt */" for value in self.tilts]
         return [*lines, "};", ""]
 
     def _graph(self) -> tuple[Graph, list[int], Recursion]:
@@ -179,11 +180,15 @@ class _Writer:
         dq = [g.variable(f"dq[{j}]") for j in range(self.n)] if "dq" in arguments else zero
         ddq = [g.variable(f"ddq[{j}]") for j in range(self.n)] if "ddq" in arguments else zero
         inertia = [[g.constant(float(x)) for x in pi] for pi in self.inertia]
-        ground = self.robot.gravity if gravity else np.zeros(3)
+        ground = recursion.v.vector(self.robot.gravity if gravity else np.zeros(3))
         tau = self._joint(g, recursion.torque(self._tree(g, dq), self._tree(g, ddq), ground, inertia))
         tau = [
             g.add(t, g.mul(g.constant(float(Ia)), a)) for t, Ia, a in zip(tau, self.rotor, ddq, strict=True)
         ]
+        if gravity:
+            self._add_tilt(recursion, tau, [g.constant(value) for value in self.tilts])
+        if "ddq" in arguments:
+            self._add_mixed(g, tau, (Basis.ACCELERATION,))
         return self._function(g, name, arguments, [(f"tau[{j}]", t) for j, t in enumerate(tau)])
 
     def _mass_matrix(self) -> list[str]:
@@ -198,6 +203,11 @@ class _Writer:
                     factor = float(J[a, i] * J[b, j] + (J[b, i] * J[a, j] if a != b else 0.0))
                     if factor:
                         M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
+        for part in self.model.mixed:
+            if part.basis is Basis.ACCELERATION:
+                own = part.value * np.outer(part.out, part.weights)
+                for i, j in zip(*np.nonzero(own), strict=True):
+                    M[i][j] = g.add(M[i][j], g.constant(float(own[i, j])))
         outputs = [(f"M[{n * i + j}]", M[i][j]) for i in range(n) for j in range(n)]
         return self._function(
             g, "mass_matrix", ("q",), outputs, result="M", size=f"{self.macro}_N * {self.macro}_N"
@@ -205,7 +215,7 @@ class _Writer:
 
     def _friction(self) -> list[str]:
         m, g = self.model, Graph()
-        outputs = []
+        total = []
         for j in range(self.n):
             dq = g.variable(f"dq[{j}]")
             tau = g.mul(g.constant(float(m.viscous[j])), dq)
@@ -214,8 +224,32 @@ class _Writer:
                 if curve.joint == j:
                     share = g.variable(curve.c_texts(f"dq[{j}]")[k])
                     tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), share))
-            outputs.append((f"tau[{j}]", g.add(tau, g.constant(float(m.offset[j])))))
-        return self._function(g, "friction", ("dq",), outputs)
+            total.append(g.add(tau, g.constant(float(m.offset[j]))))
+        self._add_mixed(g, total, (Basis.SPEED, Basis.SIGN, Basis.ONE))
+        return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
+
+    def _add_mixed(self, g: Graph, tau: list[int], bases: Sequence[Basis], first: int | None = None) -> None:
+        # first: number of their first parameter in pi, None = the identified values.
+        for i, part in enumerate(self.model.mixed):
+            value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
+            if part.basis in bases:
+                share = g.mul(value, part.share(g))
+                for j in np.flatnonzero(part.out):
+                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), share))
+
+    def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
+        # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
+        tilt, g = self.model.tilt, recursion.g
+        if tilt is None:
+            return
+        change = tilt.gravity(self.robot)
+        ground = [g.dot([g.constant(float(x)) for x in change[:, k]], values[:2]) for k in range(3)]
+        bodies = [[g.constant(float(x)) for x in pi] for pi in tilt.term.nominal.bodies(self.robot)]
+        still = [g.constant(0.0)] * self.nb
+        for j, weight in enumerate(self._joint(g, recursion.torque(still, still, ground, bodies))):
+            tau[j] = g.add(tau[j], weight)
+        for value, pattern in zip(values[2:], ("cos", "sin"), strict=False):
+            tau[0] = g.add(tau[0], g.mul(value, g.call(pattern, g.variable("q[0]"))))
 
     def _sign(self, j: int) -> str:
         return c_sign(f"dq[{j}]", float(self.model.width[j]))
@@ -273,10 +307,8 @@ class _Writer:
         dq = [g.variable(f"dq[{j}]") for j in range(self.n)]
         ddq = [g.variable(f"ddq[{j}]") for j in range(self.n)]
         inertia = [[g.variable(f"pi[{10 * i + k}]") for k in range(10)] for i in range(self.nb)]
-        tau = self._joint(
-            g, recursion.torque(self._tree(g, dq), self._tree(g, ddq), self.robot.gravity, inertia)
-        )
-        outputs = []
+        ground = recursion.v.vector(self.robot.gravity)
+        tau = self._joint(g, recursion.torque(self._tree(g, dq), self._tree(g, ddq), ground, inertia))
         for j in range(self.n):
             total = tau[j]
             of_joint = [g.variable(f"pi[{10 * self.nb + k * self.n + j}]") for k in range(4)]
@@ -286,9 +318,13 @@ class _Writer:
                 if curve.joint == j:
                     factor = g.variable(f"pi[{10 * self.nb + 4 * self.n + i}]")
                     total = g.add(total, g.mul(factor, g.variable(curve.c_texts(f"dq[{j}]")[k])))
-            outputs.append((f"tau[{j}]", total))
-        arguments = ("q", "dq", "ddq", "pi")
-        return self._function(g, "regressor_times", arguments, outputs)
+            tau[j] = total
+        first = 10 * self.nb + 4 * self.n + len(self.shares)
+        self._add_mixed(g, tau, tuple(Basis), first)
+        first += len(self.model.mixed)
+        self._add_tilt(recursion, tau, [g.variable(f"pi[{first + i}]") for i in range(len(self.tilts))])
+        outputs = [(f"tau[{j}]", t) for j, t in enumerate(tau)]
+        return self._function(g, "regressor_times", ("q", "dq", "ddq", "pi"), outputs)
 
     def _arguments(self, names: Sequence[str]) -> str:
         return ", ".join(f"const double {a}[{self.macro}_{'NP' if a == 'pi' else 'N'}]" for a in names)
@@ -310,63 +346,6 @@ class _Writer:
             *(f"    (void){a};" for a in unused),
             *body,
             "}",
-        ]
-
-    def _test(self) -> list[str]:
-        m, p, M = self.model, self.prefix, self.macro
-        samples = random_states(self.robot, _CHECKS, 7)
-        q, dq, ddq = samples.q, samples.dq, samples.ddq
-        table = np.concatenate([q, dq, ddq, m.torque(q, dq, ddq)], axis=1)
-        rows = ["        {" + ", ".join(_number(x) for x in row) + "}," for row in table]
-        rows[-1] = rows[-1].rstrip(",")
-        return [
-            "#ifdef DYNID_TEST_MAIN",
-            f"/* cc -std=c99 -DDYNID_TEST_MAIN FILE.c -lm: compares with {_CHECKS} states that dynid computed. */",
-            "#include <stdio.h>",
-            "",
-            "int main(void)",
-            "{",
-            f"    static const double checks[{_CHECKS}][4 * {M}_N] = {{",
-            *rows,
-            "    };",
-            f"    static const double zero[{M}_N];",
-            f"    double tau[{M}_N], sum[{M}_N], part[{M}_N], mass[{M}_N * {M}_N];",
-            "    double worst = 0.0, size = 1.0;",
-            "    int k, i, j;",
-            f"    for (k = 0; k < {_CHECKS}; ++k) {{",
-            "        const double *q = checks[k];",
-            f"        const double *dq = q + {M}_N, *ddq = q + 2 * {M}_N, *wanted = q + 3 * {M}_N;",
-            f"        {p}_mass_matrix(q, mass);",
-            f"        {p}_gravity(q, sum);",
-            f"        {p}_coriolis(q, dq, part);",
-            f"        for (i = 0; i < {M}_N; ++i) {{",
-            "            sum[i] += part[i];",
-            f"            for (j = 0; j < {M}_N; ++j) {{",
-            f"                sum[i] += mass[i * {M}_N + j] * ddq[j];",
-            "            }",
-            "        }",
-            f"        {p}_friction(dq, part);",
-            f"        for (i = 0; i < {M}_N; ++i) {{",
-            "            sum[i] += part[i] - wanted[i];",
-            "            worst = fmax(worst, fabs(sum[i]));",
-            "            size = fmax(size, fabs(wanted[i]));",
-            "        }",
-            f"        {p}_torque(q, dq, ddq, tau);",
-            f"        {p}_regressor_times(q, dq, ddq, {p}_parameters, part);",
-            f"        for (i = 0; i < {M}_N; ++i) {{",
-            "            worst = fmax(worst, fabs(tau[i] - wanted[i]));",
-            "            worst = fmax(worst, fabs(part[i] - wanted[i]));",
-            "        }",
-            f"        {p}_gravity(q, sum);",
-            f"        {p}_inverse_dynamics(q, zero, zero, part);",
-            f"        for (i = 0; i < {M}_N; ++i) {{",
-            "            worst = fmax(worst, fabs(sum[i] - part[i]));",
-            "        }",
-            "    }",
-            '    printf("greatest difference %.3e of %.3e N m\\n", worst, size);',
-            "    return worst <= 1e-10 * size ? 0 : 1;",
-            "}",
-            "#endif",
         ]
 
 

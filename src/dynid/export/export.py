@@ -18,7 +18,7 @@ from dynid.export.ensemble import Ensemble, closest_real, sample_parameters, spr
 from dynid.export.files import check_targets, write_files
 from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
-from dynid.export.model import MEMORY, ExportModel, note_left_out, peak_speeds, without
+from dynid.export.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
 from dynid.export.names import c_identifier
 from dynid.export.sdf import new_sdf, parameters_of
 from dynid.export.tables import model_json, table
@@ -291,7 +291,7 @@ def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, byt
 
 def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "the table", (MEMORY,) if model.distance.any() else (), request.diagnostics)
+    note_left_out(model, "the table", beyond_joints(model), request.diagnostics)
     return {target: table(model, request.kind)}
 
 

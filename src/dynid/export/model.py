@@ -12,6 +12,7 @@ from dynid.arrays import Float, locked
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.export.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
+from dynid.export.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque
 from dynid.identification import Identification
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -19,6 +20,7 @@ from dynid.spatial.inertia import eigenvalues, is_physical
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction import Coulomb, smooth_sign
 from dynid.terms.friction_shapes import Presliding
+from dynid.terms.nuisance import GravityTilt
 from dynid.terms.term import Column, Terms, joint_indices
 
 # Rounding of parameters that lie on the border of what is physical.
@@ -41,6 +43,7 @@ class ExportModel:
     curves: further friction that depends on a joint's speed.    peak: (n,) greatest speeds of the log, rad/s or m/s.
     distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
     sign for its state, which it is once a joint has moved on.
+    mixed: torque from the motion of several joints.    tilt: of the base, None = level.
     """
 
     robot: RobotModel
@@ -54,6 +57,8 @@ class ExportModel:
     curves: tuple[Curve, ...] = ()
     peak: Float = field(default_factory=lambda: np.zeros(0))
     distance: Float = field(default_factory=lambda: np.zeros(0))
+    mixed: tuple[Mixed, ...] = ()
+    tilt: Tilt | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
@@ -88,6 +93,8 @@ class ExportModel:
         values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
         width, distance = np.zeros(robot.n), np.zeros(robot.n)
         curves: list[Curve] = []
+        mixed: list[Mixed] = []
+        tilt: Tilt | None = None
         missing: list[str] = []
         start = 0
         for term in terms:
@@ -101,6 +108,10 @@ class ExportModel:
                 distance[acting] = np.nan_to_num(term.shape_table(robot)[:, 0], nan=term.shapes[0].typical)
             elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
                 curves += curves_of(term, theta[own], robot)
+            elif isinstance(term, GravityTilt):
+                tilt = Tilt(term, theta[own])
+            elif (together := mixed_of(term, theta[own], robot)) is not None:
+                mixed += together
             elif term.name not in _KNOWN:
                 missing.append(term.name)
         return ExportModel(
@@ -116,17 +127,23 @@ class ExportModel:
             left_out=tuple(dict.fromkeys(missing)),
             curves=tuple(curves),
             distance=distance,
+            mixed=tuple(mixed),
+            tilt=tilt,
         )
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
         """M ddq + C dq + g, rotors included, (T, n)."""
         tree = self.robot.tree_motion(q, dq, ddq)
-        return (
-            inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection + self.rotor * ddq
-        )
+        bodies = inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection
+        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (Basis.ACCELERATION,), dq, ddq)
+        return total if self.tilt is None else total + self.tilt.torque(self.robot, q)
 
     def friction(self, dq: Float) -> Float:
-        """Viscous dq + coulomb s(dq) + curves + offset, (T, n)."""
+        """Viscous dq + coulomb s(dq) + curves + offset, of joints and of coupled drives, (T, n)."""
+        bases = (Basis.SPEED, Basis.SIGN, Basis.ONE)
+        return self._own_friction(dq) + mixed_torque(self.mixed, bases, dq, np.zeros_like(dq))
+
+    def _own_friction(self, dq: Float) -> Float:
         signs = np.column_stack([smooth_sign(dq[:, j], float(self.width[j])) for j in range(self.robot.n)])
         total = self.viscous * dq + self.coulomb * signs + self.offset
         for curve in self.curves:
@@ -153,7 +170,7 @@ class ExportModel:
             width[j] = width[j] or _WIDTH
             dq = np.zeros((len(speed := speeds_up_to(float(self.peak[j]))), self.robot.n))
             dq[:, j] = speed
-            viscous[j], coulomb[j], offset[j], left = straight(speed, self.friction(dq)[:, j], width[j])
+            viscous[j], coulomb[j], offset[j], left = straight(speed, self._own_friction(dq)[:, j], width[j])
             told.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
         diagnostics.warn(
             "export-straightened",
@@ -195,8 +212,14 @@ def body_fault(name: str, pi: Float) -> str:
 def without(model: ExportModel, rotor: bool) -> list[str]:
     """What a robot description cannot hold of a model; rotor: whether rotor inertias are among it."""
     found = ["rotor inertia"] if rotor and model.rotor.any() else []
-    found += [MEMORY] if model.distance.any() else []
-    return found + (["offset"] if model.offset.any() else [])
+    return [*found, *beyond_joints(model), *(["offset"] if model.offset.any() else [])]
+
+
+def beyond_joints(model: ExportModel) -> list[str]:
+    """What no joint by itself and no straight line can hold: memory, coupled drives, a tilted base."""
+    found = [MEMORY] if model.distance.any() else []
+    found += dict.fromkeys(part.term for part in model.mixed)
+    return found if model.tilt is None else [*found, model.tilt.term.name]
 
 
 def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnostics: Diagnostics) -> None:

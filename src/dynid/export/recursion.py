@@ -80,12 +80,12 @@ class Recursion:
         self.axes = [self.v.vector(self.tree.axis[i]) for i in range(self.tree.n)]
 
     def torque(
-        self, dq: Sequence[int], ddq: Sequence[int], gravity: Float, inertia: Sequence[Sequence[int]]
+        self, dq: Sequence[int], ddq: Sequence[int], gravity: Vector, inertia: Sequence[Sequence[int]]
     ) -> list[int]:
-        """Torque of every tree joint; inertia: ten expressions a body."""
+        """Torque of every tree joint; gravity: three expressions; inertia: ten a body."""
         v, n = self.v, self.tree.n
         motions: list[Motion] = []
-        ground = self._motion(v.zero(), v.zero(), v.vector(-gravity))
+        ground = self._motion(v.zero(), v.zero(), v.scaled(gravity, self.g.constant(-1.0)))
         forces: list[Vector] = []
         moments: list[Vector] = []
         for i in range(n):
