@@ -51,6 +51,9 @@ def test_acceptance_of_the_specification(data: dict[str, Any]) -> None:
     assert found["unsigned_coulomb"] < 3e-4
     assert found["forward"] > 5e-3
     assert found["puma_forward_mean"] > 10 * found["puma_central_mean"]
+    assert found["puma_central_mean"] < 0.123
+    assert 2 * found["puma_momentum_mean"] < found["puma_central_mean"]
+    assert 5 * found["puma_momentum"] < found["puma_central"]
     assert 0.003 < found["better_mean"] < 0.014
     assert found["better_dynamic"] == pytest.approx(1e-5, rel=0.5)
     assert found["momentum_0.0001"] < 6e-4 < 0.2 * found["pipeline_0.0001"]

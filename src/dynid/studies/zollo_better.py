@@ -62,6 +62,14 @@ def identified(arm: Arm, log: Log, terms: Terms, cutoff: float, chain: Preparati
     return identify(arm.robot, log, settings, diagnostics=Diagnostics())
 
 
+def momentum_estimate(arm: Arm, run: Run) -> Float:
+    """All parameters (14 n,) from encoder counts by momentum rows, nothing left out, in the order of `Arm.theta`."""
+    chain = Preparation(cutoff=40.0, state_cutoff=150.0, trim=0.1, rest=0.0)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = identified(arm, logged(arm, run, Path(scratch), 0.0), MODEL, 20.0, chain)
+    return np.asarray(found.estimate.full_vector[: len(arm.theta)])
+
+
 def of_table_1(found: Identification) -> Float:
     """An estimate in the combinations of Table 1, (14,)."""
     return np.asarray(paper_map()[0] @ found.estimate.full_vector[:28])
