@@ -58,8 +58,8 @@ def log(robot: RobotModel, tmp_path_factory: pytest.TempPathFactory) -> Log:
 
 def test_the_geometry_of_a_lever_is_found(robot: RobotModel, log: Log) -> None:
     # Only angle and ratio of the two lengths are told apart from stiffness: the anchor is known.
-    guess = replace(SPRINGS, geometry=replace(GEOMETRY, crank=0.25, angle=0.0))
-    bounds = {"crank": (0.1, 0.8), "angle": (-1.0, 1.5)}
+    guess = replace(SPRINGS, geometry=replace(GEOMETRY, crank=0.25, angle=GEOMETRY.angle - 0.35))
+    bounds = {"crank": (0.1, 0.8), "angle": (GEOMETRY.angle - 1.35, GEOMETRY.angle + 1.15)}
     found = search_geometry(robot, log, replace(SETTINGS, terms=WITHOUT), guess, bounds, starts=3)
     assert found.values == pytest.approx([GEOMETRY.crank, GEOMETRY.angle], abs=0.05)
     assert (np.abs(found.values - [GEOMETRY.crank, GEOMETRY.angle]) < 6 * found.std + 1e-3).all()

@@ -24,7 +24,8 @@ from dynid.statics import BalancedPoses
 from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, Spring, Terms, Triangle, Viscous
 
 STIFFNESS, PRELOAD = 10.4e3, -2760.0
-GEOMETRY = Triangle("j2", anchor=0.9, crank=0.45, angle=0.35)
+# The crank is a tail of link 2 behind its joint, the fixed end below: the springs take weight from the motor.
+GEOMETRY = Triangle("j2", anchor=0.9, crank=0.45, angle=-1.5)
 SPRINGS = Spring(GEOMETRY, label="springs")
 FRICTION = Viscous() + Coulomb()
 MOTOR_SIDE = Terms((MotorInertia(), OnMotor(Viscous()), OnMotor(Coulomb())))
