@@ -11,7 +11,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
-from dynid.feasible.description import limits_from_urdf, limits_text
+from dynid.feasible.description import limits_from_description, limits_text
 from dynid.feasible.limits import limits_of_body
 from dynid.recipe import Experiment
 from dynid.robot import load_robot
@@ -58,7 +58,7 @@ def outside(hull: list[list[float]], points: np.ndarray) -> float:
 
 
 def test_hulls_hold_their_shapes_and_little_more(tmp_path: Path) -> None:
-    first, second = limits_from_urdf(package(tmp_path))
+    first, second = limits_from_description(package(tmp_path))
     assert (first["body"], second["body"]) == (1, 2)
     rng = np.random.default_rng(0)
     ball = rng.normal(size=(2000, 3))
@@ -76,7 +76,7 @@ def test_hulls_hold_their_shapes_and_little_more(tmp_path: Path) -> None:
 
 
 def test_visual_shapes_are_other_shapes(tmp_path: Path) -> None:
-    (only,) = limits_from_urdf(package(tmp_path), geometry="visual")
+    (only,) = limits_from_description(package(tmp_path), geometry="visual")
     assert np.ptp(np.array(only["hull"]), axis=0).tolist() == [1.0, 1.0, 1.0]
 
 
@@ -97,7 +97,7 @@ def test_bodies_with_a_shape_that_cannot_be_read_are_left_out(
     tmp_path: Path, mesh: str, message: str
 ) -> None:
     diagnostics = Diagnostics()
-    entries = limits_from_urdf(package(tmp_path, mesh), diagnostics=diagnostics)
+    entries = limits_from_description(package(tmp_path, mesh), diagnostics=diagnostics)
     assert [entry["body"] for entry in entries] == [1]
     (warning,) = diagnostics.warnings
     assert "fore" in warning.text
@@ -110,19 +110,19 @@ def test_meshes_outside_their_package_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "my_arm" / "meshes" / "fore.stl").unlink()
     (tmp_path / "my_arm" / "meshes" / "fore.stl").symlink_to(tmp_path / "fore.stl")
     diagnostics = Diagnostics()
-    assert len(limits_from_urdf(path, diagnostics=diagnostics)) == 1
+    assert len(limits_from_description(path, diagnostics=diagnostics)) == 1
     assert "outside-root" in diagnostics.warnings[0].text
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.xml"
-    path.write_text("<mujoco><worldbody/></mujoco>")
+    path.write_text("<sdf/>")
     with pytest.raises(UsageError, match="mesh ="):
-        limits_from_urdf(path)
+        limits_from_description(path)
 
 
 def test_the_text_is_an_experiment_file(tmp_path: Path) -> None:
-    entries = limits_from_urdf(package(tmp_path))
+    entries = limits_from_description(package(tmp_path))
     path = tmp_path / "experiment.toml"
     path.write_text('[estimate]\nmethod = "feasible"\n' + limits_text(entries, ["up\nper", "fore"]))
     fit = Experiment.read(path).settings().estimator
@@ -153,7 +153,7 @@ def error_of(estimator: Estimator, log: Path) -> float:
 def test_panda_bodies_fit_into_their_shapes_at_no_cost(data_dir: Path) -> None:
     path = shipped("panda_description/urdf/panda.urdf")
     robot = load_robot(path)
-    entries = tuple(entry for entry in limits_from_urdf(path) if entry["body"] <= 7)
+    entries = tuple(entry for entry in limits_from_description(path) if entry["body"] <= 7)
     assert len(entries) == 7
     # The file holds the published feasible set: of seven bodies one has a mass distribution that fits into its link.
     columns = RigidBody().columns(robot)

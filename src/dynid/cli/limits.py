@@ -20,11 +20,11 @@ def command(
     ] = "collision",
     root: RootOption = None,
 ) -> None:
-    """Turn a URDF's meshes and shapes into limits of its bodies, for the method 'feasible'."""
+    """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
     from dynid.diagnostics import Diagnostics
     from dynid.errors import UnfitDataError, UsageError
     from dynid.export.files import check_targets, write_files
-    from dynid.feasible.description import limits_from_urdf, limits_text
+    from dynid.feasible.description import limits_from_description, limits_text
     from dynid.robot import load_robot
 
     if geometry not in ("collision", "visual"):
@@ -33,12 +33,12 @@ def command(
         check_targets([out], [robot], force=False)
     diagnostics = Diagnostics()
     kind = cast(Literal["collision", "visual"], geometry)
-    entries = limits_from_urdf(robot, root, kind, diagnostics)
+    entries = limits_from_description(robot, root, kind, diagnostics)
     print_diagnostics(diagnostics)
     if not entries:
         raise UnfitDataError(
             "no-shapes",
-            found=f"no body with <{geometry}> shapes that can be read",
+            found=f"no body with {geometry} shapes that can be read",
             expected="STL or OBJ meshes, boxes, cylinders or spheres",
         )
     text = limits_text(entries, load_robot(robot, root=root, diagnostics=Diagnostics()).body_names)

@@ -1,4 +1,4 @@
-"""What the shapes in a URDF say of its bodies: hulls for `[[estimate.limits]]`."""
+"""What the shapes in a URDF or MJCF say of its bodies: hulls for `[[estimate.limits]]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from dynid.arrays import Float
 from dynid.config import read_bytes
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UsageError
-from dynid.feasible.mesh import enclosing_points, mesh_points, spread_directions
+from dynid.feasible.description_mjcf import points_of_mjcf
+from dynid.feasible.mesh import enclosing_points, mesh_points
+from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.urdf import read_urdf
 from dynid.robot.urdf_lint import Urdf, lint
 from dynid.robot.urdf_tree import Children, children_of
@@ -21,7 +23,6 @@ from dynid.robot.xml import MAX_BYTES, Element, inside, number, numbers, parse
 from dynid.spatial.algebra import placement, rotation_rpy
 
 Geometry = Literal["collision", "visual"]
-_ROUND = 12
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class _Shapes:
     diagnostics: Diagnostics
 
 
-def limits_from_urdf(
+def limits_from_description(
     path: Path,
     root: str | None = None,
     geometry: Geometry = "collision",
@@ -43,35 +44,53 @@ def limits_from_urdf(
 ) -> list[dict[str, Any]]:
     """One entry of `[[estimate.limits]]` for each body with shapes: the hull of them all, in the joint's frame.
 
+    path: a URDF or MJCF; for `geometry` in an MJCF see `points_of_mjcf`.
     Links on fixed joints count to the body that carries them. Bodies with a shape that cannot be read, such as a mesh
     that is not there or not STL or OBJ, are left out with a warning: their hull would be too small.
     A mesh of package://NAME is looked for in a folder NAME above the file, or beside one of the folders above.
-    Raises InputErrors with what is wrong in the file, UsageError for another format than URDF.
+    Raises InputErrors with what is wrong in the file, UsageError for another format.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    data = read_bytes(path, "a URDF", MAX_BYTES)
+    data = read_bytes(path, "a URDF or MJCF", MAX_BYTES)
     element = parse(data, str(path))
-    if element.tag != "robot":
+    if element.tag not in ("robot", "mujoco"):
         raise UsageError(
             "limits-format",
             found=f"<{element.tag}> in '{path}'",
-            expected="a URDF: only it has shapes that are read",
+            expected="a URDF or MJCF: only they have shapes that are read",
             do="write [[estimate.limits]] with mesh = ... by hand",
         )
-    robot = read_urdf(element, path, root, Diagnostics())
-    urdf = lint(parse(data, str(path)), path.parent, root, Diagnostics())
-    shapes = _Shapes(urdf, children_of(urdf.joints), path.parent, geometry, sink)
+    if element.tag == "robot":
+        names, points = _points_of_urdf(element, parse(data, str(path)), path, root, geometry, sink)
+    else:
+        names, points = points_of_mjcf(element, path, root, geometry == "collision", sink)
     entries = []
-    for number_of_body, name in enumerate(robot.body_names, 1):
+    for number_of_body, (name, own) in enumerate(zip(names, points, strict=True), 1):
         try:
-            points = _points_below(shapes, name, np.eye(4))
-            if len(points):
+            if len(own):
                 entries.append(
-                    {"body": number_of_body, "hull": enclosing_points(points).tolist(), "whole_body": True}
+                    {"body": number_of_body, "hull": enclosing_points(own).tolist(), "whole_body": True}
                 )
         except DynidError as error:
             sink.warn("shape-unread", f"body '{name}' is left out: {error}")
     return entries
+
+
+def _points_of_urdf(
+    element: Element, again: Element, path: Path, root: str | None, geometry: Geometry, sink: Diagnostics
+) -> tuple[tuple[str, ...], list[Float]]:
+    # again: the same text, since reading changes the elements.
+    names = read_urdf(element, path, root, Diagnostics()).body_names
+    urdf = lint(again, path.parent, root, Diagnostics())
+    shapes = _Shapes(urdf, children_of(urdf.joints), path.parent, geometry, sink)
+    points = []
+    for name in names:
+        try:
+            points.append(_points_below(shapes, name, np.eye(4)))
+        except DynidError as error:
+            sink.warn("shape-unread", f"body '{name}' is left out: {error}")
+            points.append(np.zeros((0, 3)))
+    return names, points
 
 
 def limits_text(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
@@ -114,11 +133,12 @@ def _points(shapes: _Shapes, element: Element) -> Float:
         scale = np.array(numbers(shape, "scale", 3, errors, (1.0, 1.0, 1.0)))
         points = mesh_points(_mesh_path(shapes, shape)) * scale
     elif shape.tag == "box":
-        points = np.array(numbers(shape, "size", 3, errors, (np.nan,) * 3)) / 2 * _signs()
+        points = box_points(np.array(numbers(shape, "size", 3, errors, (np.nan,) * 3)) / 2)
     elif shape.tag in ("cylinder", "capsule"):
-        points = _cylinder(shape, errors)
+        solid = cylinder_points if shape.tag == "cylinder" else capsule_points
+        points = solid(number(shape, "radius", errors), number(shape, "length", errors))
     elif shape.tag == "sphere":
-        points = _ball(number(shape, "radius", errors))
+        points = ball_points(number(shape, "radius", errors))
     else:
         raise InputError(
             "shape", found=f"a shape <{shape.tag}>", expected="mesh, box, cylinder, sphere", place=shape.place
@@ -135,32 +155,6 @@ def _points(shapes: _Shapes, element: Element) -> Float:
             "shape", found=f"<{shape.tag}> without its sizes", expected="finite numbers", place=shape.place
         )
     return np.asarray(points @ T[:3, :3].T + T[:3, 3])
-
-
-def _cylinder(shape: Element, errors: list[DynidError]) -> Float:
-    # Polygons around the circles, so that the hull holds all of it.
-    radius, length = number(shape, "radius", errors), number(shape, "length", errors)
-    if shape.tag == "capsule":
-        ball = _ball(radius)
-        return np.concatenate([ball + _up(length / 2), ball + _up(-length / 2)])
-    turn = 2 * np.pi * np.arange(_ROUND) / _ROUND
-    out = radius / np.cos(np.pi / _ROUND)
-    circle = np.column_stack([out * np.cos(turn), out * np.sin(turn), np.zeros(_ROUND)])
-    return np.concatenate([circle + _up(length / 2), circle + _up(-length / 2)])
-
-
-def _up(height: float) -> Float:
-    return np.array([0.0, 0.0, height])
-
-
-def _ball(radius: float) -> Float:
-    # The hull of these 128 directions holds a ball of 0.97 times their length.
-    n = spread_directions(64)
-    return 1.03 * radius * np.concatenate([n, -n])
-
-
-def _signs() -> Float:
-    return np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
 
 def _mesh_path(shapes: _Shapes, mesh: Element) -> Path:

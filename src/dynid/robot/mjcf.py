@@ -31,13 +31,14 @@ class CompiledMjcf:
     """A checked file as MuJoCo compiles it, without meshes.
 
     inertia: (nbody, 3) principal moments as the file means them; MuJoCo may have been given others to be content.
-    shapeless: bodies whose mass would come from meshes.
+    shapeless: bodies whose mass would come from meshes.    meshes: name of the mesh of every geom that had one.
     """
 
     mujoco: Any
     model: Any
     inertia: Float
     shapeless: frozenset[int]
+    meshes: dict[int, str]
 
 
 def compile_mjcf(root: Element, path: Path, diagnostics: Diagnostics) -> CompiledMjcf:
@@ -48,13 +49,15 @@ def compile_mjcf(root: Element, path: Path, diagnostics: Diagnostics) -> Compile
     # MuJoCo refuses moving bodies without mass; here they are bodies whose mass is not known.
     spec.compiler.boundmass = spec.compiler.boundinertia = _BOUND
     spec.compiler.fusestatic = False
+    meshes = [(geom, geom.meshname) for geom in spec.geoms if geom.meshname]
     shapeless = _without_meshes(mujoco, spec)
     shifts = _checked_inertias(spec, places, diagnostics)
     model = compile_spec(mujoco, spec, root)
     inertia = np.array(model.body_inertia)
     for one, shift in shifts:
         inertia[one.id] -= shift
-    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless))
+    named = {int(geom.id): name for geom, name in meshes}
+    return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless), named)
 
 
 def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnostics) -> RobotModel:
@@ -62,9 +65,15 @@ def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnost
 
     Meshes are not read: a body whose mass would come from them has no prior.
     """
-    compiled = compile_mjcf(root, path, diagnostics)
+    return read_bodies(compile_mjcf(root, path, diagnostics), root, path, body, diagnostics)[0]
+
+
+def read_bodies(
+    compiled: CompiledMjcf, root: Element, path: Path, body: str | None, diagnostics: Diagnostics
+) -> tuple[RobotModel, dict[int, tuple[int, Float]]]:
+    """The robot, and for every MuJoCo body the moving body that carries it (-1: none) and its frame (4, 4) there."""
     reader = _Reader(compiled, _Places(root), diagnostics)
-    return reader.robot(root.attributes.get("model", path.stem), body)
+    return reader.robot(root.attributes.get("model", path.stem), body), reader.carrier
 
 
 class _Places:
@@ -161,6 +170,7 @@ class _Reader:
         self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
         self.places, self.diagnostics = places, diagnostics
         self.bodies: list[_Body] = []
+        self.carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         m = self.model
         self.names = {
             kind: self._names(kind, count) for kind, count in (("body", m.nbody), ("joint", m.njnt))
@@ -178,11 +188,9 @@ class _Reader:
 
     def robot(self, name: str, only: str | None) -> RobotModel:
         m = self.model
-        # For every MuJoCo body the moving body that carries it, and its frame in that body's joint frame.
-        carrier: dict[int, tuple[int, Float]] = {0: (-1, np.eye(4))}
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
-                self._add(body, carrier)
+                self._add(body)
         if not self.bodies:
             raise self._no_joints(only)
         for unknown_body in (one.name for one in self.bodies if not one.known):
@@ -263,8 +271,8 @@ class _Reader:
             place = Place(file=self.places.file)
             self.diagnostics.warn("mjcf-left-out", f"{what}: left out of the model", place)
 
-    def _add(self, body: int, carrier: dict[int, tuple[int, Float]]) -> None:
-        m = self.model
+    def _add(self, body: int) -> None:
+        m, carrier = self.model, self.carrier
         parent, frame = carrier[int(m.body_parentid[body])]
         frame = frame @ placement(rotation_quaternion(m.body_quat[body]), m.body_pos[body])
         first, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])

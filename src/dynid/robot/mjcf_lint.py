@@ -46,7 +46,7 @@ def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
     Raises RefusedError for remote files, paths outside the folder, replicated bodies and models over the size
     budget, InputErrors with all that is wrong otherwise.
     """
-    root.children = _included(root, folder, {Path(root.file).resolve()}, 1)
+    resolve_includes(root, folder)
     elements = list(root.walk())
     if len(elements) > MAX_ELEMENTS:
         raise RefusedError("xml-size", found=f"more than {MAX_ELEMENTS} elements", place=root.place)
@@ -60,6 +60,11 @@ def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
             _check_joint(element, errors, diagnostics)
     stop(errors)
     _strip(root, diagnostics)
+
+
+def resolve_includes(root: Element, folder: Path) -> None:
+    """Puts the elements of included files in the place of each <include>; raises as `check_mjcf`."""
+    root.children = _included(root, folder, {Path(root.file).resolve()}, 1)
 
 
 def _included(element: Element, folder: Path, seen: set[Path], depth: int) -> list[Element]:

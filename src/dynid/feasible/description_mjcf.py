@@ -1,0 +1,132 @@
+"""What the geoms in an MJCF file say of its bodies: hulls for `[[estimate.limits]]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.errors import DynidError, InputError, Place
+from dynid.feasible.mesh import mesh_points
+from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
+from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
+from dynid.robot.mjcf_lint import resolve_includes
+from dynid.robot.xml import Element, inside, numbers
+from dynid.spatial.algebra import placement, rotation_quaternion
+
+
+def points_of_mjcf(
+    root: Element, path: Path, body: str | None, collision: bool, diagnostics: Diagnostics
+) -> tuple[tuple[str, ...], list[Float]]:
+    """Names of the moving bodies, and points (k, 3) around each one's geoms in its joint's frame.
+
+    collision: geoms that may touch others (contype or conaffinity), or else those that touch none.
+    Geoms of bodies without joints count to the body that carries them. A body with a geom that cannot be read has no
+    points and is named in a warning.    body: the tree below that body of the world alone.
+    """
+    resolve_includes(root, path.parent)
+    meshes = _Meshes.of(root, path.parent)
+    compiled = compile_mjcf(root, path, Diagnostics())
+    robot, carrier = read_bodies(compiled, root, path, body, Diagnostics())
+    m = compiled.model
+    found: list[list[Float]] = [[] for _ in robot.body_names]
+    faults: dict[int, DynidError] = {}
+    for geom in range(m.ngeom):
+        index, frame = carrier.get(int(m.geom_bodyid[geom]), (-1, np.eye(4)))
+        touches = bool(m.geom_contype[geom] or m.geom_conaffinity[geom])
+        if index < 0 or touches is not collision:
+            continue
+        T = frame @ placement(rotation_quaternion(m.geom_quat[geom]), m.geom_pos[geom])
+        try:
+            points = _points(compiled, meshes, geom)
+            found[index].append(points @ T[:3, :3].T + T[:3, 3])
+        except DynidError as error:
+            faults.setdefault(index, error)
+    for index in sorted(faults):
+        diagnostics.warn("shape-unread", f"body '{robot.body_names[index]}' is left out: {faults[index]}")
+        found[index] = []
+    return robot.body_names, [np.concatenate([np.zeros((0, 3)), *parts]) for parts in found]
+
+
+def _points(compiled: CompiledMjcf, meshes: _Meshes, geom: int) -> Float:
+    m, kinds = compiled.model, compiled.mujoco.mjtGeom
+    if geom in compiled.meshes:
+        return meshes.points(compiled.meshes[geom])
+    kind, size = int(m.geom_type[geom]), np.array(m.geom_size[geom])
+    if kind == kinds.mjGEOM_SPHERE:
+        return ball_points(size[0])
+    if kind == kinds.mjGEOM_ELLIPSOID:
+        return np.asarray(ball_points(1.0) * size)
+    if kind == kinds.mjGEOM_CAPSULE:
+        return capsule_points(size[0], 2 * size[1])
+    if kind == kinds.mjGEOM_CYLINDER:
+        return cylinder_points(size[0], 2 * size[1])
+    if kind == kinds.mjGEOM_BOX:
+        return box_points(size)
+    name = kinds(kind).name.removeprefix("mjGEOM_").lower()
+    raise InputError(
+        "shape", found=f"a geom of type {name}", expected="mesh, box, cylinder, capsule, sphere or ellipsoid"
+    )
+
+
+@dataclass(frozen=True)
+class _Meshes:
+    """Mesh assets by name, the scales of their classes, and the folder that they lie in."""
+
+    assets: dict[str, Element]
+    scales: dict[str, Float]
+    folder: Path
+    start: str
+
+    @staticmethod
+    def of(root: Element, folder: Path) -> _Meshes:
+        settings: dict[str, str] = {}
+        for compiler in root.all("compiler"):
+            settings |= compiler.attributes
+        assets = [one for part in root.all("asset") for one in part.all("mesh")]
+        named = {
+            one.attributes.get("name") or Path(one.attributes.get("file", "")).stem: one for one in assets
+        }
+        scales: dict[str, Float] = {}
+        for default in root.all("default"):
+            _class_scales(default, np.ones(3), scales, "main")
+        return _Meshes(named, scales, folder, settings.get("meshdir", settings.get("assetdir", "")))
+
+    def points(self, name: str) -> Float:
+        """Corners (k, 3) in the geom's frame: shifted to refpos, turned to refquat, scaled."""
+        asset = self.assets.get(name)
+        if asset is None or "file" not in asset.attributes:
+            raise InputError(
+                "shape",
+                found=f"mesh '{name}' without a file",
+                expected="an STL or OBJ file",
+                place=Place() if asset is None else asset.place,
+            )
+        file = asset.attributes["file"]
+        points = mesh_points(inside(self.folder, f"{self.start}/{file}" if self.start else file, asset.place))
+        own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
+        return np.asarray(
+            (points - _vector(asset, "refpos", (0.0,) * 3))
+            @ rotation_quaternion(_vector(asset, "refquat", (1.0, 0.0, 0.0, 0.0)))
+            * _vector(asset, "scale", tuple(own.tolist()))
+        )
+
+
+def _class_scales(default: Element, inherited: Float, scales: dict[str, Float], name: str) -> None:
+    mesh = default.find("mesh")
+    own = inherited if mesh is None else _vector(mesh, "scale", tuple(inherited.tolist()))
+    scales[name] = own
+    for child in default.all("default"):
+        _class_scales(child, own, scales, child.attributes.get("class", ""))
+
+
+def _vector(element: Element, key: str, usual: tuple[Any, ...]) -> Float:
+    errors: list[DynidError] = []
+    values = np.array(numbers(element, key, len(usual), errors, usual))
+    if errors:
+        raise errors[0]
+    return values
