@@ -13,7 +13,7 @@ from pydantic import Field
 from dynid.config import Key, Strict, line_of, read_toml, validate
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UsageError
-from dynid.estimate import CATALOGUE
+from dynid.estimate import CATALOGUE, FeasibleFit
 from dynid.feasible.limits import with_hull_of_mesh
 from dynid.log.mapping import LogSection, channel_map
 from dynid.log.read import Log, read_log
@@ -126,13 +126,18 @@ class EstimateSection(Strict):
     kp: NotNegative | list[NotNegative] | None = None
     kd: NotNegative | list[NotNegative] | None = None
     horizon: Positive | None = None
+    width: Positive | None = None
+    bound: Positive | None = None
+    feasible: bool = False
     folds: Annotated[int, Field(ge=2)] = 5
     seed: Annotated[int, Field(ge=0)] = 0
     block_seconds: Positive | None = None
 
 
 _ON_FACTORS = ("ols", "wls", "ridge", "feasible")
-_OF_NO_METHOD = {"method", "limits", "folds", "seed", "block_seconds"}
+# Options of the fit among real bodies around another method.
+_OF_BODIES = {"strength", "margin", "prior", "total_mass", "limits"}
+_OF_NO_METHOD = {"method", "feasible", "limits", "folds", "seed", "block_seconds"}
 
 
 class ExperimentFile(Strict):
@@ -176,6 +181,8 @@ class Experiment:
     def with_method(self, method: str) -> Experiment:
         """The same experiment with another method of estimation; options that it does not have are left out."""
         kept = _OF_NO_METHOD | {f.name for f in fields(CATALOGUE[method])} if method in CATALOGUE else set()
+        if self.content.estimate.feasible:
+            kept |= _OF_BODIES
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept and k != "name"}
         raw = dict(self.raw) | {"estimate": section | {"method": method}}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
@@ -255,7 +262,9 @@ class Experiment:
                 place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
             )
         kind = CATALOGUE[section.method]
-        known = {f.name for f in fields(kind)} - {"name"}
+        own = {f.name for f in fields(kind)} - {"name", "inner"}
+        wrapped = section.feasible and section.method != "feasible"
+        known = own | _OF_BODIES if wrapped else own
         options = {
             key: getattr(section, key)
             for key in EstimateSection.model_fields
@@ -274,12 +283,18 @@ class Experiment:
                 "unknown-option",
                 found=f"estimate.strength = '{section.strength}' with method '{section.method}'",
                 expected="a number > 0",
-                do="only 'feasible' chooses its strength itself",
+                do="only the method 'feasible' chooses its strength itself",
                 place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
             )
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
-        return kind(**options)
+        if not wrapped:
+            return kind(**options)
+        inner = kind(**{key: value for key, value in options.items() if key in own})
+        return FeasibleFit(
+            **{key: value for key, value in options.items() if key not in own and key in _OF_BODIES},
+            inner=inner,
+        )
 
 
 def _with_hulls(

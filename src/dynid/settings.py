@@ -49,7 +49,6 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, in the form of an experiment file."""
     prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
     estimate: dict[str, Any] = {
-        "method": settings.estimator.name,
         "folds": settings.folds,
         "seed": settings.seed,
     }
@@ -59,11 +58,18 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
         "experiment": {
             "model": {"terms": terms_to_spec(settings.terms), "automatic": settings.automatic}
             | rows_to_spec(settings.rows),
-            "estimate": estimate | _options(settings.estimator),
+            "estimate": estimate | _method(settings.estimator),
             "prepare": prepare_options,
         }
     }
 
 
-def _options(estimator: Estimator) -> dict[str, Any]:
-    return {key: value for key, value in vars(estimator).items() if key != "name"}
+def _method(estimator: Estimator) -> dict[str, Any]:
+    options = {key: value for key, value in vars(estimator).items() if key not in ("name", "inner")}
+    inner: Estimator | None = getattr(estimator, "inner", None)
+    if inner is None:
+        return {"method": estimator.name} | options
+    # Real bodies around another method: that one's weights count.
+    options.pop("weights", None)
+    options.pop("intervals", None)
+    return options | _method(inner) | {"feasible": True}

@@ -320,17 +320,49 @@ def test_automatic_simulates_where_it_can() -> None:
     np.testing.assert_array_equal(found.value, DIDIM().fit(case.regression).value)
     assert found.status.text.startswith("didim, ")
     elastic = measured_regression(1, elastic=True, seconds=6.0).regression
-    plain = Automatic().fit(elastic)
-    np.testing.assert_array_equal(plain.value, WLS().fit(elastic).value)
-    assert "not didim: 'didim' with elastic joints" in plain.status.text
+    sprung = Automatic().fit(elastic)
+    np.testing.assert_array_equal(sprung.value, DIDIM().fit(elastic).value)
+    factors = replace(elastic, source=None)
+    plain = Automatic().fit(factors)
+    np.testing.assert_array_equal(plain.value, WLS().fit(factors).value)
+    assert "not didim: 'didim' on factors alone" in plain.status.text
     assert plain.status.ok
 
 
-def test_springs_need_measured_deflections() -> None:
-    case = measured_regression(1, elastic=True, seconds=5.0)
+def test_springs_are_told_by_deflections_not_by_torque() -> None:
+    case = measured_regression(3, elastic=True, seconds=5.0)
+    columns = [case.regression.columns[i].term for i in case.regression.base.independent]
+    spring = np.array([term == "stiffness" for term in columns])
+    widths = {}
     for method in (DIDIM(), CLIE()):
-        with pytest.raises(UsageError, match="use 'iv', 'cloe' or 'oe'"):
-            method.fit(case.regression)
+        found = method.fit(case.regression)
+        assert found.status.ok, found.status.text
+        assert (np.abs(found.value / case.beta - 1.0)[spring] < 0.02).all()
+        widths[method.name] = found.half_width()[spring] / case.beta[spring]
+    # The motors' torque alone knows stiffness to a few per cent, with deflections measured to a few tenths.
+    assert (widths["didim"] < 0.01).all()
+    assert (widths["clie"] > 3.0 * widths["didim"]).all()
+    assert (widths["clie"] < 0.2).all()
+
+
+def test_along_simulated_deflections_torque_agrees_with_every_stiffness(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Why `DIDIM` takes measured deflections: with simulated ones it returns the stiffness that it was begun with."""
+    case = measured_regression(3, elastic=True, seconds=3.0)
+    columns = [case.regression.columns[i].term for i in case.regression.base.independent]
+    spring = np.array([term == "stiffness" for term in columns])
+    monkeypatch.setattr(Bench, "start", lambda self: np.where(spring, 1.2, 1.0) * case.beta)
+    moved = {}
+    for name in ("measured", "simulated"):
+        if name == "simulated":
+            monkeypatch.setattr(
+                "dynid.estimate.didim.deflected", lambda simulated, measured, second: simulated
+            )
+        found = DIDIM(rounds=3, tolerance=1e-9).fit(case.regression)
+        moved[name] = np.abs(found.value / case.beta - 1.0)[spring]
+    assert (moved["measured"] < 0.01).all()
+    assert (moved["simulated"] > 0.1).all()
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 
 from dynid.diagnostics import Diagnostics
 from dynid.errors import InputError, SolverError, UsageError
-from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
+from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import Identification
 from dynid.pipeline import identify
 from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.settings import settings_to_recipe
-from dynid.testing import EstimatorContract
+from dynid.testing import EstimatorContract, measured_regression
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 
@@ -109,6 +109,30 @@ def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
     again = Experiment.of_recipe(settings_to_recipe(settings)).settings()
     assert again.estimator == settings.estimator
     assert Experiment.of_recipe(settings_to_recipe(replace(settings, estimator=FeasibleFit()))).settings()
+
+
+def test_real_bodies_around_another_method(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        '[estimate]\nmethod = "irls"\nloss = "tukey"\nfeasible = true\nprior = "entropic"\nstrength = 0.5\n'
+    )
+    settings = Experiment.read(path).settings()
+    assert settings.estimator == FeasibleFit(inner=IRLS("tukey"), prior="entropic", strength=0.5)
+    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    other = Experiment.read(path).with_method("didim").settings().estimator
+    assert other == FeasibleFit(inner=DIDIM(), prior="entropic", strength=0.5)
+    path.write_text('[estimate]\nmethod = "irls"\nfeasible = true\nweights = "equal"\n')
+    with pytest.raises(InputError, match=r"toml:4.*estimate.weights with method 'irls'"):
+        Experiment.read(path).settings()
+
+
+def test_nearest_real_bodies_to_an_answer_are_those_of_the_same_equations() -> None:
+    """Around weighted least squares the wrapper solves the problem of the method 'feasible' itself."""
+    case = measured_regression(4, torque_noise=0.3)
+    own, around = FeasibleFit().fit(case.regression), FeasibleFit(inner=WLS()).fit(case.regression)
+    np.testing.assert_array_less(np.abs(own.value - around.value) / own.std, 1e-3)
+    assert around.status.text.startswith("wls, ")
+    assert "constraint" in around.status.text
 
 
 @pytest.mark.parametrize("options", [{"strength": 0.0}, {"margin": -1.0}, {"prior": "x"}, {"weights": "y"}])

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from dynid.estimate.adaline import Adaline
 from dynid.estimate.automatic import Automatic
 from dynid.estimate.didim import DIDIM
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.hopfield import Hopfield
 from dynid.estimate.instrumental import IV
+from dynid.estimate.kalman_fit import CDKF, EKF, UKF
 from dynid.estimate.least_squares import OLS, WLS, Ridge
 from dynid.estimate.likelihood import ML
 from dynid.estimate.output_error import CLIE, CLOE, OE
@@ -26,25 +29,35 @@ CATALOGUE: dict[str, type[Any]] = {
     "clie": CLIE,
     "cloe": CLOE,
     "oe": OE,
+    "ekf": EKF,
+    "ukf": UKF,
+    "cdkf": CDKF,
+    "adaline": Adaline,
+    "hopfield": Hopfield,
     "auto": Automatic,
 }
 
 __all__ = [
     "CATALOGUE",
+    "CDKF",
     "CLIE",
     "CLOE",
     "DIDIM",
+    "EKF",
     "IRLS",
     "IV",
     "ML",
     "OE",
     "OLS",
     "TLS",
+    "UKF",
     "WLS",
+    "Adaline",
     "Automatic",
     "Estimate",
     "Estimator",
     "FeasibleFit",
+    "Hopfield",
     "Regression",
     "Ridge",
     "Status",

@@ -9,12 +9,12 @@ from typing import TypeVar
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import SolverError, UsageError
+from dynid.errors import SolverError
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, solve
 from dynid.estimate.simulated import Bench, ClosedLoopFit, tried
-from dynid.estimate.source import factors_of_pieces, log_source
-from dynid.rows.rows import two_encoders
+from dynid.estimate.source import factors_of_pieces
+from dynid.signals.samples import Samples
 
 HALVINGS = 4
 Made = TypeVar("Made")
@@ -56,7 +56,9 @@ class DIDIM(ClosedLoopFit):
     kp, kd: gains of the robot's own linear position controller, one number or one a joint (N m/rad, N m s/rad); None =
     a virtual feedback of `bandwidth` Hz, None = four times the motion's own reach, 2 to 15 Hz.
     rounds: greatest number of simulations.    tolerance: move of the estimate, in standard deviations, that ends it.
-    Source: Gautier, Janot and Vandanjon 2013.
+    With elastic joints the motors' deflection from their links is the measured one: a simulated spring bends as far as
+    the torque asks whatever its stiffness, so that torque along simulated deflections would agree with every stiffness.
+    Source: Gautier, Janot and Vandanjon 2013; with springs Gautier, Jubien, Janot and Robet 2013.
     """
 
     name: str = "didim"
@@ -67,13 +69,14 @@ class DIDIM(ClosedLoopFit):
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
         require_enough(regression)
-        refuse_springs(regression, self.name)
         bench = Bench.of(regression, self.name, self.bandwidth)
         start = bench.start()
         feedback = bench.feedback(start, self.kp, self.kd)
 
         def fitted(value: Float) -> tuple[Estimate, Regression]:
-            source = bench.source.with_batches(bench.simulated(value, feedback))
+            simulated = bench.simulated(value, feedback)
+            pairs = zip(simulated, bench.batches, strict=True)
+            source = bench.source.with_batches([deflected(one, own, bench.second) for one, own in pairs])
             factors = factors_of_pieces(regression, source.pieces(bench.wanted))
             made = replace(regression, factors=factors, source=source)
             return WLS(intervals=self.intervals).fit(made), made
@@ -99,16 +102,13 @@ class DIDIM(ClosedLoopFit):
         return found
 
 
-def refuse_springs(regression: Regression, method: str) -> None:
-    """Raises UsageError for elastic rows: whatever its stiffness, a simulated spring bends as the torque asks."""
-    source = log_source(regression, method)
-    if two_encoders(source.assembly.rows, source.robot):
-        raise UsageError(
-            "simulate-springs",
-            found=f"'{method}' with elastic joints",
-            expected="rigid joints: torque along simulated motion does not tell a spring's stiffness",
-            do="use 'iv', 'cloe' or 'oe', which compare measured deflections",
-        )
+def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
+    """Simulated samples whose motors are ahead of their links by as much as measured, for the joints in `second`."""
+    if not second or simulated.theta is None or measured.theta is None:
+        return simulated
+    own, theta = list(second), np.array(simulated.theta)
+    theta[:, own] = (simulated.q + measured.theta - measured.q)[:, own]
+    return replace(simulated, theta=theta)
 
 
 def iterated(

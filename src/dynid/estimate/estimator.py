@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from dynid.arrays import Bool, Float, Int, locked
-from dynid.errors import UnfitDataError
+from dynid.errors import UnfitDataError, UsageError
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column
@@ -197,4 +197,14 @@ def require_enough(regression: Regression) -> None:
             found=f"{len(factors.blocks)} block(s) of data",
             expected="at least 3, or intervals mean nothing",
             do="record a longer motion or shorten the blocks",
+        )
+
+
+def check_iteration(rounds: int, tolerance: float) -> None:
+    """Raises UsageError for an iteration without a round, or with a tolerance that is not positive."""
+    if not (rounds >= 1 and tolerance > 0):
+        raise UsageError(
+            "iteration",
+            found=f"rounds = {rounds}, tolerance = {tolerance}",
+            expected="at least 1 round and a tolerance > 0",
         )

@@ -10,8 +10,9 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
-from dynid.estimate.estimator import Estimate, Regression, Status
+from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
+from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors, stack
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
@@ -19,6 +20,8 @@ from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
 
 FOLDS = 5
+# Eigenvalues of a correlation matrix below this are rounding.
+SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
 
 
@@ -35,6 +38,10 @@ class FeasibleFit:
     prior: "euclidean", "entropic" or "geodesic" distance from it.
     weights: "joint" as above, "equal" = 1 for every equation.
     limits: what is known of single bodies, see dynid.feasible.limits.
+    intervals: how the covariance without constraints is found, see dynid.estimate.uncertainty.Intervals.
+    inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
+    (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
+    own last linear equations.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
     """
 
@@ -44,9 +51,18 @@ class FeasibleFit:
     weights: str = "joint"
     total_mass: tuple[float, float] | None = None
     limits: Sequence[Mapping[str, Any]] = ()
+    intervals: str = Intervals.JACKKNIFE.value
+    inner: Estimator | None = None
     name: str = "feasible"
 
     def __post_init__(self) -> None:
+        check_intervals(self.intervals)
+        if self.inner is not None and (self.weights != "joint" or isinstance(self.strength, str)):
+            raise UsageError(
+                "feasible-inner",
+                found=f"'{self.inner.name}' with weights = '{self.weights}', strength = {self.strength}",
+                expected="a strength that is a number, and the method's own weights",
+            )
         if self.strength not in _CHOICES if isinstance(self.strength, str) else not self.strength > 0:
             raise UsageError(
                 "prior-strength",
@@ -72,17 +88,32 @@ class FeasibleFit:
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""
-        free = (WLS() if self.weights == "joint" else OLS()).fit(regression)
+        if self.inner is not None:
+            return self._nearest(regression, self.inner.fit(regression), self.inner.name)
+        kind = WLS if self.weights == "joint" else OLS
+        free = kind(intervals=self.intervals).fit(regression)
         weights = free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
         chosen = self._chosen(regression, weights)
         strength = chosen.strength if chosen is not None else float(self.strength)
         found = self._solved(regression, regression.factors, weights, strength)
+        b = regression.base.rank
+        R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
+        return self._estimate(regression, free, found, R, f"{free.status.text}; ", self._reason(chosen))
+
+    def _nearest(self, regression: Regression, free: Estimate, method: str) -> Estimate:
+        """The real bodies nearest to an answer, in the metric of its textbook covariance."""
+        size = free.textbook_std
+        values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
+        R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
+        found = self._real(regression, R @ regression.base.B, R @ free.value, float(self.strength))
+        return self._estimate(regression, free, found, R, f"{method}, {free.status.text}; ", "")
+
+    def _estimate(
+        self, regression: Regression, free: Estimate, found: Feasible, R: Float, before: str, after: str
+    ) -> Estimate:
         value = regression.base.reduce(found.parameters)
         moved = value - free.value
         outer = np.outer(moved, moved)
-        b = regression.base.rank
-        R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-        text = f"{free.status.text}; {_text(found, moved, R)}{self._reason(chosen)}"
         return replace(
             free,
             method=self.name,
@@ -91,15 +122,18 @@ class FeasibleFit:
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
             parameters=found.parameters,
-            status=Status(free.status.ok, text),
+            status=Status(free.status.ok, f"{before}{_text(found, moved, R)}{after}"),
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
         R = stack(factors.total, regression.base.independent, weights)
         b = regression.base.rank
+        return self._real(regression, R[:b, :b] @ regression.base.B, R[:b, b], strength)
+
+    def _real(self, regression: Regression, A: Float, y: Float, strength: float) -> Feasible:
         return feasible_parameters(
-            R[:b, :b] @ regression.base.B,
-            R[:b, b],
+            A,
+            y,
             regression.columns,
             self.constraints(),
             np.array([column.prior for column in regression.columns]),

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Bool, Float, locked
 from dynid.errors import UnfitDataError, UsageError
-from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.factor import Block, Factor, Factors, stack
@@ -35,6 +35,7 @@ class Given:
     name: str = "two_step"
 
     def __post_init__(self) -> None:
+        check_iteration(self.rounds, self.tolerance)
         c = len(self.value)
         for name, shape in (("rows", (c, None)), ("value", (c,)), ("covariance", (c, c))):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
@@ -93,7 +94,12 @@ class Given:
             parameters=regression.base.lift(value, regression.prior, regression.spread),
             block_leverage=leverage,
             count=regression.factors.count,
-            status=Status(converged, text if converged else text + "; the weights did not converge"),
+            status=Status(
+                converged,
+                text
+                if converged
+                else text + "; the weights did not converge: raise rounds, or record a longer motion",
+            ),
         )
 
     def _known(self, regression: Regression) -> Bool:

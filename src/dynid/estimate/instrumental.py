@@ -9,25 +9,27 @@ import numpy as np
 
 from dynid.arrays import Float, Int
 from dynid.errors import SolverError
+from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.simulated import Bench, ClosedLoop
+from dynid.estimate.simulated import Bench, ClosedLoopFit
 from dynid.estimate.source import LogSource, factors_of_pieces
+from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import Factor, Factors
 
 WEAK = 0.05
 
 
 @dataclass(frozen=True)
-class IV(ClosedLoop):
+class IV(ClosedLoopFit):
     """Instrumental variables: Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
 
     The instruments follow the model under the feedback of `DIDIM`, whose options hold here too. Noise of the measured
     W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals.
 
-    Its covariance is a block jackknife of Z'W beta = Z'y. The status names weak instruments: the least canonical
-    correlation between Z and W below 0.05.
+    intervals: how the covariance of Z'W beta = Z'y is found, see dynid.estimate.uncertainty.Intervals.
+    The status names weak instruments: the least canonical correlation between Z and W below 0.05.
     Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
     """
 
@@ -58,7 +60,8 @@ class IV(ClosedLoop):
                 f"; weak instruments, least correlation with the regressor {solved.correlation:.2g}: "
                 "filter more (lower cutoff), or use 'didim'"
             )
-        return solved.estimate(self.name, regression, Status(iteration.converged and not weak, text))
+        status = Status(iteration.converged and not weak, text)
+        return solved.estimate(self.name, regression, status, self.intervals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +81,28 @@ class Solved:
     score: Float
     correlation: float
 
-    def estimate(self, name: str, regression: Regression, status: Status) -> Estimate:
-        """The estimate with its block jackknife."""
-        A = self.A.sum(axis=0)
-        shifts = np.array([np.linalg.solve(A - a, s) for a, s in zip(self.A, self.score, strict=True)])
-        D = shifts - shifts.mean(axis=0)
-        M = len(shifts)
+    def covariance(self, kind: str, segment: Int) -> Float:
+        """Covariance (b, b) from the blocks, which lie in segments (M,).
+
+        Z'W is hardly symmetric but for noise: leverages are those of its symmetric part.
+        """
+        A, M = self.A.sum(axis=0), len(self.A)
+        if kind == Intervals.JACKKNIFE:
+            shifts = np.array([np.linalg.solve(A - a, s) for a, s in zip(self.A, self.score, strict=True)])
+            D = shifts - shifts.mean(axis=0)
+            return np.asarray((M - 1) / M * (D.T @ D))
+        even = 0.5 * (A + A.T)
+        size = np.sqrt(np.diag(even))
+        root = np.linalg.inv(np.linalg.cholesky(even / np.outer(size, size))) / size
+        H = np.einsum("ia,mab,jb->mij", root, self.A, root)
+        into = np.linalg.solve(A, np.linalg.inv(root))
+        blocks = BlockScores(into, 0.5 * (H + H.transpose(0, 2, 1)), self.score @ root.T, segment)
+        return covariance_of(kind, blocks)
+
+    def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
+        """The estimate with its covariance from blocks."""
+        A, M = self.A.sum(axis=0), len(self.A)
+        segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
         share = np.maximum(np.trace(np.linalg.solve(A, self.A), axis1=1, axis2=2) / len(A), 0.0)
         return Estimate(
             method=name,
@@ -91,7 +110,7 @@ class Solved:
             base=regression.base,
             group_names=regression.factors.group_names,
             value=self.value,
-            covariance=(M - 1) / M * (D.T @ D),
+            covariance=self.covariance(intervals, segment),
             textbook_covariance=self.textbook,
             degrees_of_freedom=float(M - 1),
             sigma=self.sigma,

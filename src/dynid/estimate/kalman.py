@@ -1,4 +1,4 @@
-"""Extended and unscented Kalman filters for the state of a rigid robot together with its base parameters."""
+"""Extended, unscented and central-difference Kalman filters for the state and base parameters of a rigid robot."""
 
 from __future__ import annotations
 
@@ -153,7 +153,8 @@ class JointFilter(ABC):
                 "filter-diverged",
                 found=f"an estimate whose mass matrix has the eigenvalue {least:.3g}",
                 expected="a positive definite one",
-                do="begin from better parameters, with smaller variances, or after a longer fit by least squares",
+                do="begin from better parameters, with smaller variances, or after a longer fit by least squares; "
+                "or use 'wls'",
                 place=Place(),
             )
 
@@ -210,6 +211,27 @@ class UnscentedKalman(JointFilter):
         return np.concatenate([0.5 * seconds**2 * inverse, seconds * inverse])
 
 
+class CentralDifferenceKalman(JointFilter):
+    """Central differences, first and second, over steps of sqrt(3) standard deviations in place of derivatives.
+
+    Source: Norgaard, Poulsen and Ravn 2000; Ito and Xiong 2000; h^2 is the kurtosis of a Gaussian.
+    """
+
+    def _carry(self, tau: Float, seconds: float) -> Float:
+        L = len(self.mean)
+        root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
+        step = self._step(np.vstack([self.mean, self.mean + root.T, self.mean - root.T]), tau, seconds)
+        self._require_positive(step.M[0])
+        centre, ahead, behind = step.after[0], step.after[1 : L + 1], step.after[L + 1 :]
+        slope = (ahead - behind) / (2.0 * np.sqrt(SPREAD_SQUARE))
+        bend = (ahead + behind - 2.0 * centre) * (np.sqrt(SPREAD_SQUARE - 1.0) / (2.0 * SPREAD_SQUARE))
+        P = slope.T @ slope + bend.T @ bend
+        self.mean = centre + (ahead + behind - 2.0 * centre).sum(axis=0) / (2.0 * SPREAD_SQUARE)
+        self.covariance = 0.5 * (P + P.T)
+        inverse = np.linalg.inv(step.M[:NODES]).mean(axis=0)
+        return np.concatenate([0.5 * seconds**2 * inverse, seconds * inverse])
+
+
 @lru_cache(maxsize=16)
 def _means(count: int) -> Float:
     """(NODES, count): means around the nodes of what is linear between `count` even times."""
@@ -222,4 +244,8 @@ def _means(count: int) -> Float:
     return np.asarray(weight.reshape(NODES, -1, count).mean(axis=1))
 
 
-FILTERS: dict[str, type[JointFilter]] = {"ekf": ExtendedKalman, "ukf": UnscentedKalman}
+FILTERS: dict[str, type[JointFilter]] = {
+    "ekf": ExtendedKalman,
+    "ukf": UnscentedKalman,
+    "cdkf": CentralDifferenceKalman,
+}

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from dynid.arrays import Float
 from dynid.errors import UsageError
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.kernel import qr_panel
@@ -62,6 +62,7 @@ class WLS:
 
     def __post_init__(self) -> None:
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between solving and re-weighting."""
@@ -88,6 +89,7 @@ class Ridge:
 
     def __post_init__(self) -> None:
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
         if not self.strength > 0:
             raise UsageError("ridge-strength", found=f"strength = {self.strength}", expected="a number > 0")
 
@@ -135,8 +137,8 @@ def _reweighted(
             return value, R, weights, sigma, Status(True, "weights converged")
     return value, R, weights, sigma, Status(
         False,
-        f"the joints' weights still change by {100 * change:.2g} % after {rounds} rounds; "
-        "one joint may be fitted without any residual: record longer or use 'ols'",
+        f"the joints' weights still change by {100 * change:.2g} % after {rounds} rounds: raise rounds; "
+        "if that does not help, a joint may be fitted without any residual: record longer, or use 'ols'",
     )  # fmt: skip
 
 

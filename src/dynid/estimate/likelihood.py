@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from dynid.arrays import Float, Int
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.simulated import Bench
 from dynid.estimate.source import Places, piece_of
@@ -53,6 +53,7 @@ class ML:
 
     def __post_init__(self) -> None:
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
 
     def fit(self, regression: Regression) -> Estimate:
         """Fisher scoring with halved steps, begun at weighted least squares.

@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
-from dynid.estimate.didim import refuse_springs
-from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
+from dynid.estimate.estimator import Estimate, Piece, Regression, check_iteration, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.simulated import Bench, ClosedLoopFit
 from dynid.estimate.uncertainty import Intervals, check_intervals
@@ -47,7 +46,9 @@ class CLOE(ClosedLoopFit):
 class CLIE(ClosedLoopFit):
     """Closed-loop input error: min sum ||(tau - u)_j / sigma_j||^2, u the torque under the feedback of `DIDIM`.
 
-    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does.
+    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does, those of the
+    motors where joints are elastic. Torque tells a spring only by the motion that it leaves to the link: its interval
+    is several times as wide as where deflections are compared.
     Source: Brunot, Janot, Young and Carrillo 2018.
     """
 
@@ -56,7 +57,6 @@ class CLIE(ClosedLoopFit):
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `DIDIM` does."""
         require_enough(regression)
-        refuse_springs(regression, self.name)
         bench = Bench.of(regression, self.name, self.bandwidth)
         start = bench.start()
         problem = closed_loop(bench, bench.feedback(start, self.kp, self.kd), of_torque=True)
@@ -84,6 +84,7 @@ class OE:
 
     def __post_init__(self) -> None:
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
         if self.horizon is not None and not self.horizon > 0:
             raise UsageError("horizon", found=f"horizon = {self.horizon}", expected="a time > 0 in s")
 

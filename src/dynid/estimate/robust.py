@@ -10,7 +10,14 @@ import numpy as np
 
 from dynid.arrays import Float, Int
 from dynid.errors import UsageError
-from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
+from dynid.estimate.estimator import (
+    Estimate,
+    Piece,
+    Regression,
+    Status,
+    check_iteration,
+    require_enough,
+)
 from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve
 from dynid.estimate.source import Places, factors_of_pieces, kept_pieces
 from dynid.estimate.uncertainty import Intervals, check_intervals
@@ -53,6 +60,7 @@ class IRLS:
                 expected="'huber' or 'tukey' and a tuning > 0",
             )
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""

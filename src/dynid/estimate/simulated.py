@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Bool, Float
 from dynid.errors import DynidError, SolverError, UsageError
-from dynid.estimate.estimator import Regression
+from dynid.estimate.estimator import Regression, check_iteration
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
@@ -231,6 +231,7 @@ def thinned(samples: Samples, stride: int) -> Samples:
         gate=None if samples.gate is None else samples.gate[start::stride],
         extra={name: slow(values) for name, values in samples.extra.items()},
         rate=samples.rate / stride,
+        span=stride / samples.rate if stride > 1 else samples.span,
         first=(samples.first + start) // stride,
     )
 
@@ -268,7 +269,7 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
 class ClosedLoop:
     """Options of estimators that simulate the robot under feedback on its measured motion, see `DIDIM`.
 
-    Raises UsageError for a bandwidth that is not positive, negative gains, or one gain without the other.
+    Raises UsageError for a bandwidth that is not positive, negative gains, one gain without the other, or no round.
     """
 
     bandwidth: float | None = None
@@ -278,6 +279,7 @@ class ClosedLoop:
     tolerance: float = 0.05
 
     def __post_init__(self) -> None:
+        check_iteration(self.rounds, self.tolerance)
         if self.bandwidth is not None and not self.bandwidth > 0:
             raise UsageError(
                 "bandwidth", found=f"bandwidth = {self.bandwidth}", expected="a frequency > 0 in Hz"

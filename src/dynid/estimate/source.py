@@ -169,7 +169,9 @@ class Places:
     @cached_property
     def _of_segment(self) -> dict[int, Int]:
         segments = np.array([block.segment for block in self.blocks])
-        return {int(s): np.flatnonzero(segments == s) for s in np.unique(segments)}
+        start = np.array([block.start for block in self.blocks])
+        own = {int(s): np.flatnonzero(segments == s) for s in np.unique(segments)}
+        return {s: index[np.argsort(start[index])] for s, index in own.items()}
 
     def of(self, segment: int, times: Float) -> Int:
         """Index of each time's block, -1 where it lies in none."""

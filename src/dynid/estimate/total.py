@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from dynid.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import stack
@@ -39,6 +39,7 @@ class TLS:
 
     def __post_init__(self) -> None:
         check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between the smallest generalised eigenvector and the noise of the torque."""

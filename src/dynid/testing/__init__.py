@@ -24,6 +24,7 @@ from dynid.testing.diagnoses import DiagnosisContract
 from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
 from dynid.testing.motion import measured_regression
+from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
 __all__ = [
     "DenseSource",
@@ -37,7 +38,10 @@ __all__ = [
     "TrueMotion",
     "evidence_of",
     "factors_of",
+    "in_other_order",
+    "in_other_units",
     "measured_regression",
+    "on_threads",
     "piece_of",
     "random_robot",
     "simulated_log",

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from dynid.errors import DynidError, UnfitDataError
+from dynid.errors import DynidError, UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
+from dynid.estimate.verdict import full_verdicts
+from dynid.factor.base import Category
 from dynid.testing.builders import Synthetic, synthetic_regression
 from dynid.testing.motion import measured_regression
+from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
 _FITTED: dict[type, dict[int, tuple[Synthetic, Estimate]]] = {}
+# Options that built-in estimators share, each with a value that must not be taken.
+_NONSENSE: Mapping[str, Sequence[Any]] = {
+    "rounds": (0,),
+    "tolerance": (0.0,),
+    "intervals": ("wishful",),
+    "strength": (-1.0,),
+    "margin": (0.0,),
+    "bandwidth": (-1.0,),
+    "horizon": (0.0,),
+    "width": (0.0,),
+    "bound": (-1.0,),
+    "tuning": (0.0,),
+    "loss": ("square",),
+}
+# A status that is not good names one of these: another value of an option, another method, other data.
+_ADVICE = ("raise", "lower", "use '", "give", "record", "begin")
 
 
 class EstimatorContract(ABC):
     """Laws of every estimator.
 
     Hooks: `estimator` (required); `biased`, whether it is drawn away from the truth on purpose; `precision`, how near
-    the truth it comes where there is next to no noise; `draws` of the law about intervals; `case`, what it is tried on.
+    the truth it comes where there is next to no noise; `draws` of the law about intervals; `case` and `long_case`, what
+    it is tried on; `unfinished`, the estimator stopped before it can converge; `wrong_options`, what it must refuse
+    besides what the options' names tell; `invariance`, standard deviations that rounding and order may move a value.
     """
 
     biased: bool = False
     precision: float = 1e-6
     draws: int = 20
+    invariance: float = 1e-3
 
     @abstractmethod
     def estimator(self) -> Estimator:
@@ -33,6 +57,18 @@ class EstimatorContract(ABC):
     def case(self, seed: int, quiet: bool = False) -> Synthetic:
         """A regression whose truth is known; quiet: with noise of a billionth."""
         return synthetic_regression(seed, noise=(1e-9, 1e-9) if quiet else (0.3, 0.03))
+
+    def long_case(self, seed: int) -> Synthetic:
+        """A case with several times the data, in as many blocks."""
+        return synthetic_regression(seed, count=6000)
+
+    def unfinished(self) -> Estimator | None:
+        """The estimator with so few rounds that it cannot converge; None = it does not iterate."""
+        return None
+
+    def wrong_options(self) -> Sequence[Mapping[str, Any]]:
+        """Options that must raise UsageError."""
+        return ()
 
     def fitted(self, seed: int) -> tuple[Synthetic, Estimate]:
         """A case and its estimate, fitted once for all laws of a suite."""
@@ -107,20 +143,88 @@ class EstimatorContract(ABC):
                 continue
             raise AssertionError(f"{count} equations a group in {blocks} blocks were taken")
 
+    def test_order_of_segments_does_not_matter(self) -> None:
+        """The same segments in another order give the same values and deviations."""
+        one, other = (self.estimator().fit(regression) for regression in in_other_order(self.case(2)))
+        self._alike(one, other, 1.0)
+
+    def test_units_do_not_matter(self) -> None:
+        """In other units the same values come back, in those units."""
+        case, found = self.fitted(3)
+        regression, size = in_other_units(case)
+        self._alike(found, self.estimator().fit(regression), size)
+
+    def test_intervals_shrink_with_data(self) -> None:
+        """With several times the data the deviations are smaller in the median."""
+        more = self.estimator().fit(self.long_case(0).regression)
+        ratio = float(np.median(more.std / self.fitted(0)[1].std))
+        _law(ratio < 0.9, f"deviations are {ratio:.2f} times as large with several times the data")
+
+    def test_no_deviation_without_information(self) -> None:
+        """Only a parameter that the data determine by itself has a standard deviation."""
+        case, found = self.fitted(0)
+        verdicts = full_verdicts(found, case.regression.factors)
+        for verdict, category in zip(verdicts, found.base.categories(), strict=True):
+            alone = category is Category.IDENTIFIABLE
+            _law(
+                np.isfinite(verdict.std) == alone,
+                f"deviation {verdict.std} of a parameter that is {category}",
+            )
+
+    def test_a_fit_that_does_not_converge_says_what_to_try(self) -> None:
+        """Stopped too early, the status is not good and its text names something to do."""
+        stopped = self.unfinished()
+        if stopped is None:
+            return
+        status = stopped.fit(self.case(4).regression).status
+        _law(not status.ok, f"an unfinished fit calls itself good: {status.text}")
+        _law(any(word in status.text for word in _ADVICE), f"no advice in: {status.text}")
+
+    def test_bad_options_are_refused(self) -> None:
+        """Options without sense raise UsageError that says what was found and what is expected."""
+        estimator: Any = self.estimator()
+        known = {field.name for field in fields(estimator)} if is_dataclass(estimator) else set()
+        tried = [{name: value} for name in known for value in _NONSENSE.get(name, ())]
+        for options in (*tried, *self.wrong_options()):
+            try:
+                replace(estimator, **options)
+            except UsageError as error:
+                _law(bool(error.found and error.expected), f"{options} refused without a reason")
+                continue
+            raise AssertionError(f"{options} were taken")
+
+    def _alike(self, one: Estimate, other: Estimate, size: Any) -> None:
+        away = np.abs(other.value / size - one.value) / one.std
+        _law(float(away.max()) <= self.invariance, f"values moved by {away.max():.2g} standard deviations")
+        ratio = other.std / size / one.std
+        _law(float(np.abs(ratio - 1).max()) <= 10 * self.invariance, f"deviations changed by {ratio}")
+
 
 class MotionEstimatorContract(EstimatorContract):
     """Further laws of estimators that need the samples behind the factors, tried on a small robot that moves.
 
-    Hooks: `elastic`, whether the robot's joints are elastic, with two encoders.
+    Hooks: `elastic`, whether the robot's joints are elastic, with two encoders; `seconds` of motion.
     """
 
     precision = 1e-4
     draws = 3
+    invariance = 1e-2
     elastic: bool = False
+    seconds: float = 10.0
 
     def case(self, seed: int, quiet: bool = False) -> Synthetic:
         """A robot of two joints in motion, its positions and torque measured with noise."""
-        return measured_regression(seed, quiet=quiet, elastic=self.elastic)
+        return measured_regression(seed, quiet=quiet, elastic=self.elastic, seconds=self.seconds)
+
+    def long_case(self, seed: int) -> Synthetic:
+        """The same for twice the time."""
+        return measured_regression(seed, elastic=self.elastic, seconds=2.0 * self.seconds)
+
+    def test_threads_do_not_matter(self) -> None:
+        """The same bytes come from one thread and from several."""
+        case, found = self.fitted(1)
+        again = self.estimator().fit(on_threads(case.regression, 3))
+        _law(_bytes(found) == _bytes(again), "another number of threads gives other bytes")
 
     def test_factors_alone_are_refused_in_words(self) -> None:
         """Without samples the estimator says so and does not guess."""
@@ -133,12 +237,19 @@ class MotionEstimatorContract(EstimatorContract):
 
     def test_left_out_blocks_are_not_looked_at(self) -> None:
         """A fit on some blocks does not change when the others' samples do."""
-        plain, spoiled = self.case(6), measured_regression(6, elastic=self.elastic, spoiled_from=0.6)
+        plain, spoiled = (
+            self.case(6),
+            measured_regression(
+                6, elastic=self.elastic, seconds=self.seconds, spoiled_from=0.5 + 1.0 / self.seconds
+            ),
+        )
         kept = [
             i for i, block in enumerate(plain.regression.factors.blocks) if block.end < 0.5 * plain.seconds
         ]
-        values = [self.estimator().fit(of_blocks(case.regression, kept)).value for case in (plain, spoiled)]
-        np.testing.assert_allclose(values[0], values[1], rtol=1e-9, atol=1e-12 * np.abs(values[0]).max())
+        held = replace(spoiled.regression, spread=plain.regression.spread)
+        one, other = (self.estimator().fit(of_blocks(told, kept)) for told in (plain.regression, held))
+        away = float(np.max(np.abs(one.value - other.value) / one.std))
+        _law(away < 1e-6, f"what was left out moves the estimate by {away:.2g} standard deviations")
 
 
 def of_blocks(regression: Regression, kept: list[int]) -> Regression:

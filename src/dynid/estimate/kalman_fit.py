@@ -1,0 +1,284 @@
+"""Kalman filters as estimators of a whole log: passes over its blocks, begun anew until the parameters stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Float
+from dynid.errors import UnfitDataError, UsageError
+from dynid.estimate.base_dynamics import BaseDynamics
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
+from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.simulated import Bench
+from dynid.estimate.source import Places
+from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
+from dynid.signals.samples import Samples
+
+SHORTEST = 8
+# Shares of the size of positions and torque below which no noise is believed: steps are no more exact.
+LEAST_POSITION, LEAST_TORQUE = 1e-7, 1e-5
+SLOW = 0.02
+
+
+@dataclass(frozen=True)
+class KalmanFit:
+    """A Kalman filter for state and parameters z = (q, dq, beta), run over all blocks of a log until beta stays.
+
+    Torque drives the model, positions correct it; nothing is differentiated. Every block begins with a state of its
+    own, so that P^-1 of the parameters grows by each block's own information H_m and P^-1 beta by H_m beta_m: intervals
+    come from the blocks as those of least squares do. A pass begins at the last one's parameters with a spread of
+    `width` times the textbook one of weighted least squares, and the last pass's start is not counted as information.
+
+    position_noise: standard deviation of the encoders' noise, rad (m), one number or one a joint; None = from the log.
+    rounds: greatest number of passes.    tolerance: move of the estimate between passes, in standard deviations.
+    Raises UsageError for a width or noise that is not positive, or no round.
+    """
+
+    position_noise: float | Sequence[float] | None = None
+    width: float = 10.0
+    rounds: int = 8
+    tolerance: float = 0.1
+    intervals: str = Intervals.JACKKNIFE.value
+    name: str = ""
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        check_intervals(self.intervals)
+        check_iteration(self.rounds, self.tolerance)
+        given = 1.0 if self.position_noise is None else self.position_noise
+        if not (self.width > 0 and (np.asarray(given) > 0).all()):
+            raise UsageError(
+                "kalman-start",
+                found=f"width = {self.width}, position_noise = {self.position_noise}",
+                expected="numbers > 0",
+            )
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Runs passes until the parameters stay.
+
+        Raises UsageError where there are factors alone or joints are elastic, SolverError if the model cannot be
+        simulated, UnfitDataError if blocks are shorter than a filter needs.
+        """
+        require_enough(regression)
+        bench = Bench.of(regression, self.name, None)
+        if bench.second:
+            raise UsageError(
+                "filter-springs",
+                found=f"'{self.name}' with elastic joints",
+                expected="rigid joints: the filter's state holds no motors",
+                do="use 'cloe', 'oe' or 'didim', which simulate springs",
+            )
+        value = bench.start()
+        run = _Passes(bench, self.position_noise, value)
+        spread = self.width**2 * run.first_covariance
+        done, moved = 0, np.inf
+        while done < self.rounds and not moved < self.tolerance:
+            done += 1
+            found = run.over(FILTERS[self.kind], value, spread)
+            step, value = found.value - value, found.value
+            moved = float(np.sqrt(step @ found.total @ step / len(value)))
+        text = f"{done} passes, squared innovations {found.consistency:.2g} of what noise explains"
+        if not moved < self.tolerance:
+            text += (
+                f"; the estimate still moves by {moved:.2g} standard deviations a pass: raise rounds, "
+                "give position_noise, or use 'didim'"
+            )
+        return self._estimate(regression, found, Status(bool(moved < self.tolerance), text))
+
+    def _estimate(self, regression: Regression, found: Found, status: Status) -> Estimate:
+        base, value = regression.base, found.value
+        size = np.sqrt(np.diag(found.total))
+        L = np.linalg.cholesky(found.total / np.outer(size, size))
+        inverse = solve_triangular(L, np.eye(len(value)), lower=True).T / size[:, None]
+        information = np.einsum("bi,mbc,cj->mij", inverse, found.information, inverse)
+        segment = np.array([block.segment for block in regression.factors.blocks], dtype=np.int64)
+        blocks = BlockScores(inverse, information, found.score @ inverse, segment)
+        sigma = residual_sigma(regression, value)
+        return Estimate(
+            method=self.name,
+            columns=regression.columns,
+            base=base,
+            group_names=regression.factors.group_names,
+            value=value,
+            covariance=covariance_of(self.intervals, blocks),
+            textbook_covariance=inverse @ inverse.T,
+            degrees_of_freedom=float(len(regression.factors.blocks) - 1),
+            sigma=sigma,
+            weights=1.0 / sigma**2,
+            parameters=base.lift(value, regression.prior, regression.spread),
+            block_leverage=np.maximum(blocks.leverage(), 0.0),
+            count=regression.factors.count,
+            status=status,
+        )
+
+
+@dataclass(frozen=True)
+class EKF(KalmanFit):
+    """Extended Kalman filter, see `KalmanFit` and dynid.estimate.kalman.ExtendedKalman.
+
+    Source: Gautier and Poignet 2001.
+    """
+
+    name: str = "ekf"
+    kind: ClassVar[str] = "ekf"
+
+
+@dataclass(frozen=True)
+class UKF(KalmanFit):
+    """Unscented Kalman filter, see `KalmanFit` and dynid.estimate.kalman.UnscentedKalman.
+
+    Source: Julier and Uhlmann 2004.
+    """
+
+    name: str = "ukf"
+    kind: ClassVar[str] = "ukf"
+
+
+@dataclass(frozen=True)
+class CDKF(KalmanFit):
+    """Central-difference Kalman filter, see `KalmanFit` and dynid.estimate.kalman.CentralDifferenceKalman.
+
+    Source: Norgaard, Poulsen and Ravn 2000.
+    """
+
+    name: str = "cdkf"
+    kind: ClassVar[str] = "cdkf"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a pass found: value (b,), information (M, b, b) and score (M, b) of each block at that value.
+
+    consistency: mean square of normalised innovations.
+    """
+
+    value: Float
+    information: Float
+    score: Float
+    consistency: float
+
+    @property
+    def total(self) -> Float:
+        """(b, b) information of all blocks."""
+        return np.asarray(self.information.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Passes:
+    """Passes of a filter over the samples of a bench; start: parameters (b,) at which torque noise is measured."""
+
+    bench: Bench
+    position_noise: float | Sequence[float] | None
+    start: Float
+
+    @cached_property
+    def model(self) -> BaseDynamics:
+        source = self.bench.source
+        return BaseDynamics(source.robot, source.terms, self.bench.regression.base)
+
+    @cached_property
+    def noise(self) -> KalmanNoise:
+        """White noise at the rate of the steps that is as strong at low frequencies as the noise of the log."""
+        bench, source = self.bench, self.bench.source
+        rate, places = bench.coarse[0].rate, Places(bench.regression.factors.blocks)
+        inside = [places.of(s.segment, s.t) >= 0 for s in bench.coarse]
+        q = np.concatenate([s.q[own] for s, own in zip(bench.coarse, inside, strict=True)])
+        tau = np.concatenate([s.tau[own] for s, own in zip(bench.coarse, inside, strict=True)])
+        known = source.noise(self.position_noise)
+        position = np.zeros(q.shape[1])
+        if known is not None:
+            position = known.position * np.sqrt(rate / known.rate)
+        theta, parallel = full_vector(bench.regression, self.start), source.assembly.parallel
+        left = []
+        for samples in bench.smooth:
+            error = samples.tau - source.terms.torque(source.robot, samples, theta)
+            kept, t = parallel.apply(np.ascontiguousarray(error.T), samples)
+            left.append(kept[:, places.of(samples.segment, t) >= 0])
+        cutoff = parallel.cutoff or 0.5 * rate
+        torque = np.sqrt(np.mean(np.concatenate(left, axis=1) ** 2, axis=1) * max(0.5 * rate / cutoff, 1.0))
+        return KalmanNoise(
+            np.maximum(torque, LEAST_TORQUE * np.sqrt(np.mean(tau**2, axis=0))),
+            np.maximum(position, LEAST_POSITION * q.std(axis=0)),
+        )
+
+    @property
+    def first_covariance(self) -> Float:
+        """(b, b) textbook covariance of weighted least squares, with no less noise than the filter believes in."""
+        found = WLS().fit(self.bench.regression)
+        size = np.sqrt([f.target_square / max(f.count, 1) for f in self.bench.regression.factors.total])
+        floor = float(np.max(LEAST_TORQUE * size / found.sigma))
+        return np.asarray(found.textbook_covariance * max(floor, 1.0) ** 2)
+
+    def over(self, kind: type[JointFilter], value: Float, spread: Float) -> Found:
+        """One pass from parameters (b,) with a covariance (b, b)."""
+        n, b = self.model.robot.n, len(value)
+        M = len(self.bench.regression.factors.blocks)
+        size = np.sqrt(np.diag(spread))
+        whole = np.zeros((2 * n + b,) * 2)
+        whole[2 * n :, 2 * n :] = spread
+        joint = kind(self.model, np.concatenate([np.zeros(2 * n), value]), whole, self.noise)
+        information, pull = np.zeros((M, b, b)), np.zeros((M, b))
+        before = _natural(joint, size)
+        for m, part in self._runs():
+            _begin(joint, part)
+            for k in range(1, len(part)):
+                joint.predict(part.tau[k - 1 : k + 1], 1.0 / part.rate)
+                joint.correct(part.q[k])
+            after = _natural(joint, size)
+            information[m] += after[0] - before[0]
+            pull[m] += after[1] - before[1]
+            before = after
+        if not joint.innovation:
+            raise UnfitDataError(
+                "too-short",
+                found="blocks without a stretch of motion",
+                expected=f"at least {SHORTEST} samples in a row",
+                do="record a longer motion, or use 'wls'",
+            )
+        # Without the start: it is where the last pass ended, not what was known before.
+        if not np.linalg.eigvalsh(information.sum(axis=0) * np.outer(size, size))[0] > 0:
+            raise UnfitDataError(
+                "uninformed",
+                found="a direction of the parameters that no block informs",
+                expected="a motion that moves every joint",
+                do="record a richer motion, or use 'ridge'",
+            )
+        new = np.array(joint.value)
+        return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / n)
+
+    def _runs(self) -> Iterator[tuple[int, Samples]]:
+        places = Places(self.bench.regression.factors.blocks)
+        for samples in self.bench.coarse:
+            label = np.where(samples.keep, places.of(samples.segment, samples.t), -1)
+            edges = [0, *(np.flatnonzero(np.diff(label)) + 1).tolist(), len(label)]
+            for a, b in pairwise(edges):
+                if label[a] >= 0 and b - a >= SHORTEST:
+                    yield int(label[a]), samples.part(a, b)
+
+
+def _begin(joint: JointFilter, part: Samples) -> None:
+    # A state of its own for each stretch: nothing but parameters is carried from one to the next.
+    n, P = joint.model.robot.n, joint.covariance
+    position = np.broadcast_to(joint.noise.position, (n,))
+    speed = SLOW * np.sqrt(np.mean(part.dq**2, axis=0)) + position * part.rate
+    joint.mean[: 2 * n] = np.concatenate([part.q[0], part.dq[0]])
+    P[: 2 * n], P[:, : 2 * n] = 0.0, 0.0
+    P[: 2 * n, : 2 * n] = np.diag(np.concatenate([position, speed]) ** 2)
+
+
+def _natural(joint: JointFilter, size: Float) -> tuple[Float, Float]:
+    # P^-1 and P^-1 beta of the parameters.
+    scale = np.outer(size, size)
+    inverse = np.linalg.inv(joint.parameter_covariance / scale) / scale
+    inverse = 0.5 * (inverse + inverse.T)
+    return inverse, inverse @ joint.value
