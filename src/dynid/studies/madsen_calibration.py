@@ -147,6 +147,7 @@ def _table(page: StudyPage, run: Run, rotor: Identification, fits: dict[str, Fit
         "Errors of the calibration",
         ("", "own NMSE, N m", "link torque, %", "parameters, %"),
         [(name, fit.own, 100 * errors[name], 100 * float(off[name])) for name, fit in fits.items()],
+        name="calibration",
         note="Own NMSE: equation 22 on the data that were fitted, mean(e^2) / mean(|tau|) summed over joints. Link "
         "torque: against the true one, relative error of each joint, root mean square over the joints.",
     )
@@ -210,6 +211,7 @@ def _tell_weights(page: StudyPage, exact: Identification, run: Run, folder: Path
         "Link torque by kind of weights, %",
         ("", *WEIGHTS),
         [(name, *(100 * error for error in row)) for name, row in errors.items()],
+        name="weights",
         note="Each motion with other signs of the friction's errors.",
     )
     page.results(

@@ -64,8 +64,8 @@ SLOW: dict[str, tuple[Rows, Any]] = {"IV": (TorqueRows(), IV()), "DIDIM": (Torqu
 
 COMPENSATED: dict[str, Rows] = {
     "plain rows": TorqueRows(),
-    "momentum rows, degree 1": replace(MOMENTUM, degree=1),
-    "momentum rows, degree 2": MOMENTUM,
+    "momentum, degree 1": replace(MOMENTUM, degree=1),
+    "momentum, degree 2": MOMENTUM,
 }
 
 
@@ -109,7 +109,7 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
     rigid = Rigid.made()
     cases = {"x1, good": (1.0, GOOD), "x10, good": (10.0, GOOD), "x10, loose": (10.0, LOOSE)}
     if full:
-        cases |= {"x1, loose": (1.0, LOOSE), "x10, over": (10.0, OVER)}
+        cases = {"x1, good": (1.0, GOOD), "x1, loose": (1.0, LOOSE)} | cases | {"x10, over": (10.0, OVER)}
     methods = METHODS | SLOW if full else METHODS
     found: dict[str, dict[str, float]] = {name: {} for name in methods}
     with tempfile.TemporaryDirectory() as scratch:
@@ -131,6 +131,7 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
             (name, *(100 * found[name][case] if np.isfinite(found[name][case]) else None for case in cases))
             for name in methods
         ],
+        name="estimators",
     )
     momentum, entropic = (found[f"momentum rows, {way}"]["x10, loose"] for way in ("WLS", "entropic prior"))
     page.results(
@@ -145,43 +146,46 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
 def compare_compensated(page: StudyPage, full: bool) -> None:
     """The section: tenfold noise and loose filters on the arm with gears, rotors and friction compensated."""
     page.section("The same on the arm with gears and two encoders")
-    currents = {"x10": QUIET} | ({"x20": 2 * QUIET} if full else {})
-    seeds = (0, 10, 20) if full else (0,)
-    columns = tuple(
-        (f"motion {i + 1}, {size}, {filters}", seed, current, chain)
-        for i, seed in enumerate(seeds)
-        for size, current in currents.items()
-        for filters, chain in (("good", GOOD), ("loose", LOOSE))
-    )
-    found: dict[str, list[float]] = {name: [] for name in COMPENSATED}
-    terms = RigidBody() + known() + DISCREPANCY
-    with tempfile.TemporaryDirectory() as scratch:
-        for _, seed, current, chain in columns:
-            run = measured(seed, 10.0, current=current)
-            log = log_of(run, Path(scratch) / f"{seed}-{current:g}.parquet")
-            for name, rows in COMPENSATED.items():
-                found[name].append(link_error(run.motion, _fitted(log, rows, WLS(), chain, terms)[:60]))
+    cases = {f"motion {i + 1}, x10": (seed, QUIET) for i, seed in enumerate((0, 10, 20) if full else (0,))}
+    if full:
+        cases |= {f"motion {i + 1}, x20": (seed, 2 * QUIET) for i, seed in enumerate((0, 10, 20))}
+    columns = [(name, filters) for name in COMPENSATED for filters in ("good", "loose")]
+    found = {case: _compensated(seed, current) for case, (seed, current) in cases.items()}
     page.text(
         """The calibration of above, friction 7 % wrong, under ten times the noise of the table before: 7.5 N m of the
         current at the large joints, 1.5 N m at the wrist, 50 microradians of both encoders. Compensation differentiates
         the motors' angles twice and feeds |tau| to the friction; with filters of 200 Hz both are mostly noise, which
-        plain rows cannot bear and momentum rows of degree 2 average out."""
+        plain rows cannot bear and momentum rows average out."""
     )
     page.table(
         "Link torque after rotor compensation, %",
-        ("", *(name for name, *_ in columns)),
-        [(name, *(100 * error for error in errors)) for name, errors in found.items()],
-        note="x20: the current's noise doubled, ten times that of the calibration. Good filters are "
-        "what 31 s of such data hold at best." if full else "",
+        ("", *(f"{name}, {filters}" for name, filters in columns)),
+        [(case, *(100 * errors[column] for column in columns)) for case, errors in found.items()],
+        note="x20: the current's noise doubled, ten times that of the calibration; on motion 1 even good filters then "
+        "miss 3 %." if full else "",
+        name="compensated",
     )  # fmt: skip
-    loose = {name: errors[1] for name, errors in found.items()}
+    usual = [errors for case, errors in found.items() if case.endswith("x10")]
+    best, plain = ("momentum, degree 2", "loose"), ("plain rows", "loose")
     page.results(
         "Compensated arm, tenfold noise, loose filters",
-        at_most("compensated_loose", "momentum rows of degree 2", loose["momentum rows, degree 2"], 0.03),
-        told("compensated_wls_loose", "plain rows there", loose["plain rows"]),
-        at_most("compensated_floor", "momentum rows there over plain rows with good filters",
-                loose["momentum rows, degree 2"] / found["plain rows"][0], 1.5),
+        at_most("compensated_loose", "momentum rows of degree 2, worst motion", max(e[best] for e in usual), 0.03),
+        told("compensated_wls_loose", "plain rows there, best motion", min(e[plain] for e in usual)),
+        at_most("compensated_floor", "momentum rows there over plain rows with good filters, worst motion",
+                max(e[best] / e["plain rows", "good"] for e in usual), 2.0),
     )  # fmt: skip
+
+
+def _compensated(seed: int, current: float) -> dict[tuple[str, str], float]:
+    # Errors of the link torque by rows and filters.
+    run, terms = measured(seed, 10.0, current=current), RigidBody() + known() + DISCREPANCY
+    with tempfile.TemporaryDirectory() as scratch:
+        log = log_of(run, Path(scratch) / "log.parquet")
+        return {
+            (name, filters): link_error(run.motion, _fitted(log, rows, WLS(), chain, terms)[:60])
+            for name, rows in COMPENSATED.items()
+            for filters, chain in (("good", GOOD), ("loose", LOOSE))
+        }
 
 
 def _missed(rigid: Rigid, log: Log, rows: Rows, estimator: Any, chain: Preparation) -> float:

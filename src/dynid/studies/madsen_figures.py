@@ -102,7 +102,7 @@ def joint_figure(t: Float, measured: Float, model: Float, name: str) -> Figure:
         [
             Panel(
                 (
-                    line(t[every], measured[every], "measured", STEEL, 3.6),
+                    line(t[every], measured[every], "measured", STEEL, 3.0),
                     line(t[every], model[every], name, colour, 1.2),
                 ),
                 Axis("", span=span),
@@ -127,8 +127,10 @@ def nmse_figure(by_joint: Mapping[str, Float]) -> Figure:
     values = np.concatenate([np.asarray(v) for v in by_joint.values()])
     low, high = 10 ** np.floor(np.log10(values.min())), 10 ** np.ceil(np.log10(values.max()))
     traces = tuple(
-        dots(place, np.asarray(v), name, colour, 8.0, 0.95)
-        for (name, v), colour in zip(by_joint.items(), colours, strict=False)
+        dots(place + shift, np.asarray(v), name, colour, 8.0, 0.95)
+        for (name, v), colour, shift in zip(
+            by_joint.items(), colours, (-0.15, -0.05, 0.05, 0.15), strict=True
+        )
     )
     labels = tuple(f"joint {j}" for j in range(1, 7))
     x = Axis("", span=(0.5, 6.5), labels=labels)

@@ -75,8 +75,9 @@ def _table_1(page: StudyPage) -> None:
             for i in range(6)
         ],
         4,
-        "Printed left, without numbers; ours right, from the description of the maker. Equation 3 needs a and alpha "
-        "of the row before: the table follows one convention, the equations the other.",
+        name="table_1",
+        note="Printed left, without numbers; ours right, from the description of the maker. Equation 3 needs a and "
+        "alpha of the row before: the table follows one convention, the equations the other.",
     )
     worst = float(np.abs(alpha - ALPHA).max())
     page.results(
@@ -118,6 +119,7 @@ def _table_2(page: StudyPage) -> None:
             (str(i + 1), *(marks[bool(p), bool(s)] for p, s in zip(printed[i], seen[i], strict=True)))
             for i in range(6)
         ],
+        name="table_2",
     )
     page.results(
         "Counts",
@@ -141,6 +143,7 @@ def _table_3(page: StudyPage) -> None:
         "Table 3: the 36 base parameters, upright; printed → ours where they differ",
         ("i", *BASE_COLUMNS),
         rows,
+        name="table_3",
         note="XZ3 is regrouped as well: equation 9 gives it -a3 (mZR4 + d4 mR4), with cos(0) = 1. Its R is missing "
         "in Tables 3 and 4; the cost of taking the name at its word stands below.",
     )

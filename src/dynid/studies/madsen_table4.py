@@ -69,9 +69,9 @@ def tell_table_4(page: StudyPage, found: Identification) -> None:
              100 * textbook[i] / abs(ours[i]), 100 * honest[i] / abs(ours[i]))
             for i, (name, value, sigma) in enumerate(PRINTED)
         ],
-        3,
-        "The printed robot carries no tool and is to be compared with the maker's CAD, the calibrated one with the "
-        "column before it. CAD has no products of inertia there; relative deviations of parameters near zero are "
+        name="table_4",
+        note="The printed robot carries no tool and is to be compared with the maker's CAD, the calibrated one with "
+        "the column before it. CAD has no products of inertia there; relative deviations of parameters near zero are "
         "large for that reason alone. Honest: from left-out blocks of time, since residuals are correlated.",
     )  # fmt: skip
     printed = {name: value for name, value, _ in PRINTED}

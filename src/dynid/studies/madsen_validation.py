@@ -21,6 +21,10 @@ from dynid.terms import RigidBody
 PRINTED = {1: (325.9, 233.0, 28.5), 2: (1245.7, 1040.4, 16.5), 3: (334.0, 250.9, 24.9)}
 PRINTED_FIT = (506.8, 94.5, 81.4)
 TOLERANCE = 0.02
+EXPLANATION = (
+    "This CAD model lacks a tool of 1.5 kg. With bodies that are off by the tolerance told below, and noise and "
+    "friction errors like ours, the gain would be that of print."
+)
 MODEL = RigidBody() + DISCREPANCY
 
 
@@ -78,6 +82,7 @@ def tell_validation(page: StudyPage, folder: Path, calibration: Calibration) -> 
         "Table 5: NMSE of the CAD model and of the calibrated one, N m, and gain, %",
         ("motion", "CAD, (22) as printed", "calibrated", "gain", "CAD, (22) by means", "calibrated", "gain"),
         rows,
+        name="table_5",
         note="(22) as printed divides sample by sample and sums, so that samples near zero torque decide: hence the "
         "paper's hundreds of N m. By means: mean(e^2) / mean(|tau|), summed over joints.",
     )
@@ -134,7 +139,7 @@ def _tell_gains(
         tolerance = TOLERANCE * np.sqrt(share / (1 - share) * own / (near - own))
         results += [
             at_least(f"gain_{k}", f"motion {k}, true torque, over the maker's CAD", 100 * (1 - after / before), printed,
-                     printed, "%"),
+                     printed, "%", EXPLANATION if k == 1 else ""),
             told(f"gain_near_{k}", f"motion {k}, measured torque, over CAD within tolerances, same friction",
                  100 * (1 - own / near), printed, "%"),
             told(f"tolerance_{k}", f"motion {k}: tolerance of CAD that makes the printed gain here",
