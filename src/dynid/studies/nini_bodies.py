@@ -50,11 +50,12 @@ class PositiveInertias:
 def optimised(regression: Regression, free: Estimate, constraints: Sequence[Convex]) -> Float:
     """Parameters (p,): weighted least squares under convex constraints, with the weights of a free fit."""
     b = regression.base.rank
-    R = stack(regression.factors.total, regression.base.independent, free.weights)
+    weights = free.weights / float(np.mean(free.weights * free.sigma**2))
+    R = stack(regression.factors.total, regression.base.independent, weights)
     prior = np.array([column.prior for column in regression.columns])
     A = R[:b, :b] @ regression.base.B
     return feasible_parameters(
-        A, R[:b, b], regression.columns, constraints, prior, regression.spread, 1e-6
+        A, R[:b, b], regression.columns, constraints, prior, regression.spread, 1e-5
     ).parameters
 
 

@@ -44,11 +44,23 @@ def fit(psi: Float, y: Float) -> Fit:
 
 def fit_rows(rows: Rows, samples: Samples) -> Fit:
     """The same with the general equations of dynid, for the same 21 parameters."""
+    return fit(*_lines(rows, samples))
+
+
+def recursive_against_batch(rows: Rows, samples: Samples) -> float:
+    """Greatest difference of the recursion from the batch solution with the same prior, of the greatest parameter."""
+    psi, y = _lines(rows, samples)
+    A, b = psi.reshape(-1, 21), y.ravel()
+    batch = np.linalg.solve(np.eye(21) / VARIANCE + A.T @ A, A.T @ b)
+    return float(np.abs(fit(psi, y).theta - batch).max() / np.abs(batch).max())
+
+
+def _lines(rows: Rows, samples: Samples) -> tuple[Float, Float]:
     robot, to_full = arm(), lift()
     found = rows.equations(robot, TERMS, samples, np.ones(len(to_full), dtype=np.bool_))
     lines = zip(found.columns, found.panels, strict=True)
     psi, y = zip(*((panel[:-1].T @ to_full[columns], panel[-1]) for columns, panel in lines), strict=True)
-    return fit(np.stack(psi, axis=1), np.stack(y, axis=1))
+    return np.stack(psi, axis=1), np.stack(y, axis=1)
 
 
 def fit_printed(scheme: str, samples: Samples, correct: bool = False) -> Fit:
