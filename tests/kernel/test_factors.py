@@ -166,3 +166,32 @@ def test_line_ranges_are_those_of_numpy() -> None:
         np.testing.assert_array_equal(k.line_ranges(lines), expected)
         assert np.isnan(expected[1]).all()
         assert np.isinf(expected[2, 1])
+
+
+@pytest.mark.parametrize("T", [1, 64, 67, 300])
+def test_gathered_squares_are_those_of_scattered_lines(T: int) -> None:
+    rng = np.random.default_rng(T)
+    widths, size = (5, 0, 1, 9), 11
+    lines, weights = rng.normal(size=(sum(widths), T)), rng.uniform(0.5, 2.0, 4)
+    groups = [rng.permutation(size)[:width] for width in widths]
+    ends = np.cumsum([0, *widths])
+    found = k.gathered_gram(lines, ends, np.concatenate(groups), weights, size)
+    dense = np.zeros((4, size, T))
+    for g, (own, first) in enumerate(zip(groups, ends[:-1], strict=True)):
+        dense[g, own] = np.sqrt(weights[g]) * lines[first : first + len(own)]
+    np.testing.assert_allclose(found, np.einsum("grt,gct->rc", dense, dense), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_groups_that_do_not_fit_are_refused() -> None:
+    lines, places, weights = np.ones((3, 4)), np.arange(3), np.ones(2)
+    for ends, at, size in (
+        (np.array([0, 2]), places, 3),
+        (np.array([0, 2, 4]), places, 3),
+        (np.array([0, 4, 3]), places, 3),
+        (np.array([0, 2, 3]), places[:2], 3),
+        (np.array([0, 2, 3]), places, 2),
+        (np.array([0, 2, 3]), places - 1, 3),
+    ):
+        with pytest.raises(UsageError, match="array-shape"):
+            k.gathered_gram(lines, ends, at, weights, size)

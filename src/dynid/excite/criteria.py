@@ -10,10 +10,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from dynid.arrays import Float, Int, locked
+from dynid.arrays import Bool, Float, Int, locked
 from dynid.errors import UnfitDataError, UsageError
 from dynid.excite.gradient import Layout, MotionGradient
 from dynid.factor.base import BaseMap
+from dynid.kernel import gathered_gram
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 
@@ -112,11 +113,12 @@ class Information:
     def gradient(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> tuple[float, Float]:
         """The smooth criterion and its derivatives (3, T, n) with respect to q, dq, ddq."""
         layout, lines = self._regressor(q, dq, ddq)
-        value, F, weights = self._smooth(layout, lines, seconds)
-        for (_, flat), own, weight in zip(
-            _places(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
+        value, F = self._smooth(layout, lines, seconds)
+        weights = np.empty_like(lines)
+        for pairs, own, weight in zip(
+            _pairs(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
         ):
-            np.matmul(F.take(flat) * (2.0 * weight**2), lines[own], out=weights[own])
+            np.matmul(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
         return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
 
     @cached_property
@@ -125,7 +127,11 @@ class Information:
         return MotionGradient(self.robot, self.terms)
 
     def _regressor(self, q: Float, dq: Float, ddq: Float) -> tuple[Layout, Float]:
-        return self.chain.regressor(q, dq, ddq, self.base.mask)
+        return self.chain.regressor(q, dq, ddq, self._wanted)
+
+    @cached_property
+    def _wanted(self) -> Bool:
+        return self.base.mask
 
     def _weights(self, T: int, seconds: float) -> Float:
         share = self.rate * seconds if self.recorded is not None else 1.0
@@ -134,40 +140,34 @@ class Information:
     def _triangle(self, layout: Layout, lines: Float, seconds: float) -> Float:
         T = lines.shape[1]
         rows = [] if self.recorded is None else [np.asarray(self.recorded)]
-        for (at, _), own, weight in zip(
-            _places(self.base, layout), layout.spans, self._weights(T, seconds), strict=True
-        ):
+        places = _places(self.base, layout)
+        for own, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
             W = np.zeros((T, self.base.rank))
-            W[:, at] = lines[own].T * weight
+            W[:, places[own]] = lines[own].T * weight
             rows.append(W)
         return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
-    def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float, Float]:
-        # Value, dvalue/dM for M = W'W / T, and room for as many lines. Squaring W costs digits, so it is done only
-        # where enough are left.
-        b = self.base.rank
-        M = np.zeros(b * b) if self.recorded is None else (self.recorded.T @ self.recorded).ravel()
-        room = np.empty_like(lines)
-        for (_, flat), own, weight in zip(
-            _places(self.base, layout), layout.spans, self._weights(lines.shape[1], seconds), strict=True
-        ):
-            np.multiply(lines[own], weight**2, out=room[own])
-            M[flat] += room[own] @ lines[own].T
-        D = self._lengths(np.sqrt(M[:: b + 1]))
-        N = M.reshape(b, b) / D / D[:, None]
+    def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float]:
+        # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
+        weights, b = self._weights(lines.shape[1], seconds) ** 2, self.base.rank
+        M = gathered_gram(lines, layout.ends, _places(self.base, layout), weights, b)
+        if self.recorded is not None:
+            M += self.recorded.T @ self.recorded
+        D = self._lengths(np.sqrt(M.diagonal()))
+        N = M / D / D[:, None]
         split = _split(N)
         if split is None:
             R = self._triangle(layout, lines, seconds)
             D = self._lengths(np.linalg.norm(R, axis=0))
             _, s, Vt = np.linalg.svd(R / D, full_matrices=False)
             s = np.maximum(s, _FLOOR * s[0])
-            N = (Vt.T * s**2) @ Vt
-            split = Vt / s[:, None], 2.0 * float(np.log(s).sum())
+            N, H = (Vt.T * s**2) @ Vt, Vt / s[:, None]
+            split = H, H.T @ H, 2.0 * float(np.log(s).sum())
         value, F = self._spectral(N, *split)
         scaled = F / D / D[:, None]
         if self._unit_length:
             scaled -= np.diag((F * N).sum(axis=1) / D**2)
-        return value, scaled, room
+        return value, scaled
 
     def _lengths(self, length: Float) -> Float:
         return np.maximum(length, 1e-150) if self._unit_length else self._scale
@@ -181,14 +181,13 @@ class Information:
         scale = self.base.scale[self.base.independent]
         return np.where(scale > 0, scale, 1.0) / float(np.exp(np.log(self.noise).mean()))
 
-    def _spectral(self, N: Float, H: Float, logdet: float) -> tuple[float, Float]:
-        # The criterion and its derivative by N, the scaled information, N^-1 = H'H.
+    def _spectral(self, N: Float, H: Float, K: Float, logdet: float) -> tuple[float, Float]:
+        # The criterion and its derivative by N, the scaled information, N^-1 = K = H'H.
         if self.focus is not None:
             half = (self.focus / self._scale) @ H.T
             total = float(np.sum(half**2))
             S = half @ H
             return float(np.log(total)), -S.T @ S / total
-        K = H.T @ H
         if self.criterion is Criterion.LOGDET:
             return -logdet, -K
         value, S = _power_mean(K, 1 if self.criterion is Criterion.TRACE else SMOOTHNESS)
@@ -207,24 +206,31 @@ def _power_mean(A: Float, power: int) -> tuple[float, Float]:
     return float(np.log(top) + np.log(total) / power), S / (total * top)
 
 
-def _split(N: Float) -> tuple[Float, float] | None:
-    # H with N^-1 = H'H, and log det N; None where N does not hold enough digits.
+def _split(N: Float) -> tuple[Float, Float, float] | None:
+    # H and K with N^-1 = K = H'H, and log det N; None where N does not hold enough digits.
     U, failed = dpotrf(N, lower=0, clean=1)
     if failed:
         return None
     V, failed = dtrtri(U, lower=0)
-    if failed or not np.linalg.norm(N) * np.linalg.norm(V @ V.T) < 1.0 / SQUARABLE:
+    K = V @ V.T
+    if failed or not np.linalg.norm(N) * np.linalg.norm(K) < 1.0 / SQUARABLE:
         return None
-    return V.T, 2.0 * float(np.log(U.diagonal()).sum())
+    return V.T, K, 2.0 * float(np.log(U.diagonal()).sum())
 
 
 @lru_cache(maxsize=32)
-def _places(base: BaseMap, layout: Layout) -> tuple[tuple[Int, Int], ...]:
-    # By joint, the base parameters of its lines, and where the products of each two stand in a matrix (b, b).
+def _places(base: BaseMap, layout: Layout) -> Int:
+    # The base parameter (R,) of each line.
     place = np.full(len(base.names), -1)
     place[base.independent] = np.arange(base.rank)
-    found = (place[columns] for columns in layout.columns)
-    return tuple((at, at[:, None] * base.rank + at) for at in found)
+    return place[np.concatenate(layout.columns)]
+
+
+@lru_cache(maxsize=32)
+def _pairs(base: BaseMap, layout: Layout) -> tuple[Int, ...]:
+    # By joint, where the products of each two of its lines stand in a matrix (b, b).
+    places = (_places(base, layout)[own] for own in layout.spans)
+    return tuple(at[:, None] * base.rank + at for at in places)
 
 
 def focus_on(base: BaseMap, names: Sequence[str]) -> Float:

@@ -82,15 +82,14 @@ class Layout:
         return Layout(columns, tuple(parts))
 
     @cached_property
+    def ends(self) -> Int:
+        """The rows ends[j] to ends[j + 1] are those of joint j, (n + 1,)."""
+        return np.cumsum([0, *map(len, self.columns)])
+
+    @cached_property
     def spans(self) -> tuple[slice, ...]:
         """The rows of every joint."""
-        ends = np.cumsum([0, *map(len, self.columns)]).tolist()
-        return tuple(slice(a, b) for a, b in pairwise(ends))
-
-    @property
-    def rows(self) -> int:
-        """Number of rows R."""
-        return sum(map(len, self.columns))
+        return tuple(slice(a, b) for a, b in pairwise(self.ends.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ class MotionGradient:
             layout = Layout.of(self.robot, self.terms, self.widths, panels.columns)
             return layout, np.concatenate(panels.values)
         layout = _plain_layout(self, wanted.tobytes())
-        lines = np.empty((layout.rows, len(q)))
+        lines = np.empty((layout.ends[-1], len(q)))
         for part in layout.parts:
             if part.slots is not None:
                 torque_lines(self.robot.tree, q, dq, ddq, part.slots, lines)
@@ -127,22 +126,25 @@ class MotionGradient:
         weights: per joint the columns that occur, and (w_j, T) weights of theirs.
         """
         layout = Layout.of(self.robot, self.terms, self.widths, weights.columns)
-        return self.of_lines(q, dq, ddq, layout, None, np.concatenate(weights.values))
+        values, samples = np.empty((layout.ends[-1], len(q))), Samples.from_motion(q, dq, ddq)
+        for part in layout.parts:
+            if type(part.term) in SLOPES:
+                values[part.rows] = self._basis(part, samples)
+        return self.of_lines(q, dq, ddq, layout, values, np.concatenate(weights.values))
 
     def of_lines(
-        self, q: Float, dq: Float, ddq: Float, layout: Layout, lines: Float | None, weights: Float
+        self, q: Float, dq: Float, ddq: Float, layout: Layout, values: Float, weights: Float
     ) -> Float:
-        """The same for weights (R, T) as a layout says; lines: (R, T) of the regressor at this motion, where known."""
+        """The same for weights (R, T) and values (R, T) of the regressor, both as a layout says.
+
+        Of the values only those of terms whose slope is known by formula are read.
+        """
         total = np.zeros((3, self.robot.n, len(q)))
         for part in layout.parts:
             if isinstance(part.term, RigidBody):
                 total += self._rigid(q, dq, ddq, part, weights)
             elif type(part.term) in SLOPES:
-                if lines is None:
-                    values = self._basis(part, Samples.from_motion(q, dq, ddq))
-                else:
-                    values = lines[part.rows]
-                slope = SLOPES[type(part.term)](part.term, values)
+                slope = SLOPES[type(part.term)](part.term, values[part.rows])
                 if slope is not None:
                     total[slope[0], part.joints] += slope[1] * weights[part.rows]
             else:

@@ -34,6 +34,7 @@ __all__ = [
     "equations_of_motion",
     "factor_torque",
     "forward_dynamics",
+    "gathered_gram",
     "gravity_torque",
     "inverse_dynamics",
     "joint_columns",
@@ -251,6 +252,27 @@ def factor_torque(
     lines = np.ascontiguousarray(np.concatenate(more), dtype=np.float64)
     arguments = (*_data(tree, wanted), *map(_c, (q, dq, ddq)), lines, owner.astype(np.int32), _c(tau))
     return list(native.fused(*arguments, 0 if method == "qr" else 1, threads))
+
+
+def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: int) -> Float:
+    """Sum of the groups' Gram matrices, weights[g] X_g X_g', line r of them at row and column places[r]; (size, size).
+
+    lines: (R, T), group g the rows ends[g] to ends[g + 1].    places: (R,), different within a group.
+    Raises UsageError for numbers that do not fit.
+    """
+    steps = np.diff(ends, prepend=0, append=len(lines))
+    if len(ends) != len(weights) + 1 or len(places) != len(lines) or (steps < 0).any():
+        raise UsageError(
+            "array-shape",
+            found=f"{len(ends)} ends, {len(weights)} weights, {len(places)} places of {len(lines)} lines",
+            expected="a place a line, and ascending ends, one more than weights",
+        )
+    if len(places) and not (places.min() >= 0 and places.max() < size):
+        raise UsageError("array-shape", found=f"places up to {places.max()}", expected=f"0 to {size - 1}")
+    if (native := _chosen()) is not None:
+        numbers = (np.ascontiguousarray(values, dtype=np.int32) for values in (ends, places))
+        return np.asarray(native.gathered_gram(lines, *numbers, weights, size))
+    return factoring.gathered_gram(lines, ends, places, weights, size)
 
 
 def qr_panel(panel: Float) -> Float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import qr
 from scipy.signal import sosfilt
 
-from dynid.arrays import Bool, Float
+from dynid.arrays import Bool, Float, Int
 from dynid.kernel import reference
 from dynid.kernel.tree import Tree
 
@@ -41,6 +42,15 @@ def factor_torque(
         else:
             total = [qr_panel(np.concatenate([a, b]).T) for a, b in zip(total, joints, strict=True)]
     return total or []
+
+
+def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: int) -> Float:
+    """As dynid.kernel.gathered_gram."""
+    total = np.zeros((size, size))
+    for (first, last), weight in zip(pairwise(ends), weights, strict=True):
+        at, own = places[first:last], lines[first:last]
+        total[np.ix_(at, at)] += weight * (own @ own.T)
+    return total
 
 
 def qr_panel(panel: Float) -> Float:

@@ -111,6 +111,37 @@ nb::list fused(InInt parent, InInt kind, In axis, In rotation, In translation, I
   return result;
 }
 
+// G (size, size) with weights[g] times the product of lines r and c added at (places[r], places[c]) for all r, c of group g,
+// the rows ends[g] to ends[g + 1] of lines (rows, samples).
+Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size) {
+  const long groups = static_cast<long>(weights.size()), R = static_cast<long>(places.size());
+  if (lines.ndim() != 2 || static_cast<long>(lines.shape(0)) != R || static_cast<long>(ends.size()) != groups + 1)
+    throw nb::value_error("lines are (rows, samples), places (rows), ends one more than weights");
+  for (long g = 0; g <= groups; g++)
+    if (ends.data()[g] > R || ends.data()[g] < (g ? ends.data()[g - 1] : 0)) throw nb::value_error("ends must ascend within the rows");
+  for (long r = 0; r < R; r++)
+    if (places.data()[r] < 0 || places.data()[r] >= size) throw nb::value_error("places must lie within the matrix");
+  const long T = static_cast<long>(lines.shape(1));
+  const std::size_t m = static_cast<std::size_t>(size);
+  Buffer result = buffer(m * m);
+  {
+    nb::gil_scoped_release free;
+    for (long g = 0; g < groups; g++) {
+      const int first = ends.data()[g], width = ends.data()[g + 1] - first;
+      const int* at = places.data() + first;
+      const Buffer own = buffer(static_cast<std::size_t>(width) * width);
+      table().gram_lines(lines.data() + first * T, T, T, width, own.get());
+      for (int r = 0; r < width; r++)
+        for (int c = r; c < width; c++) {
+          const double x = weights.data()[g] * own[static_cast<std::size_t>(r) * width + c];
+          result[at[r] * m + at[c]] += x;
+          if (r != c) result[at[c] * m + at[r]] += x;
+        }
+    }
+  }
+  return array(std::move(result), {m, m});
+}
+
 Out qr_panel(In panel) {
   if (panel.ndim() != 2) throw nb::value_error("a panel is (lines, samples)");
   const int m = static_cast<int>(panel.shape(0));

@@ -157,6 +157,7 @@ NB_MODULE(_native, m) {
   m.def("dynamics", &dynamics);
   m.def("solve", &solve);
   m.def("fused", &fused);
+  m.def("gathered_gram", &gathered_gram);
   m.def("qr_panel", &qr_panel);
   m.def("zero_phase", &zero_phase);
   m.def("line_ranges", &line_ranges);

@@ -12,6 +12,7 @@ Out torque_contraction(InInt parent, InInt kind, In axis, In rotation, In transl
                        In weights, In q, In dq, In ddq);
 Out torque_jacobian(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In inertia, In q,
                     In dq, In ddq);
+Out gathered_gram(In lines, InInt ends, InInt places, In weights, int size);
 Out qr_panel(In panel);
 Out zero_phase(In x, In sos, In settled, long pad, long start, long step);
 Out line_ranges(In x);

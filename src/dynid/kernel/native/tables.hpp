@@ -48,6 +48,8 @@ struct KernelTable {
   void (*jacobian_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
+  // The same for m lines of `count` samples that start `stride` numbers apart.
+  void (*gram_lines)(const double* lines, long stride, long count, int m, double* G);
   // R (m, m) row-major upper triangular <- triangular factor of [R; P'], P (m, block_samples) is destroyed.
   void (*qr_block)(double* panel, int m, double* R);
   // A cascade of 1 to 4 second-order sections over `samples` samples of 8 interleaved signals x (samples, 8), in place;
