@@ -32,6 +32,17 @@ type = "revolute"
 xyz = [0.4, 0.0, 0.0]
 inertial = { mass = 1.0, com = [0.15, 0.02, 0.0], inertia = { xx = 0.004, yy = 0.01, zz = 0.01 } }
 """
+# What a run folder holds.
+RUN_FILES = {
+    "run.json",
+    "model.json",
+    "parameters.parquet",
+    "residuals.parquet",
+    "factors.parquet",
+    "report.html",
+}
+# Of dynid excite, over in a moment.
+SHORT_SEARCH = ("--time", 6, "--harmonics", 2, "--frequency", 0.3, "--starts", 1, "--workers", 1)
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,7 @@ from dynid.store import check_output, load, save, scores_from_dict, scores_to_di
 from dynid.summary import comparison_lines, identification_lines, write_scores
 from dynid.tables import read_table, write_table
 from dynid.testing import random_robot, simulated_log
-
-FILES = {
-    "run.json",
-    "model.json",
-    "parameters.parquet",
-    "residuals.parquet",
-    "factors.parquet",
-    "report.html",
-}
+from tests.command_line import RUN_FILES
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +93,7 @@ def same(a: object, b: object, path: str = "") -> None:
 
 
 def test_everything_comes_back(result: Identification, folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in folder.iterdir()} == RUN_FILES
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
     same(result, load(folder))
 
@@ -237,7 +229,7 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
             load(path)
 
 
-@pytest.mark.parametrize("name", sorted(FILES - {"parameters.parquet", "report.html"}))
+@pytest.mark.parametrize("name", sorted(RUN_FILES - {"parameters.parquet", "report.html"}))
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
 def test_damaged_files_are_told(name: str, damage: str, copy: Path) -> None:
     path = copy / name

@@ -10,16 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.command_line import Run
-
-RUN_FILES = {
-    "run.json",
-    "model.json",
-    "parameters.parquet",
-    "residuals.parquet",
-    "factors.parquet",
-    "report.html",
-}
+from tests.command_line import RUN_FILES, Run
 
 
 @pytest.fixture

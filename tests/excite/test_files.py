@@ -30,7 +30,7 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
-from tests.command_line import Run
+from tests.command_line import SHORT_SEARCH, Run
 
 NAMES = ("a", 'b "quoted": {c}', "d", "e", "f", "g")
 MOTION = BasisTrajectory(FourierBasis(4.0, 2, 0.5, 1.0), np.random.default_rng(0).normal(0, 0.2, (5, 6)))
@@ -157,20 +157,7 @@ def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: P
 
 
 def test_limits_beyond_the_description_are_stated(tmp_path: Path, run: Run) -> None:
-    short = (
-        "--time",
-        6,
-        "--harmonics",
-        2,
-        "--frequency",
-        0.3,
-        "--starts",
-        1,
-        "--iterations",
-        1,
-        "--workers",
-        1,
-    )
+    short = (*SHORT_SEARCH, "--iterations", 1)
     done = run("excite", ARM, *short, "--velocity", 3, "--upper", 2, "--out", tmp_path / "fast")
     assert done.code == 0
     assert "limits-raised" in done.err

@@ -28,7 +28,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.friction import Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
-from tests.command_line import Run
+from tests.command_line import SHORT_SEARCH, Run
 
 ROBOT = load_example("arm7")
 INFORMATION = information_of(ROBOT, RigidBody() + Viscous())
@@ -165,20 +165,7 @@ def test_a_run_is_continued_where_it_is_weakest(
 ) -> None:
     assert run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "run").code == 0
     bounded = ("--velocity", 2, "--lower", -1.5, "--upper", 1.5, "--torque", 60)
-    few = (
-        "--time",
-        6,
-        "--harmonics",
-        2,
-        "--frequency",
-        0.3,
-        "--starts",
-        1,
-        "--iterations",
-        3,
-        "--workers",
-        1,
-    )
+    few = (*SHORT_SEARCH, "--iterations", 3)
     done = run("excite", robot_file, *bounded, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
     assert done.code == 0, done.err
     assert "of their width is left" in done.out
@@ -189,20 +176,7 @@ def test_a_run_is_continued_where_it_is_weakest(
 
 def test_the_command_takes_quantities(run: Run, tmp_path: Path) -> None:
     arm = files("dynid") / "data" / "arm7.toml"
-    few = (
-        "--time",
-        6,
-        "--harmonics",
-        2,
-        "--frequency",
-        0.3,
-        "--starts",
-        1,
-        "--iterations",
-        1,
-        "--workers",
-        1,
-    )
+    few = (*SHORT_SEARCH, "--iterations", 1)
     done = run(
         "excite", arm, *few, "--focus", "payload", "--payload", 2, "--motions", 2, "--out", tmp_path / "load"
     )

@@ -17,7 +17,7 @@ from dynid.excite.limits import Workspace
 from dynid.excite.mesh import read_vertices
 from dynid.excite.shapes import enclosing, shape_capsules
 from dynid.robot import load_example, load_robot
-from tests.command_line import Run
+from tests.command_line import SHORT_SEARCH, Run
 
 CORNERS = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.03, 0.03) for z in (0.0, 0.05)])
 TRIANGLES = CORNERS[[0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 5, 7]].reshape(-1, 3, 3)
@@ -219,20 +219,7 @@ def test_planes_of_any_length_are_half_spaces() -> None:
 def test_the_command_takes_shapes_and_radii(run: Run, tmp_path: Path) -> None:
     write_stl(tmp_path / "m.stl")
     path = arm(tmp_path, MESH.format("m.stl"))
-    few = (
-        "--time",
-        6,
-        "--harmonics",
-        2,
-        "--frequency",
-        0.3,
-        "--starts",
-        1,
-        "--iterations",
-        1,
-        "--workers",
-        1,
-    )
+    few = (*SHORT_SEARCH, "--iterations", 1)
     done = run("excite", path, *few, "--shapes", "--out", tmp_path / "a")
     assert (done.code, "self-collision of base - two" in done.out) == (0, True), done.err
     done = run("excite", path, *few, "--shapes", "--radius", 0.1, "--out", tmp_path / "b")

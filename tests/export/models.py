@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,3 +62,17 @@ def shipped(file: str) -> Path:
     if not found:
         pytest.skip(f"example-robot-data has no {file}")
     return found[0]
+
+
+def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:
+    """Torque of the model's random motion by MuJoCo, from an MJCF file."""
+    mujoco: Any = pytest.importorskip("mujoco")
+    theirs = mujoco.MjModel.from_xml_string(data.decode())
+    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    state = mujoco.MjData(theirs)
+    found = []
+    for q, dq, ddq in zip(*states(model.robot), strict=True):
+        state.qpos[:], state.qvel[:], state.qacc[:] = q, dq, ddq
+        mujoco.mj_inverse(theirs, state)
+        found.append(np.array(state.qfrc_inverse))
+    return np.array(found)

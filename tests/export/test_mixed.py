@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from dynid.diagnostics import Diagnostics
 from dynid.export import ExportModel
 from dynid.export.c_code import write_c
+from dynid.export.mixed import motor_faults, motors_of
+from dynid.export.mjcf import new_mjcf
 from dynid.export.model import note_left_out, without
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
@@ -21,7 +24,7 @@ from dynid.terms.coupling import JointCoupling
 from dynid.terms.friction_shapes import Stribeck
 from dynid.terms.nuisance import GravityTilt
 from dynid.terms.transmission import MotorInertia, OnMotor
-from tests.export.models import AGREE, compiled, model_of, states
+from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS
 
@@ -49,7 +52,7 @@ def exported(robot: RobotModel, *further: Term) -> tuple[ExportModel, Terms, np.
     for term in further:
         terms = terms + term
     columns = terms.columns(robot)
-    theta = np.random.default_rng(5).uniform(-0.5, 1.0, len(columns))
+    theta = np.random.default_rng(5).uniform(0.1, 1.0, len(columns))
     rigid = [i for i, column in enumerate(columns) if column.term == "rigid_body"]
     theta[rigid] = model_of(robot).inertia.ravel()
     return ExportModel.of_terms(robot, terms, theta), terms, theta
@@ -99,6 +102,43 @@ def test_c_code_has_the_torque_of_the_terms(tmp_path: Path) -> None:
 def test_the_code_of_a_level_model_says_nothing_of_tilts() -> None:
     source = write_c(exported(PUMA)[0], "model.h").source
     assert "tilt" not in source.split("#ifdef DYNID_TEST_MAIN")[0]
+
+
+@pytest.mark.parametrize("which", [("motor inertia",), ("viscous",), ("motor inertia", "viscous", "dry")])
+def test_mujoco_has_motors_of_several_joints_as_tendons(which: tuple[str, ...]) -> None:
+    model, terms, theta = exported(COUPLED, *(TERMS[name] for name in which))
+    text = new_mjcf(model)
+    motion = states(COUPLED)
+    # MuJoCo's inverse dynamics leave dry friction to its constraints.
+    dry = np.array([column.name.startswith("fc") for column in terms.columns(COUPLED)])
+    wanted = torque(COUPLED, terms, np.where(dry, 0.0, theta), motion) - model.offset
+    np.testing.assert_allclose(mujoco_torque(text, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
+    if "dry" in which:
+        mujoco = pytest.importorskip("mujoco")
+        theirs = mujoco.MjModel.from_xml_string(text.decode())
+        values = theta[[column.name.startswith("fcm") for column in terms.columns(COUPLED)]]
+        for value, motor in zip(values, (3, 4, 5), strict=True):
+            (own,) = [
+                t
+                for t in range(theirs.ntendon)
+                if np.array_equal(coefficients(theirs, t), COUPLED.drive.transmission[motor])
+            ]
+            assert theirs.tendon_frictionloss[own] == value
+    assert without(model, rotor=False) == ["offset"]
+
+
+def coefficients(theirs: Any, tendon: int) -> np.ndarray:
+    row = np.zeros(6)
+    first, count = int(theirs.tendon_adr[tendon]), int(theirs.tendon_num[tendon])
+    for wrap in range(first, first + count):
+        row[int(theirs.wrap_objid[wrap])] = theirs.wrap_prm[wrap]
+    return row
+
+
+def test_motors_that_cannot_exist_are_named() -> None:
+    model, _, _ = exported(COUPLED, TERMS["motor inertia"])
+    parts = [replace(part, value=-1.0 if i == 2 else 1.0) for i, part in enumerate(model.mixed)]
+    assert motor_faults(motors_of(parts)[0]) == ("motor 3: rotor inertia -1",)
 
 
 def test_formats_of_single_joints_name_what_they_lack() -> None:

@@ -9,24 +9,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from dynid.export import ExportModel
 from dynid.export.mjcf import new_mjcf, quaternion
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_quaternion
-from tests.export.models import AGREE, model_of, shipped, states
+from tests.export.models import AGREE, model_of, mujoco_torque, shipped, states
 from tests.robot_files import ROBOTS
-
-
-def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:
-    theirs = mujoco.MjModel.from_xml_string(data.decode())
-    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    state = mujoco.MjData(theirs)
-    found = []
-    for q, dq, ddq in zip(*states(model.robot), strict=True):
-        state.qpos[:], state.qvel[:], state.qacc[:] = q, dq, ddq
-        mujoco.mj_inverse(theirs, state)
-        found.append(np.array(state.qfrc_inverse))
-    return np.array(found)
 
 
 @pytest.mark.parametrize("name", ["ur10e_innopolis", "puma560", "kr300_rptu", "panda_gaz", "urdf"])

@@ -20,7 +20,7 @@ from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.robot.xml import parse
-from tests.export.models import AGREE, model_of, states
+from tests.export.models import AGREE, model_of, mujoco_torque, states
 from tests.robot_files import ROBOTS
 
 # Degrees, defaults by class, a joint off the body's origin and with a reference, a frame, a body without joint, masses
@@ -72,18 +72,6 @@ def known(path: Path) -> ExportModel:
     nothing = np.zeros(robot.n)
     rotor = np.array(robot.drive.rotor_inertia)
     return ExportModel(robot, robot.inertia_prior, rotor, friction[:, 0], friction[:, 1], nothing, nothing)
-
-
-def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:
-    theirs = mujoco.MjModel.from_xml_string(data.decode())
-    theirs.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    state = mujoco.MjData(theirs)
-    found = []
-    for q, dq, ddq in zip(*states(model.robot), strict=True):
-        state.qpos[:], state.qvel[:], state.qacc[:] = q, dq, ddq
-        mujoco.mj_inverse(theirs, state)
-        found.append(np.array(state.qfrc_inverse))
-    return np.array(found)
 
 
 def changed_model(path: Path) -> ExportModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, GasSpring, Offset, RigidBody, Terms, Viscous
+from tests.feasible.panda import coefficients
 from tests.robot_files import ROBOTS
 
 
@@ -68,7 +68,7 @@ def test_panda_agrees_with_published_least_squares(panda: Identification, data_d
     null = panda.estimate.base.null_space()
     ours, published = [], []
     for entry in table:
-        row = formula_row(entry["name"], names)
+        row = coefficients(entry["name"], names)
         # Friction coefficients are listed as well; row 2 as printed is not a base combination.
         if not row.any() or np.abs(row @ null).max() > 2e-3:
             continue
@@ -76,33 +76,6 @@ def test_panda_agrees_with_published_least_squares(panda: Identification, data_d
         published.append(entry["CLS"])
     assert len(ours) == 42
     assert np.corrcoef(ours, published)[0, 1] >= 0.999
-
-
-def formula_row(formula: str, names: list[str]) -> np.ndarray:
-    """Coefficients of a published combination: J3xx is Ixx3, c3z m3 is mcz3; factors may stand before brackets."""
-    row = np.zeros(len(names))
-    text = formula.replace("−", "-").replace("–", "-").replace(" ", "")
-    for sign, factor, inside in re.findall(r"([+-]?)([\d.]*)\(([^)]*)\)", text):
-        for name, value in terms_of(inside):
-            row[names.index(name)] += float(sign + (factor or "1")) * value
-    for name, value in terms_of(re.sub(r"[+-]?[\d.]*\([^)]*\)", "", text)):
-        row[names.index(name)] += value
-    return row
-
-
-def terms_of(text: str) -> list[tuple[str, float]]:
-    found = []
-    for sign, factor, body in re.findall(r"([+-]?)(\d+\.\d+)?(c\d[xyz]m\d|J\d*[xyz]{2}\d*|m\d)", text):
-        value = float(sign + (factor or "1"))
-        digit = re.search(r"\d", body)[0]
-        if body.startswith("c"):
-            name = f"mc{body[2]}{digit}"
-        elif body.startswith("J"):
-            name = f"I{''.join(sorted(re.sub(r'[J0-9]', '', body)))}{digit}"
-        else:
-            name = body
-        found.append((name, value))
-    return found
 
 
 def test_panda_held_out_third(data_dir: Path) -> None:

@@ -57,6 +57,7 @@ def command(
 def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
     """Raises RefusedError if `out` is one of the inputs or a folder, or exists and is not to be replaced."""
     from dynid.errors import RefusedError
+    from dynid.staging import refuse_existing
 
     if out.resolve() in {path.resolve() for path in inputs}:
         raise RefusedError(
@@ -67,10 +68,5 @@ def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
         )
     if out.is_dir():
         raise RefusedError("output-exists", found=f"output '{out}' is a folder", expected="a file name")
-    if out.exists() and not force:
-        raise RefusedError(
-            "output-exists",
-            found=f"output '{out}' exists already",
-            expected="a file that does not exist yet",
-            do="choose another --out, or --force to replace it",
-        )
+    if not force:
+        refuse_existing(out, "choose another --out, or --force to replace it")

@@ -18,16 +18,15 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Print scores side by side and the parameters that differ beyond their intervals."""
-    from dynid.errors import RefusedError, UsageError
+    from dynid.errors import UsageError
+    from dynid.staging import refuse_existing
     from dynid.store import load
     from dynid.summary import comparison_lines
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
-    if out is not None and out.exists() and not force:
-        raise RefusedError(
-            "output-exists", found=f"output '{out}' exists already", expected="a new file, or --force"
-        )
+    if out is not None and not force:
+        refuse_existing(out, "choose another --out, or --force to replace it")
     stored = [(run.name or str(run), load(run)) for run in runs]
     for line in comparison_lines(stored):
         say(line)

@@ -29,18 +29,16 @@ def command(
     import numpy as np
 
     from dynid.diagnostics import Diagnostics
-    from dynid.errors import RefusedError
     from dynid.reveal import read_model_table, reveal
     from dynid.robot import load_robot
+    from dynid.staging import refuse_existing
     from dynid.terms.rigid_body import RigidBody
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
 
     for path in (out, bodies):
-        if path is not None and path.exists():
-            raise RefusedError(
-                "output-exists", found=f"output '{path}' exists already", expected="a new file"
-            )
+        if path is not None:
+            refuse_existing(path)
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     q, M, g = read_model_table(table, model)

@@ -58,7 +58,8 @@ def command(
 
 
 def _check_picture(open_loop: float | None, picture: Path | None) -> None:
-    from dynid.errors import RefusedError, UsageError
+    from dynid.errors import UsageError
+    from dynid.staging import refuse_existing
 
     if (open_loop is not None and not open_loop > 0) or (picture is not None and open_loop is None):
         raise UsageError(
@@ -66,5 +67,5 @@ def _check_picture(open_loop: float | None, picture: Path | None) -> None:
             found=f"--open-loop {open_loop}, --picture {picture}",
             expected="--open-loop with seconds > 0, and --picture only with it",
         )
-    if picture is not None and picture.exists():
-        raise RefusedError("output-exists", found=f"output '{picture}' exists already", expected="a new file")
+    if picture is not None:
+        refuse_existing(picture, "choose another --picture")

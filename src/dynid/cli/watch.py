@@ -119,7 +119,8 @@ def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: f
 
 
 def _files(out: Path | None) -> tuple[Path, Path] | None:
-    from dynid.errors import RefusedError, UsageError
+    from dynid.errors import UsageError
+    from dynid.staging import refuse_existing
 
     if out is None:
         return None
@@ -129,10 +130,7 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
         )
     files = out, out.with_suffix(".html")
     for path in files:
-        if path.exists():
-            raise RefusedError(
-                "output-exists", found=f"output '{path}' exists already", expected="a new file"
-            )
+        refuse_existing(path, "choose another --out")
     return files
 
 

@@ -16,6 +16,7 @@ from dynid.errors import RefusedError, SolverError, UsageError
 from dynid.export.c_code import write_c
 from dynid.export.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.export.files import check_targets, write_files
+from dynid.export.mixed import motor_faults, motors_of
 from dynid.export.mjcf import new_mjcf
 from dynid.export.mjcf_edit import NotEditable, edit_mjcf
 from dynid.export.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
@@ -239,7 +240,11 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     faults: tuple[str, ...] = ()
     source = request.source
     try:
+        motors = motors_of(model.mixed)[0]
+        if source is not None and motors:
+            raise NotEditable("motors that move several joints need tendons")
         data, faults = edit_mjcf(model, source, request.root) if source is not None else (new_mjcf(model), ())
+        faults += motor_faults(motors)
         if source is not None:
             _note_files(data, source, target, request.diagnostics)
     except NotEditable as reason:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dynid.errors import RefusedError, ResourceError
-from dynid.staging import staged_files
+from dynid.staging import refuse_existing, staged_files
 
 
 def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) -> None:
@@ -26,13 +26,8 @@ def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) 
             raise RefusedError(
                 "output-exists", found=f"output '{target}' is a folder", expected="a file name"
             )
-        if target.exists() and not force:
-            raise RefusedError(
-                "output-exists",
-                found=f"output '{target}' exists already",
-                expected="a file that does not exist yet",
-                do="choose another --to, or --force to replace it",
-            )
+        if not force:
+            refuse_existing(target, "choose another --to, or --force to replace it")
         folder = target.resolve().parent
         if not folder.is_dir():
             raise ResourceError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -70,6 +70,47 @@ class Mixed:
 
     def _sum(self) -> str:
         return " + ".join(f"({float(x)!r}) * dq[{j}]" for j, x in enumerate(self.weights) if x)
+
+
+@dataclass(frozen=True, eq=False)
+class Motor:
+    """A motor that moves several joints: theta_m = weights . q, with what resists its motion, on its own side."""
+
+    weights: Float
+    inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+
+
+_OF_MOTOR = {Basis.ACCELERATION: "inertia", Basis.SPEED: "viscous", Basis.SIGN: "coulomb"}
+
+
+def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
+    """The motors behind some parts, and the parts that are no inertia or friction of a motor."""
+    motors: dict[tuple[float, ...], Motor] = {}
+    left = []
+    for part in parts:
+        key = tuple(part.weights.tolist())
+        if part.basis in _OF_MOTOR and np.array_equal(part.out, part.weights):
+            one, name = motors.get(key, Motor(part.weights)), _OF_MOTOR[part.basis]
+            motors[key] = replace(one, **{name: getattr(one, name) + part.value})
+        else:
+            left.append(part)
+    return list(motors.values()), left
+
+
+def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
+    """What no real motor has, one sentence each."""
+    return tuple(
+        f"motor {i}: {what} {value:.4g}"
+        for i, motor in enumerate(motors, 1)
+        for what, value in (
+            ("rotor inertia", motor.inertia),
+            ("viscous friction", motor.viscous),
+            ("coulomb friction", motor.coulomb),
+        )
+        if value < 0
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""MJCF: bodies, joints with armature, damping and frictionloss, and the followers' equalities."""
+"""MJCF: bodies, joints with armature, damping and frictionloss, coupled motors as tendons, followers' equalities."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.export.mixed import motors_of
 from dynid.export.model import ExportModel
 from dynid.export.names import unique, xml_name
 from dynid.export.urdf import join
@@ -35,7 +36,7 @@ class _Writer:
         ]
         for i in np.flatnonzero(self.robot.parent < 0):
             lines += self._body(int(i), 2)
-        return "\n".join([*lines, "  </worldbody>", *self._equalities(), "</mujoco>", ""])
+        return "\n".join([*lines, "  </worldbody>", *self._motors(), *self._equalities(), "</mujoco>", ""])
 
     def _body(self, i: int, depth: int) -> list[str]:
         T, pad = self.robot.T_parent_joint[i], "  " * depth
@@ -79,6 +80,19 @@ class _Writer:
             ):
                 text += f' {key}="{float(values[j])!r}"'
         return text + "/>"
+
+    def _motors(self) -> list[str]:
+        robot, lines = self.robot, []
+        for i, motor in enumerate(motors_of(self.model.mixed)[0], 1):
+            lines += [
+                f'    <fixed name="motor{i}" armature="{motor.inertia!r}" damping="{motor.viscous!r}"'
+                f' frictionloss="{motor.coulomb!r}">'
+            ]
+            for j in np.flatnonzero(motor.weights):
+                name = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
+                lines.append(f'      <joint joint={quoteattr(name)} coef="{float(motor.weights[j])!r}"/>')
+            lines.append("    </fixed>")
+        return ["  <tendon>", *lines, "  </tendon>"] if lines else []
 
     def _equalities(self) -> list[str]:
         robot, lines = self.robot, []

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.config import read_bytes
 from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, Place
 from dynid.export.mjcf import quaternion
 from dynid.export.model import BORDER, ExportModel, body_fault
 from dynid.export.urdf import join, require_same_tree
-from dynid.export.xml_edit import Edits, Tag, scan
+from dynid.export.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
-from dynid.robot.xml import MAX_BYTES, parse
+from dynid.robot.xml import parse
 from dynid.spatial.algebra import placement, rotation_quaternion
 from dynid.spatial.inertia import from_com, is_physical, to_com, transformed
 
@@ -51,15 +49,7 @@ def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     Raises InputError if the file describes another robot, NotEditable where the numbers are not in this file or would
     not count there.
     """
-    data = read_bytes(path, "the MJCF that the run was made from", MAX_BYTES)
-    element = parse(data, str(path))
-    if element.tag != "mujoco":
-        raise InputError(
-            "robot-format",
-            found=f"<{element.tag}>",
-            expected="the MJCF of the run",
-            place=Place(file=str(path)),
-        )
+    data, element = read_source(path, "mujoco", "MJCF")
     tags = scan(data, str(path))
     _refuse(tags)
     require_same_tree(model.robot, read_mjcf(element, path, root, Diagnostics()), path)

@@ -12,7 +12,7 @@ from dynid.arrays import Float, locked
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UsageError
 from dynid.export.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
-from dynid.export.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque
+from dynid.export.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque, motors_of
 from dynid.identification import Identification
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -210,15 +210,18 @@ def body_fault(name: str, pi: Float) -> str:
 
 
 def without(model: ExportModel, rotor: bool) -> list[str]:
-    """What a robot description cannot hold of a model; rotor: whether rotor inertias are among it."""
+    """What a robot description cannot hold of a model; rotor: whether inertias of rotors and motors are among it."""
     found = ["rotor inertia"] if rotor and model.rotor.any() else []
-    return [*found, *beyond_joints(model), *(["offset"] if model.offset.any() else [])]
+    return [*found, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
 
 
-def beyond_joints(model: ExportModel) -> list[str]:
-    """What no joint by itself and no straight line can hold: memory, coupled drives, a tilted base."""
+def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
+    """What no joint by itself and no straight line can hold: memory, coupled drives, a tilted base.
+
+    motors: whether inertia and friction of motors that move several joints are held.
+    """
     found = [MEMORY] if model.distance.any() else []
-    found += dict.fromkeys(part.term for part in model.mixed)
+    found += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
     return found if model.tilt is None else [*found, model.tilt.term.name]
 
 

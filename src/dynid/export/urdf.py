@@ -9,16 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.config import read_bytes
 from dynid.diagnostics import Diagnostics
 from dynid.errors import InputError, Place, RefusedError
 from dynid.export.model import BORDER, ExportModel, body_fault
-from dynid.export.xml_edit import Edits, Tag, scan
+from dynid.export.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf
 from dynid.robot.urdf_lint import Urdf, lint
 from dynid.robot.urdf_tree import children_of
-from dynid.robot.xml import MAX_BYTES, parse
 from dynid.spatial.algebra import rotation_rpy
 from dynid.spatial.inertia import is_physical, six, symmetric, transformed
 
@@ -34,15 +32,7 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     Returns the bytes and what is not physical about links that take a rest.
     Raises InputError if the file describes another robot.
     """
-    data = read_bytes(path, "the URDF that the run was made from", MAX_BYTES)
-    element = parse(data, str(path))
-    if element.tag != "robot":
-        raise InputError(
-            "robot-format",
-            found=f"<{element.tag}>",
-            expected="the URDF of the run",
-            place=Place(file=str(path)),
-        )
+    data, element = read_source(path, "robot", "URDF")
     robot = read_urdf(element, path, root, Diagnostics())
     require_same_tree(model.robot, robot, path)
     urdf = lint(element, path.parent, root, Diagnostics())

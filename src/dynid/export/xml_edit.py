@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from dynid.config import read_bytes
 from dynid.errors import InputError, Place
+from dynid.robot.xml import MAX_BYTES, Element, parse
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _ATTRIBUTE = re.compile(rb"\s+([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
@@ -46,6 +49,20 @@ class Tag:
     def all(self, name: str) -> list[Tag]:
         """Children of that name."""
         return [child for child in self.children if child.name == name]
+
+
+def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
+    """Bytes and root of the file that a run was made from; raises InputError for another root than `tag`."""
+    data = read_bytes(path, f"the {kind} that the run was made from", MAX_BYTES)
+    element = parse(data, str(path))
+    if element.tag != tag:
+        raise InputError(
+            "robot-format",
+            found=f"<{element.tag}>",
+            expected=f"the {kind} of the run",
+            place=Place(file=str(path)),
+        )
+    return data, element
 
 
 @dataclass
