@@ -31,7 +31,8 @@ def command(
         ),
     ] = None,
     family: Annotated[
-        str, typer.Option("--family", help="fourier, spline, sweep (friction) or poses (static).")
+        str,
+        typer.Option("--family", help="fourier, spline, sweep (friction), poses (static) or torque-sines."),
     ] = "fourier",
     motions: Annotated[
         int, typer.Option("--motions", min=1, help="Motions of --time each, designed together.")
@@ -139,7 +140,7 @@ def command(
     )  # fmt: skip
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
-    check_formats(forms, model)
+    check_formats(forms, model, family)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)
     if wider := bounds.limits.beyond(model, share):

@@ -105,12 +105,12 @@ def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bo
     from dynid.cli.excite_parts import numbers
 
     home = numbers(wanted.start, "--start", information.robot.n)
-    if wanted.family in ("sweep", "poses"):
+    if wanted.family in ("sweep", "poses", "torque-sines"):
         _refuse_with(
             wanted.family,
             {
                 "--motions": wanted.motions != 1,
-                "--focus": bool(wanted.focus),
+                "--focus": bool(wanted.focus) and wanted.family != "torque-sines",
                 "--start": home is not None and wanted.family == "poses",
             },
         )
@@ -120,6 +120,8 @@ def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bo
         from dynid.excite.sequences import poses_plan
 
         return poses_plan(information, bounds, wanted.poses, search.seed)
+    if wanted.family == "torque-sines":
+        return _commanded(wanted, search, information, bounds, home)
     return _designed(wanted, search, information, bounds, home)
 
 
@@ -129,6 +131,22 @@ def _swept(wanted: Wanted, information: Information, bounds: Bounds, home: Float
 
     shares = [float(x) for x in required(wanted.speeds, "--speeds")]
     return sweep_plan(information, bounds, shares, wanted.joints, home)
+
+
+def _commanded(
+    wanted: Wanted, search: Search, information: Information, bounds: Bounds, home: Float | None
+) -> Sheet:
+    from dynid.cli.common import progress_bar
+    from dynid.excite.basis import FourierBasis
+    from dynid.excite.torque_plan import TorqueTask, design_torque
+
+    time, highest, ramp = wanted.time, wanted.frequency * wanted.harmonics, min(2.0, 0.2 * wanted.time)
+    if wanted.focus:
+        basis = FourierBasis(time, wanted.harmonics, wanted.frequency, ramp)
+        information = focused(information, wanted.focus, bounds, basis, None)
+    task = TorqueTask(information, bounds, time, wanted.harmonics, wanted.frequency, highest, ramp, home)
+    with progress_bar(search.starts * search.iterations) as advance, interruptible() as stop:
+        return design_torque(task, search.starts, search.iterations, search.seed, _teller(advance), stop)
 
 
 def _designed(
@@ -177,7 +195,9 @@ def _basis(wanted: Wanted) -> Basis:
         basis = SplineBasis(time, wanted.pieces)
     else:
         raise UsageError(
-            "family", found=f"family '{wanted.family}'", expected="fourier, spline, sweep or poses"
+            "family",
+            found=f"family '{wanted.family}'",
+            expected="fourier, spline, sweep, poses or torque-sines",
         )
     return basis if wanted.motions == 1 else Together((basis,) * wanted.motions)
 

@@ -94,13 +94,18 @@ def formats(names: Sequence[str] | None) -> tuple[Format, ...]:
     return tuple(word(name, Format, "format") for name in (names or ["csv"]))
 
 
-def check_formats(forms: Sequence[Format], model: RobotModel) -> None:
+def check_formats(forms: Sequence[Format], model: RobotModel, family: str) -> None:
     """Raises UsageError for a format that cannot hold the arm, before anything is computed."""
     from dynid.errors import UsageError
     from dynid.excite.export import Format
 
     if Format.URSCRIPT in forms and model.n != 6:
         raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
+    positions = [str(one) for one in forms if one not in (Format.CSV, Format.PARQUET)]
+    if family == "torque-sines" and positions:
+        raise UsageError(
+            "format", found=f"{positions[0]}, which holds positions, for torque", expected="csv or parquet"
+        )
 
 
 def word(text: str, kind: type[Word], what: str) -> Word:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynid.excite.plan import Sheet
+    from dynid.excite.plan import Plan, Sheet
+    from dynid.excite.torque_plan import TorquePlan
 
 STATES = 2000
 
@@ -13,6 +14,7 @@ STATES = 2000
 def lines(plan: Sheet) -> list[str]:
     """What is printed: figures, the tightest bound of each kind, what was not checked."""
     from dynid.excite.plan import Plan
+    from dynid.excite.torque_plan import TorquePlan
     from dynid.report.plan import ALL_TOLD
 
     information, bounds = plan.information, plan.bounds
@@ -23,18 +25,18 @@ def lines(plan: Sheet) -> list[str]:
         told[0] += (
             f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
         )
-    if isinstance(plan, Plan):
+    if isinstance(plan, Plan | TorquePlan):
         name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
         told.append(
             f"criterion {name}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
-            f"({plan.starts} starts, {plan.iterations} iterations{', stopped' if plan.stopped else ''})"
+            f"({_effort(plan)}{', stopped' if plan.stopped else ''})"
         )
     if information.recorded is not None and len(information.recorded):
         told.append(_shrunk(plan))
     told.append("tightest bounds:")
     for kind in dict.fromkeys(m.what for m in plan.margins):
         told.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
-    told += _reserved(plan)
+    told += _commanded(plan) if isinstance(plan, TorquePlan) else _reserved(plan)
     if bounds.theta is None:
         told.append("not checked: torque (the description holds no masses)")
     if bounds.workspace is None or not bounds.workspace.names:
@@ -59,6 +61,29 @@ def _shrunk(plan: Sheet) -> str:
         f"expected of the intervals of the run: {np.median(share):.2f} of their width is left in the median, "
         f"{share.min():.2f} at best, {share.max():.2f} at worst"
     )
+
+
+def _effort(plan: Plan | TorquePlan) -> str:
+    from dynid.excite.plan import Plan
+
+    if isinstance(plan, Plan):
+        return f"{plan.starts} starts, {plan.iterations} iterations"
+    return f"{plan.generations} generations"
+
+
+def _commanded(plan: TorquePlan) -> list[str]:
+    from dynid.excite.torque_plan import VARIANTS
+
+    bounds = plan.task.bounds
+    about = (
+        f"with masses and friction up to {100 * bounds.uncertainty:g} % wrong"
+        if bounds.spread is None
+        else "drawn from the run's covariance"
+    )
+    return [
+        f"the torque is commanded; its motion keeps the bounds in the model and in {VARIANTS} others {about}",
+        "the arm is not at rest at the end: hold it with its controller",
+    ]
 
 
 def _reserved(plan: Sheet) -> list[str]:

@@ -14,11 +14,13 @@ from dynid.errors import DynidError, InputError, Place, UsageError
 from dynid.excite.basis import BasisTrajectory, FourierBasis, SplineBasis
 from dynid.excite.chain import Chain, Together
 from dynid.excite.moves import SmoothMoves
+from dynid.excite.torque_sines import TorqueMotion, TorqueSinusoids
 from dynid.excite.trajectory import FourierTrajectory, Trajectory
 
 FORMAT = 1
 LARGEST_BYTES = 16 << 20
 _MOVES = ("poses", "cruise", "ramp", "hold")
+_SINES, _TABLE = ("offset", "amplitude", "frequency", "phase"), ("q", "dq", "ddq")
 
 
 def to_json(trajectory: Trajectory) -> str:
@@ -35,7 +37,7 @@ def from_json(text: str) -> Trajectory:
         raise InputError(
             "trajectory-json",
             found=f"a text that is no trajectory ({type(error).__name__}: {error})",
-            expected='kind = "fourier", "spline", "moves" or "chain", format = 1, and its numbers',
+            expected='kind = "fourier", "spline", "moves", "torque-sines" or "chain", format = 1, and its numbers',
         ) from error
 
 
@@ -129,6 +131,10 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
         return dict(json.loads(plain.to_json()))
     if isinstance(plain, SmoothMoves):
         return {"kind": "moves", "format": FORMAT} | {name: getattr(plain, name).tolist() for name in _MOVES}
+    if isinstance(plain, TorqueMotion):
+        sines = {name: getattr(plain.sines, name).tolist() for name in _SINES} | {"ramp": plain.sines.ramp}
+        table = {name: getattr(plain, name).tolist() for name in _TABLE} | {"step": plain.step}
+        return {"kind": "torque-sines", "format": FORMAT} | sines | table
     if isinstance(plain, Chain):
         return {"kind": "chain", "format": FORMAT, "parts": [_data(part) for part in plain.parts]}
     if isinstance(plain, BasisTrajectory) and isinstance(plain.basis, SplineBasis):
@@ -138,7 +144,7 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
     raise UsageError(
         "trajectory-family",
         found=f"a motion of type {type(trajectory).__name__}",
-        expected="a Fourier series, a spline, moves, or several of them",
+        expected="a Fourier series, a spline, moves, torque sinusoids, or several of them",
     )
 
 
@@ -150,6 +156,11 @@ def _motion(data: Any) -> Trajectory:
         return FourierTrajectory.from_json(json.dumps(data))
     if kind == "moves":
         return SmoothMoves(*(_array(data[name]) for name in _MOVES))
+    if kind == "torque-sines":
+        offset, amplitude, frequency, phase = (_array(data[name]) for name in _SINES)
+        q, dq, ddq = (_array(data[name]) for name in _TABLE)
+        sines = TorqueSinusoids(offset, amplitude, frequency, phase, float(data["ramp"]))
+        return TorqueMotion(sines, float(data["step"]), q, dq, ddq)
     if kind == "chain":
         return Chain(tuple(_motion(part) for part in data["parts"]))
     if kind == "spline":

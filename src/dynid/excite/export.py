@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
+from dynid.excite.torque_sines import TorqueMotion
 from dynid.excite.trajectory import Trajectory
 from dynid.log.write import canonical_columns, write_log
 from dynid.staging import staged_files
@@ -71,7 +72,9 @@ def write_motion(
     name = Path(FILES[form])
     path = folder / f"{name.stem}{suffix}{name.suffix}"
     if form in (Format.CSV, Format.PARQUET):
-        columns = canonical_columns(joint_names, q, dq)
+        # Torque beside the motion, so that the file is what `open-loop:` and a torque controller read.
+        tau = trajectory.torque(t) if isinstance(trajectory, TorqueMotion) else None
+        columns = canonical_columns(joint_names, q, dq, tau)
         columns |= {f"ddq_{name}": ddq[:, j] for j, name in enumerate(joint_names)}
         return write_log(path, t, columns)
     writer: Callable[[], str] = {

@@ -12,7 +12,7 @@ from dynid.excite.torque_sines import TorqueSinusoids
 from dynid.simulate.forward import ForwardModel
 
 GAMMA = 1.0 - 0.5 * np.sqrt(2.0)
-NUDGE = 1e-4
+NUDGE, RUNAWAY = 1e-4, 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def swing(
                 break
             M, c = model.equations(q, dq)
             ddq = _solved(M, torque[i * substeps] - c)
-            off = ~(np.isfinite(ddq).all(axis=1) & np.isfinite(q).all(axis=1) & (np.abs(dq).max(axis=1) < 1e4))
+            off = ~(np.isfinite(ddq).all(axis=1) & (np.abs(dq).max(axis=1) < RUNAWAY))
             if off.any():
                 fine &= ~off
                 q[off], dq[off], ddq[off] = start, 0.0, 0.0
@@ -66,9 +66,7 @@ def swing(
     return Swings(found[0], found[1], found[2], fine)
 
 
-def _step(
-    model: ForwardModel, q: Float, dq: Float, now: Float, then: Float, h: float
-) -> tuple[Float, Float]:
+def _step(model: ForwardModel, q: Float, dq: Float, now: Float, then: Float, h: float) -> tuple[Float, Float]:
     M, c = model.equations(q, dq)
     _, nudged = model.equations(q, dq + NUDGE)
     damping = np.maximum((nudged - c) / NUDGE, 0.0)
@@ -79,15 +77,19 @@ def _step(
     p1 = dq + GAMMA * h * k1
     M1, c1 = model.equations(q + h * p1, dq + h * k1)
     a1 = _solved(M1, then - c1)
-    k2 = _solved(A, np.einsum("bij,bj->bi", M, a1 - 2.0 * k1))
+    k2 = _solved(A, (M @ (a1 - 2.0 * k1)[..., None])[..., 0])
     p2 = dq + h * k1 - 2.0 * p1 + GAMMA * h * k2
     return q + h * (1.5 * p1 + 0.5 * p2), dq + h * (1.5 * k1 + 0.5 * k2)
 
 
 def _solved(A: Float, b: Float) -> Float:
-    good = np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1)
-    safe = np.where(good[:, None, None], A, np.eye(A.shape[1]))
-    return np.where(good[:, None], np.linalg.solve(safe, np.where(good[:, None], b, 0.0)[..., None])[..., 0], np.nan)
+    try:
+        return np.asarray(np.linalg.solve(A, b[..., None])[..., 0])
+    except np.linalg.LinAlgError:
+        # One singular matrix must not end the others' motions.
+        singular = np.abs(np.linalg.det(A)) == 0.0
+        A = np.where(singular[:, None, None], np.nan, A)
+        return np.asarray(np.linalg.solve(A, b[..., None])[..., 0])
 
 
 def _table(candidates: Sequence[TorqueSinusoids], t: Float, substeps: int) -> Float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float, locked
+from dynid.arrays import Float, Int, locked
 from dynid.errors import UsageError
 from dynid.excite.trajectory import blend
 
@@ -88,7 +88,12 @@ class TorqueMotion:
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         n = len(self.sines.offset)
         table = np.stack([self.q, self.dq, self.ddq])
-        if table.ndim != 3 or shape[0] < 2 or shape[1] != n or not (np.isfinite(table).all() and self.step > 0):
+        if (
+            table.ndim != 3
+            or shape[0] < 2
+            or shape[1] != n
+            or not (np.isfinite(table).all() and self.step > 0)
+        ):
             raise UsageError(
                 "torque-motion",
                 found=f"a table of shape {shape}, step {self.step} s",
@@ -124,10 +129,10 @@ class TorqueMotion:
             values[outside] = 0.0
         return found[0], found[1], found[2]
 
-    def _polynomials(self, k: Float) -> tuple[Float, ...]:
+    def _polynomials(self, k: Int) -> tuple[Float, ...]:
         # Coefficients of the powers 0 to 5 of the share x of each interval.
         h = self.step
-        at, to = k.astype(np.int64), k.astype(np.int64) + 1
+        at, to = k, k + 1
         p0, v0, a0 = self.q[at], h * self.dq[at], h**2 * self.ddq[at]
         p1, v1, a1 = self.q[to], h * self.dq[to], h**2 * self.ddq[to]
         d, e, f = p1 - p0 - v0 - 0.5 * a0, v1 - v0 - a0, a1 - a0
