@@ -10,7 +10,8 @@ import pytest
 
 from dynid.diagnostics import Diagnostics
 from dynid.errors import InputError, SolverError, UsageError
-from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit
+from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
+from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import Identification
 from dynid.pipeline import identify
@@ -124,6 +125,20 @@ def test_real_bodies_around_another_method(tmp_path: Path) -> None:
     path.write_text('[estimate]\nmethod = "irls"\nfeasible = true\nweights = "equal"\n')
     with pytest.raises(InputError, match=r"toml:4.*estimate.weights with method 'irls'"):
         Experiment.read(path).settings()
+
+
+@pytest.mark.parametrize("prior", ["euclidean", "entropic", "geodesic"])
+def test_values_that_the_prior_decides_are_labelled(prior: str) -> None:
+    case = measured_regression(2, torque_noise=3.0, seconds=4.0)
+    shares = [FeasibleFit(prior=prior, strength=s).fit(case.regression).prior_share for s in (0.01, 1.0, 1e4)]
+    assert shares[0].max() < 0.05
+    assert (shares[0] <= shares[1]).all()
+    assert (shares[1] <= shares[2]).all()
+    strong = FeasibleFit(prior=prior, strength=1e4).fit(case.regression)
+    assert {v.word for v in base_verdicts(strong, case.regression.factors)} == {Word.PRIOR}
+    if prior == "euclidean":
+        # Without a constraint in the way the pull is that of the ridge.
+        np.testing.assert_allclose(shares[1], Ridge().fit(case.regression).prior_share, atol=0.02)
 
 
 def test_nearest_real_bodies_to_an_answer_are_those_of_the_same_equations() -> None:

@@ -14,10 +14,12 @@ from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors, stack
+from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
+from dynid.spatial.inertia import pseudo_inertia
 
 FOLDS = 5
 # Eigenvalues of a correlation matrix below this are rounding.
@@ -98,18 +100,21 @@ class FeasibleFit:
         found = self._solved(regression, regression.factors, weights, strength)
         b = regression.base.rank
         R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-        return self._estimate(regression, free, found, R, f"{free.status.text}; ", self._reason(chosen))
+        return self._estimate(
+            regression, free, found, R, strength, f"{free.status.text}; {{}}{self._reason(chosen)}"
+        )
 
     def _nearest(self, regression: Regression, free: Estimate, method: str) -> Estimate:
         """The real bodies nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
-        found = self._real(regression, R @ regression.base.B, R @ free.value, float(self.strength))
-        return self._estimate(regression, free, found, R, f"{method}, {free.status.text}; ", "")
+        strength = float(self.strength)
+        found = self._real(regression, R @ regression.base.B, R @ free.value, strength)
+        return self._estimate(regression, free, found, R, strength, f"{method}, {free.status.text}; {{}}")
 
     def _estimate(
-        self, regression: Regression, free: Estimate, found: Feasible, R: Float, before: str, after: str
+        self, regression: Regression, free: Estimate, found: Feasible, R: Float, strength: float, text: str
     ) -> Estimate:
         value = regression.base.reduce(found.parameters)
         moved = value - free.value
@@ -122,7 +127,8 @@ class FeasibleFit:
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
             parameters=found.parameters,
-            status=Status(free.status.ok, f"{before}{_text(found, moved, R)}{after}"),
+            status=Status(free.status.ok, text.format(_text(found, moved, R))),
+            prior_share=prior_share(regression, R, strength, Distance(self.prior)),
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
@@ -179,6 +185,29 @@ class FeasibleFit:
             return ""
         border = ", at the border of what was tried" if chosen.at_border else ""
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
+
+
+def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
+    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+
+    Q = strength (B H^-1 B')^-1 with H, (p, p), the curvature of the distance at the prior: 1/spread^2, and for the
+    bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2.    R: (b, b) triangle of the equations.
+    """
+    columns, base = regression.columns, regression.base
+    inverse = np.diag(regression.spread**2)
+    if distance is not Distance.EUCLIDEAN:
+        prior = np.array([column.prior for column in columns])
+        centre = plausible(columns, prior, regression.spread)
+        for ten in body_columns(columns):
+            parts = np.linalg.solve(
+                pseudo_inertia(centre[ten]), [pseudo_inertia(unit) for unit in np.eye(10)]
+            )
+            inverse[np.ix_(ten, ten)] = np.linalg.inv(0.5 * np.einsum("kab,lba->kl", parts, parts))
+    free = base.B @ inverse @ base.B.T
+    size = np.sqrt(np.diag(free))
+    pull = strength * np.linalg.inv(free / np.outer(size, size))
+    both = (R * size).T @ (R * size) + pull
+    return np.asarray(np.clip(np.diag(np.linalg.solve(both, pull)), 0.0, 1.0))
 
 
 def _text(found: Feasible, moved: Float, R: Float) -> str:

@@ -22,6 +22,14 @@ class Intervals(StrEnum):
     BOOTSTRAP = "bootstrap"
 
 
+DESCRIBED = {
+    Intervals.JACKKNIFE: "by leaving out each block of time in turn",
+    Intervals.SANDWICH: "from the scores of the blocks of time, each corrected for its leverage",
+    Intervals.HAC: "from the scores of blocks of time, neighbours counted together as HAC does",
+    Intervals.BOOTSTRAP: "from 500 bootstrap samples of runs of neighbouring blocks of time",
+}
+
+
 def check_intervals(name: str) -> None:
     """Raises UsageError for a method that does not exist."""
     if name not in {kind.value for kind in Intervals}:

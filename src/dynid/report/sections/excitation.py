@@ -83,11 +83,16 @@ def _segments(identification: Identification) -> list[dict[str, str]]:
         rows.append(
             {
                 "trajectory": blocks[m].trajectory,
-                "span": f"{blocks[m].start:.4g} to {blocks[m].end:.4g} s",
+                "span": f"{blocks[m].start:.1f} to {blocks[m].end:.1f} s",
                 "leverage": f"{100 * found.leverage[m]:.2g} %",
                 "usual": f"{100 / len(blocks):.2g} %",
                 "moved": str(int(np.count_nonzero(np.abs(found.shift[:, m]) > 1.0))),
-                "parameter": estimate.names[i],
+                "parameter": formula(
+                    estimate.base.B[i],
+                    int(estimate.base.independent[i]),
+                    estimate.columns,
+                    identification.robot,
+                ),
                 "shift": number(float(found.shift[i, m]), 2),
             }
         )

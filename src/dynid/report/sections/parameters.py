@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from dynid.arrays import Bool, Float
 from dynid.estimate.influence import Influence, influence_of
+from dynid.estimate.uncertainty import DESCRIBED, Intervals
 from dynid.estimate.verdict import ParameterVerdict, Word, base_verdicts
 from dynid.factor.base import Category
 from dynid.factor.factor import Block
@@ -70,12 +72,20 @@ class ParametersSection:
                 "method": estimate.method,
                 "status": estimate.status,
                 "freedom": f"{estimate.degrees_of_freedom:g}",
+                "intervals": _intervals(identification),
                 "grids": _grids(identification),
                 "categories": [
                     (str(c), _MARK[c], _CSS[c], sum(have is c for have in categories)) for c in Category
                 ],
             },
         )
+
+
+def _intervals(identification: Identification) -> str:
+    """How the intervals were found, as the run's recipe says it."""
+    experiment: Any = identification.recipe.get("experiment", {})
+    kind = experiment.get("estimate", {}).get("intervals")
+    return DESCRIBED[Intervals(kind or Intervals.JACKKNIFE)]
 
 
 def base_truth(identification: Identification) -> Float | None:
@@ -116,7 +126,7 @@ def _row(
 
 
 def _no_evidence(count: int) -> list[dict[str, str]]:
-    return [{"informed": MISSING, "share": "", "evidence": ""}] * count
+    return [{"informed": MISSING, "share": "", "when": "", "evidence": ""}] * count
 
 
 def _evidence(identification: Identification, found: Influence) -> list[dict[str, str]]:
@@ -130,12 +140,13 @@ def _evidence(identification: Identification, found: Influence) -> list[dict[str
         text = f"most from {_span(blocks[best])} ({most} of the information); "
         text += f"without {_span(blocks[worst])} it changes by {change} standard deviations"
         share = percent(float(found.group_share[i, group]), 2)
-        rows.append({"informed": names[group], "share": share, "evidence": text})
+        when = f"{blocks[best].start:.1f}–{blocks[best].end:.1f}\u00a0s"
+        rows.append({"informed": names[group], "share": share, "when": when, "evidence": text})
     return rows
 
 
 def _span(block: Block) -> str:
-    return f"{block.start:.4g} to {block.end:.4g} s of {block.trajectory}"
+    return f"{block.start:.1f} to {block.end:.1f} s of {block.trajectory}"
 
 
 def _shape(identification: Identification, shape: ShapeEstimate) -> dict[str, str]:
