@@ -31,6 +31,7 @@ from dynid.report.figures import (
 )
 from dynid.report.svg import figure_svg, legend_of
 from dynid.studies import STUDIES
+from dynid.studies.index import read_entries, write_index
 from dynid.studies.page import study_html, study_markdown
 from dynid.studies.run import results_dict, run_study, study_module, write_study
 from dynid.studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
@@ -162,6 +163,22 @@ def test_the_command_lists_runs_and_reports(study: Study, run: Run, tmp_path: Pa
     assert (tmp_path / "pendulum" / "index.html").is_file()
     assert run("study", "pendulum", "--out", tmp_path).code == 7
     assert run("study", "nobody1900", "--out", tmp_path).code == 2
+
+
+def test_a_folder_of_studies_gets_one_index(study: Study, run: Run, tmp_path: Path) -> None:
+    assert run("study", "pendulum", "--out", tmp_path).code == 5
+    (entry,) = read_entries(tmp_path)
+    assert (entry.kept, entry.bounded, entry.explained) == (2, 3, 1)
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'href="pendulum/index.html"' in index
+    assert "A pendulum" not in index or "<period>" not in index
+    assert run("study", "pendulum", "--out", tmp_path, "--force").code == 5  # an index of ours is replaced
+    assert "[pendulum](pendulum/README.md)" in write_index(tmp_path, markdown=True).read_text(
+        encoding="utf-8"
+    )
+    (tmp_path / "index.html").write_text("somebody else's")
+    assert run("study", "pendulum", "--out", tmp_path, "--force").code == 7
+    assert (tmp_path / "index.html").read_text() == "somebody else's"
 
 
 def test_every_listed_study_has_a_paper_of_its_name() -> None:

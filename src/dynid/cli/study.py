@@ -26,6 +26,7 @@ def command(
 ) -> None:
     """Run the experiment of a paper and write a page: what it prints beside what comes out here."""
     from dynid.studies import STUDIES
+    from dynid.studies.index import check_index, write_index
     from dynid.studies.run import check_free, run_study, study_module, write_study
     from dynid.studies.study import Dose
 
@@ -38,6 +39,7 @@ def command(
     for name in chosen:
         study_module(name)
         check_free(out / name, force)
+    check_index(out, markdown)
     dose = Dose(full=full, data=_data_folder())
     missed = 0
     for name in chosen:
@@ -48,6 +50,7 @@ def command(
             say(f"  {result.what}: {result.ours:.4g}, bounds {result.least:.4g} to {result.most:.4g}")
         say(f"  written: {out / name / ('README.md' if markdown else 'index.html')}")
         missed += len(study.missed)
+    say(f"all studies here: {write_index(out, markdown)}")
     _report(missed)
 
 

@@ -117,6 +117,7 @@ def _arm(page: StudyPage) -> None:
                 JOINTS, TABLE_1, *(_greatest(law) for law in (exciting(phases(seed=0)), unseen)), strict=True
             )
         ],
+        name="table_1",
     )
     page.figure(
         "figure8",
@@ -171,7 +172,7 @@ def _schemes(
         without acceleration are all within 0.1 % on this motion. Those with acceleration stay behind: the second
         difference of encoder counts is noise, and dry friction at rest is taken for what it is not."""
     )
-    for form, found in (("as printed", printed), ("with dynid's rows", better)):
+    for key, form, found in (("printed", "as printed", printed), ("rows", "with dynid's rows", better)):
         page.table(
             f"Table 3 in kind, {form}: parameters by scheme",
             ("parameter", "truth", *SCHEMES),
@@ -180,6 +181,7 @@ def _schemes(
                 for i, name in enumerate(NAMES)
             ],
             digits=4,
+            name=f"table_3_{key}",
         )
     page.results(
         "Median error of the 21 parameters, %",
@@ -202,6 +204,7 @@ def _schemes(
         ],
         note="The paper's figures come from a real robot, with everything that its model leaves out; its other three "
         "schemes have none. In full all five are driven.",
+        name="table_2",
     )
     worst = float(runs["filtered power"].norm.max())
     page.results(
@@ -268,6 +271,7 @@ def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit, centra
             )
             for second in (1.0, 2.5, 5.0, 10.0)
         ],
+        name="eigenvalues",
     )
     rises = float(np.max(values[1:] / values[:-1]))
     page.results(
@@ -326,6 +330,7 @@ def _noise(page: StudyPage, exact: Samples) -> None:
         ("counts a turn", *BETTER),
         [(f"{count:,.0f}", *(errors[name][i] for name in BETTER)) for i, count in enumerate(counts)],
         note="The filtered dynamic scheme with a filter of relative degree 2, and a pause below 0.03 rad/s.",
+        name="noise",
     )
     colours = dict(zip(BETTER, (GREY, VERMILION, BLUE, PURPLE, GREEN), strict=True))
     resolution = 2 * np.pi / np.array(counts)

@@ -141,6 +141,7 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
         "Mean squared error against the torque without noise, at the joints, (N m)²",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in mse.items()],
+        name="methods",
     )
     page.figure("methods", "Squared error by joint and method", _methods(mse))
     _one_shot(page, made, fits[ONE_SHOT], mse)

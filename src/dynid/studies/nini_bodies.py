@@ -88,6 +88,7 @@ def tell_bodies(
         "Least eigenvalue of the pseudo-inertia by link",
         ("", *LINKS),
         [(name, *map(float, values)) for name, values in eigenvalues.items()],
+        name="least_eigenvalues",
     )
     page.results(
         "Feasible bodies",

@@ -165,6 +165,7 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
             ("stiffness of the springs 10 % off", *map(float, stiffer)),
         ],
         note="With the wrong stiffness the static step makes up for it, and the dynamic one fits all else around it.",
+        name="model_errors",
     )
     page.results(
         "And at rest",

@@ -95,6 +95,7 @@ def tell_real(page: StudyPage) -> None:
         "Table II: static error by motor, times gear ratio: MSE (N m)², SDE N m; printed, and ours for the stand-in",
         ("", *JOINTS),
         rows,
+        name="table_2",
     )
     ladder = {"as the paper, stiction in the torque": mse_and_sde(errors["identification"])[1]}
     wrong = identify_statics(ideal, known_poses(q, noisy), MODEL)
@@ -108,6 +109,7 @@ def tell_real(page: StudyPage) -> None:
         ("", *JOINTS),
         [(name, *map(float, sde)) for name, sde in (ladder | {"noise alone": noise}).items()],
         note="Bars change no static torque that links could not explain: they show when the arm moves.",
+        name="static_by_model",
     )
     moving = _dynamic(page, ideal, real, terms, theta)
     first, both = ladder["as the paper, stiction in the torque"], ladder["poses from both directions"]
@@ -208,5 +210,6 @@ def _dynamic(
         "Unseen motion: SDE at the motors, N m",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in missed.items()],
+        name="moving_by_model",
     )
     return missed

@@ -143,6 +143,7 @@ def tell_static(page: StudyPage) -> Statics:
         "Table I: mean square (MSE, (N m)²) and standard deviation (SDE, N m) of the static error, at the motors",
         ("", *JOINTS),
         rows,
+        name="table_1",
     )
     statics, q, clean = found["coupled, springs"]
     _static_results(page, statics, q, clean)

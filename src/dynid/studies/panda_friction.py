@@ -158,6 +158,7 @@ def tell_validation(page: StudyPage, best: Float) -> None:
             ("travel that follows, rad", *map(float, travel)),
             ("of the joint's range, %", *map(float, 100 * share)),
         ],
+        name="table_1",
     )
     q, dq, ddq = validation_motion(2)
     t = np.arange(len(q)) / RATE
@@ -232,6 +233,7 @@ def _friction_table(page: StudyPage, fitted: Sigmoids, dq: Float) -> None:
         rows,
         digits=4,
         note="Slope and shift hang together; curves agree better than parameters.",
+        name="friction",
     )
 
 

@@ -120,6 +120,7 @@ def tell_log(page: StudyPage, path: Path | None, best: Float) -> None:
         "Relative error of ordinary least squares by cut-off, %",
         ("cut-off of torque / positions, Hz", "positions alone", "with the logged velocity"),
         [(f"{a:g} / {b:g}", fit_error(path, a, b, False), fit_error(path, a, b, True)) for a, b in CUTOFFS],
+        name="real_cut_offs",
     )
     errors = cross_validation(path)
     page.table(
@@ -138,6 +139,7 @@ def tell_log(page: StudyPage, path: Path | None, best: Float) -> None:
         "Nothing fitted: published models with the sigmoids of (25) on this log, relative error, %",
         ("model", "all", *(f"joint {j + 1}" for j in range(7))),
         [(name, total, *map(float, joints)) for name, (total, joints) in scored.items()],
+        name="real_models",
     )
     coefficients = scored["coefficients by reverse engineering"][0]
     bodies = scored["bodies from them (semidefinite program)"][0]
@@ -268,6 +270,7 @@ def _classical(page: StudyPage, path: Path) -> None:
                 zip(COEFFICIENTS, printed, value, ours, strict=True), start=1
             )
         ],
+        name="table_3_classical",
     )
     theirs = np.array([np.nan if a is None else a for a, _ in printed])
     printed_std = np.array([np.nan if b is None else b for _, b in printed])

@@ -181,6 +181,7 @@ def _table_3(page: StudyPage, q: Float, tolerance: float) -> None:
         digits=4,
         note="d3, d5, a4, a7 are the lengths of the arm; mcx2 is c2x m2, Iyy2 is J2yy about the joint's frame. Units "
         "kg m² and kg m.",
+        name="table_3",
     )
     page.results(
         "The fit",

@@ -41,6 +41,7 @@ def tell_torques(page: StudyPage, best: Float) -> None:
         "Difference from the torque of the 43 coefficients, rms, % of the torque's rms",
         ("bodies", *(f"joint {j + 1}" for j in range(7))),
         [(name, *map(float, values)) for name, values in share.items()],
+        name="torques",
     )
     x = np.arange(1.0, 8.0)
     panel = Panel(

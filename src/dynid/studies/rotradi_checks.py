@@ -123,6 +123,7 @@ def check_tables(page: StudyPage) -> None:
         ("parameter", *SCHEMES),
         rows,
         digits=4,
+        name="table_3_printed",
     )
     page.results(
         "Table 4: mean of the absolute deviations from the filtered dynamic set, %",
@@ -177,7 +178,7 @@ def _table_4(page: StudyPage, deviation: Float) -> None:
         (name, *(float(x) for pair in zip(printed, own, strict=True) for x in pair))
         for name, printed, own in zip(NAMES, TABLE_4, ours, strict=True)
     ]
-    page.table("Table 4: deviation from the filtered dynamic set, %", head, rows, digits=6)
+    page.table("Table 4: deviation from the filtered dynamic set, %", head, rows, digits=6, name="table_4")
     gap = np.abs(TABLE_4 - ours)
     row, column = np.unravel_index(int(gap.argmax()), gap.shape)
     page.results(
