@@ -181,7 +181,7 @@ def _schemes(
                 for i, name in enumerate(NAMES)
             ],
             digits=4,
-            name=f"table_3_{key}",
+            name=f"table_3_fitted_{key}",
         )
     page.results(
         "Median error of the 21 parameters, %",

@@ -214,5 +214,5 @@ def _unseen(made: Experiment, theta: Float) -> Figure:
     tau = MODEL.torque(made.robot, unseen, made.theta)
     measured = made.robot.drive.motor_torque(unseen.q, with_noise(made.robot, unseen.q, tau, NOISE, 150))
     predicted = made.robot.drive.motor_torque(unseen.q, MODEL.torque(made.robot, unseen, theta))
-    shown = slice(0, 2000)
+    shown = slice(0, 1000)
     return torque_figure(t[shown], measured[shown], predicted[shown])

@@ -195,7 +195,7 @@ def _dynamic(
         name: robot.drive.motor_torque(unseen.q, model.torque(robot, unseen, found))
         for name, (robot, model, found) in sets.items()
     }
-    shown = slice(0, SAMPLES // 3)
+    shown = slice(0, SAMPLES // 4)
     for letter, name, what in (
         ("a", "the paper's model", "identification"),
         ("b", "the same, among real bodies", "optimisation"),

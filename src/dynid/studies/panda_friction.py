@@ -45,6 +45,7 @@ from dynid.terms import Offset, Terms
 from dynid.terms.friction_shapes import Sigmoid
 
 RATE, SENSOR_NOISE, SHOWN = 1000.0, 0.1, 10.0
+MOST_POINTS = 400
 PLATEAUS = (
     (0.2455, 0.3852, 0.3938, 0.5752, 0.3738, 0.1785, 0.2773),
     (0.3006, 0.4871, 0.2469, 0.7042, 0.4653, 0.1245, 0.2876),
@@ -91,6 +92,9 @@ def fit_sigmoids(
 
 def torque_figure(t: Float, measured: Float, rigid: Float | None, whole: Float) -> Figure:
     """Figures 3 and 5: measured and computed torque (T, 7), without friction (None = not shown) and with it."""
+    some = slice(None, None, max(len(t) // MOST_POINTS, 1))
+    t, measured, whole = t[some], measured[some], whole[some]
+    rigid = None if rigid is None else rigid[some]
     panels = []
     for j in range(7):
         traces = [line(t, measured[:, j], "measured", STEEL, 3.0)]
@@ -116,7 +120,7 @@ def torque_figure(t: Float, measured: Float, rigid: Float | None, whole: Float) 
 
 def friction_figure(dq: Float, excess: Float, fitted: Sigmoids) -> Figure:
     """Figure 4: what is left of the torque over velocity, the printed curves and those fitted to these points."""
-    some = np.linspace(0, len(dq) - 1, 350).astype(int)
+    some = np.linspace(0, len(dq) - 1, 250).astype(int)
     panels = []
     for j in range(7):
         reach = 1.05 * float(np.abs(dq[:, j]).max())
