@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from dynid.arrays import Float, Int, locked_int, shared
 
@@ -46,3 +49,27 @@ class Residuals:
     def error(self) -> Float:
         """Measured minus predicted torque, (T, n)."""
         return self.measured - self.predicted
+
+
+def autocorrelation(parts: Sequence[Float], most: int | None = None) -> Float:
+    """Autocorrelation of a signal at lags 0, 1, ..., summed over its unbroken parts (T,) about their common mean.
+
+    most: greatest lag, None = half the longest part. All nan where the signal is constant.
+    """
+    longest = max(len(part) for part in parts)
+    lags = max(longest // 2, 1) if most is None else min(max(longest // 2, 1), most)
+    mean = np.concatenate(parts).mean()
+    total = np.zeros(lags + 1)
+    for part in parts:
+        line = part - mean
+        power = np.abs(np.fft.rfft(line, 1 << int(2 * len(line)).bit_length())) ** 2
+        width = min(len(line), lags + 1)
+        total[:width] += np.fft.irfft(power)[:width]
+    return total / total[0] if total[0] > 0 else np.full(lags + 1, np.nan)
+
+
+def rows_alike(correlation: Float) -> float:
+    """How many correlated samples tell as much as one independent one: 1 + 2 sum up to the first change of sign."""
+    negative = np.flatnonzero(correlation < 0)
+    end = int(negative[0]) if len(negative) else len(correlation)
+    return 1.0 + 2.0 * float(correlation[1:end].sum())

@@ -14,12 +14,12 @@ from dynid.identification import Identification
 from dynid.report.figures import packed
 from dynid.report.plain import tables
 from dynid.report.sections.parameters import base_truth
-from dynid.report.sections.residuals import autocorrelation, explained
+from dynid.report.sections.residuals import explained
 from dynid.report.sections.signals import cut_offs
 from dynid.report.symbols import formula, symbol
 from dynid.report.text import duration, interval, number, percent, plain_number, r_squared, short, unit
 from dynid.report.timeline import broken, lay_out, thin
-from dynid.residuals import Residuals
+from dynid.residuals import Residuals, autocorrelation
 
 
 @pytest.mark.parametrize(

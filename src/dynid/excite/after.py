@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.signal import correlate
 
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError
@@ -13,7 +12,7 @@ from dynid.excite.criteria import Information
 from dynid.excite.plan import information_of
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors, stack
-from dynid.residuals import Residuals
+from dynid.residuals import Residuals, autocorrelation, rows_alike
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Terms
 
@@ -50,20 +49,11 @@ def rows_a_sample(residuals: Residuals) -> Float:
     stretches = [part for part in np.split(error, cuts) if len(part) >= LEAST_STRETCH]
     if not stretches:
         return np.ones(error.shape[1])
-    lags = max(len(part) for part in stretches) // 2
-    mean = np.concatenate(stretches).mean(axis=0)
-    total = np.zeros((lags, error.shape[1]))
-    for part in stretches:
-        width = min(lags, len(part))
-        for j, line in enumerate((part - mean).T):
-            total[:width, j] += correlate(line, line, mode="full", method="fft")[len(part) - 1 :][:width]
     found = np.ones(error.shape[1])
     for j in range(error.shape[1]):
-        if total[0, j] <= 0:
-            continue
-        rho = total[:, j] / total[0, j]
-        negative = np.flatnonzero(rho < 0)
-        found[j] = 1.0 + 2.0 * float(rho[1 : negative[0] if len(negative) else lags].sum())
+        correlation = autocorrelation([part[:, j] for part in stretches])
+        if np.isfinite(correlation).all():
+            found[j] = rows_alike(correlation)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from markupsafe import Markup
-from scipy.signal import correlate
 
 from dynid.arrays import Float
 from dynid.diagnosis.spectra import spectrum
@@ -27,7 +26,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, data_sets, effort_unit, position_unit, render
 from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
-from dynid.residuals import Residuals
+from dynid.residuals import Residuals, autocorrelation, rows_alike
 
 _DOTS = 500
 _FEWEST_BINS, _MOST_BINS = 6, 24
@@ -92,24 +91,11 @@ def runs(residuals: Residuals, values: Float) -> list[Float]:
     return np.split(values, run_starts(residuals)[1:])
 
 
-def autocorrelation(parts: list[Float]) -> Float:
-    """Autocorrelation of the residual at lags 0, 1, ..., averaged over the runs."""
-    longest = max(len(part) for part in parts)
-    lags = min(max(longest // 2, 1), _MOST_LAGS)
-    mean = np.concatenate(parts).mean()
-    total = np.zeros(lags + 1)
-    for part in parts:
-        full = correlate(part - mean, part - mean, mode="full")[len(part) - 1 :]
-        width = min(len(full), lags + 1)
-        total[:width] += full[:width]
-    return total / total[0] if total[0] > 0 else np.full(lags + 1, np.nan)
-
-
 def _rows(identification: Identification, residuals: Residuals, page: Page) -> Markup:
     rows = []
     for j, name in enumerate(residuals.joint_names):
         error = residuals.error[:, j]
-        correlation = autocorrelation(runs(residuals, error))
+        correlation = autocorrelation(runs(residuals, error), _MOST_LAGS)
         by_velocity, by_position = explained(error, residuals.dq[:, j]), explained(error, residuals.q[:, j])
         rows.append(
             {
@@ -228,6 +214,4 @@ def _seconds(correlation: Float, rate: float) -> str:
     """Correlation time, 1 + 2 sum of the autocorrelation up to its first sign change, over the rate."""
     if not np.isfinite(correlation).all():
         return number(float("nan"))
-    negative = np.flatnonzero(correlation < 0)
-    end = int(negative[0]) if len(negative) else len(correlation)
-    return f"{number((1.0 + 2.0 * float(correlation[1:end].sum())) / rate, 2)} s"
+    return f"{number(rows_alike(correlation) / rate, 2)} s"
