@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -285,3 +288,27 @@ def test_gradients_in_threads_are_the_same_bytes() -> None:
     at = motion(coefficients(6))
     alone = INFORMATION.gradient(*at)[1].tobytes()
     assert set(ordered_map(lambda _: INFORMATION.gradient(*at)[1].tobytes(), range(6), 3)) == {alone}
+
+
+def test_threads_of_the_linear_algebra_do_not_change_a_byte() -> None:
+    code = (
+        "import hashlib, numpy as np\n"
+        "from dynid.excite.plan import information_of\n"
+        "from dynid.robot import load_example\n"
+        "from dynid.terms.friction import Viscous\n"
+        "from dynid.terms.rigid_body import RigidBody\n"
+        "information = information_of(load_example('arm7'), RigidBody() + Viscous())\n"
+        "value, g = information.gradient(*np.random.default_rng(0).normal(size=(3, 3000, 7)))\n"
+        "print(value.hex(), hashlib.sha256(g.tobytes()).hexdigest())\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": count},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for count in ("1", "3")
+    }
+    assert len(found) == 1
