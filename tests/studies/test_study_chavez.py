@@ -33,6 +33,7 @@ def test_acceptance_of_the_specification(study: Study) -> None:
     assert found["recursive_batch"] < 1e-6
     assert found["entries_35"] < 1e-12
     assert found["written_out"] < 1e-3
+    assert found["link_3"] < 1e-12 < found["link_3_printed"]
 
 
 def test_every_figure_of_the_paper_is_drawn(study: Study) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from dynid.arrays import Float
 from dynid.kernel import equations_of_motion
 from dynid.signals.samples import Samples
+from dynid.spatial.inertia import from_com
 from dynid.studies import rotradi_equations as closed
 from dynid.studies.rotradi import (
     GRAVITY,
@@ -102,6 +103,45 @@ def check_equations(page: StudyPage) -> None:
             right=1.0114,
         ),
     )
+
+
+def _link_3_error(states: Samples, printed: bool) -> float:
+    # (45) for a body of arbitrary shape against the general equations; S is how far it sits along the joints' axes.
+    m, (rx, ry, S) = 2.0, (0.2, 0.05, 0.15)
+    I = np.array([[0.05, 0.01, -0.02], [0.01, 0.06, 0.015], [-0.02, 0.015, 0.03]])
+    body = np.zeros((3, 10))
+    body[2] = from_com(m, np.array([rx, ry, S]), I)
+    M = equations_of_motion(arm().tree, body, states.q, states.dq)[0]
+    wanted = 0.5 * np.einsum("ti,tij,tj->t", states.dq, M, states.dq)
+    L, (v1, v2, v3), (q2, q3) = LENGTH, states.dq.T, states.q.T[1:]
+    s2, c2, s3, c3, s23, c23 = (
+        np.sin(q2),
+        np.cos(q2),
+        np.sin(q3),
+        np.cos(q3),
+        np.sin(q2 + q3),
+        np.cos(q2 + q3),
+    )
+    a, b = m * rx * S - I[0, 2], I[1, 2] - m * ry * S
+    first = a
+    if printed:
+        a, b, first = (m * rx - I[0, 2]) * S, (I[1, 2] - m * ry) * S, (m * rx - I[0, 2]) * m * S
+    elbow = I[2, 2] + m * (rx**2 + ry**2)
+    arm_1 = m * S**2 + (I[1, 1] + m * rx**2) * s23**2 + (I[0, 0] + m * ry**2) * c23**2 + m * L**2 * s2**2
+    arm_1 = arm_1 + 2 * m * L * s2 * (ry * c23 + rx * s23) + (m * rx * ry - I[0, 1]) * np.sin(2 * q2 + 2 * q3)
+    across = m * L * (rx * c3 - ry * s3)
+    ours = (
+        0.5 * v1**2 * arm_1
+        + v1 * v2 * (first * c23 + b * s23 + m * L * S * c2)
+        + v1 * v3 * (a * c23 + b * s23)
+    )
+    ours = (
+        ours
+        + 0.5 * v2**2 * (elbow + m * L**2 + 2 * across)
+        + v2 * v3 * (elbow + across)
+        + 0.5 * v3**2 * elbow
+    )
+    return float(np.abs(ours - wanted).max() / np.abs(wanted).max())
 
 
 def check_tables(page: StudyPage) -> None:
