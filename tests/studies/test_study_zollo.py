@@ -93,7 +93,7 @@ def test_table_1_by_its_cells(data: dict[str, Any]) -> None:
     assert column(data, "table1", "estimate, printed") == [estimate for *_, estimate in TABLE_1]
     real = np.array(column(data, "table1", "here"))
     np.testing.assert_allclose(real, column(data, "table1", "real, printed"), atol=6e-5)
-    ours = np.array(column(data, "table1", "here, friction (43)"))
+    ours = np.array(column(data, "table1", "here, (43)"))
     ideal = np.array(column(data, "table1", "Coulomb friction"))
     zero = real == 0
     np.testing.assert_allclose(ours[:10][~zero[:10]], real[:10][~zero[:10]], rtol=1e-3)
