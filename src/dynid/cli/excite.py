@@ -47,6 +47,16 @@ def command(
     harmonics: Annotated[int, typer.Option("--harmonics", min=1, help="Harmonics of a Fourier motion.")] = 5,
     frequency: Annotated[float, typer.Option("--frequency", help="Its first harmonic, Hz.")] = 0.1,
     pieces: Annotated[int, typer.Option("--pieces", min=6, help="Intervals between knots of a spline.")] = 20,
+    knots: Annotated[
+        str | None, typer.Option("--knots", help="Times of its inner knots, s, with commas between.")
+    ] = None,
+    free_knots: Annotated[
+        int,
+        typer.Option("--free-knots", min=0, help="Vectors of knots that are tried beside the uniform one."),
+    ] = 0,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Plan to go on from; same family and --time.")
+    ] = None,
     start: Annotated[
         str | None, typer.Option("--start", help="Pose at both ends: one number a joint.")
     ] = None,
@@ -109,7 +119,7 @@ def command(
     config: ConfigOption = None,
     form: Annotated[
         list[str] | None,
-        typer.Option("--format", help="csv, parquet, ros2, urscript or libfranka; may be repeated."),
+        typer.Option("--format", help="csv, parquet, ros2, urscript, movej or libfranka; may be repeated."),
     ] = None,
     rate: Annotated[float, typer.Option("--rate", help="Rate of the written motion, Hz.")] = 100.0,
     starts: Annotated[int, typer.Option("--starts", min=1, help="Starts that are optimised.")] = 4,
@@ -136,7 +146,8 @@ def command(
         radius, shapes, packages, root, clearance,
     )  # fmt: skip
     wanted = Wanted(
-        family, time, motions, focus or [], harmonics, frequency, pieces, start, speeds, joint or [], poses
+        family, time, motions, focus or [], harmonics, frequency, pieces, start, speeds, joint or [], poses,
+        knots, free_knots, resume,
     )  # fmt: skip
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)

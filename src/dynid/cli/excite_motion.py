@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dynid.arrays import Float
     from dynid.excite.basis import Basis
     from dynid.excite.criteria import Information
+    from dynid.excite.design import Task
     from dynid.excite.limits import Bounds
     from dynid.excite.plan import Sheet
 
@@ -34,6 +35,9 @@ class Wanted:
     speeds: str
     joints: Sequence[str]
     poses: int
+    knots: str | None = None
+    free_knots: int = 0
+    resume: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,16 @@ def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bo
     from dynid.cli.excite_parts import numbers
 
     home = numbers(wanted.start, "--start", information.robot.n)
+    own = wanted.family == "spline" and wanted.motions == 1
+    searched = wanted.family in ("fourier", "spline")
+    _refuse_with(
+        wanted.family,
+        {
+            "--knots": wanted.knots is not None and wanted.family != "spline",
+            "--free-knots": wanted.free_knots > 0 and not own,
+            "--resume": wanted.resume is not None and not searched,
+        },
+    )
     if wanted.family in ("sweep", "poses", "torque-sines"):
         _refuse_with(
             wanted.family,
@@ -154,11 +168,15 @@ def _designed(
 ) -> Sheet:
     from dynid.cli.common import progress_bar
     from dynid.excite.design import Task
+    from dynid.excite.knots import with_free_knots
     from dynid.excite.plan import design_motion
     from dynid.parallel import default_threads
 
     basis = _basis(wanted)
     task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
+    if wanted.free_knots:
+        task = with_free_knots(task, wanted.free_knots, search.seed)
+    first = None if wanted.resume is None else _resumed(task, wanted.resume)
     with progress_bar(search.starts * search.iterations) as advance, interruptible() as stop:
         return design_motion(
             task,
@@ -168,7 +186,24 @@ def _designed(
             workers=search.workers or default_threads(),
             progress=_teller(advance),
             stop=stop,
+            first=first,
         )
+
+
+def _resumed(task: Task, folder: Path) -> Float:
+    from dynid.errors import Place, UsageError
+    from dynid.excite.codec import read_motion
+    from dynid.excite.plan import coefficients_of
+
+    found, robot = read_motion(folder), task.information.robot
+    if found.joints and found.joints != robot.joint_names:
+        raise UsageError(
+            "resume",
+            found=f"a plan of the joints {', '.join(found.joints)}",
+            expected=", ".join(robot.joint_names),
+            place=Place(file=str(folder)),
+        )
+    return coefficients_of(task.basis, found.trajectory)
 
 
 def _teller(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
@@ -184,6 +219,7 @@ def _teller(advance: Callable[[str, float], None] | None) -> Callable[[int, int,
 
 
 def _basis(wanted: Wanted) -> Basis:
+    from dynid.cli.excite_parts import required
     from dynid.errors import UsageError
     from dynid.excite.basis import FourierBasis, SplineBasis
     from dynid.excite.chain import Together
@@ -192,7 +228,8 @@ def _basis(wanted: Wanted) -> Basis:
     if wanted.family == "fourier":
         basis: Basis = FourierBasis(time, wanted.harmonics, wanted.frequency, min(2.0, 0.2 * time))
     elif wanted.family == "spline":
-        basis = SplineBasis(time, wanted.pieces)
+        breaks = required(wanted.knots, "--knots") if wanted.knots is not None else ()
+        basis = SplineBasis(time, wanted.pieces, tuple(float(x) for x in breaks))
     else:
         raise UsageError(
             "family",

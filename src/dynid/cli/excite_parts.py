@@ -99,7 +99,7 @@ def check_formats(forms: Sequence[Format], model: RobotModel, family: str) -> No
     from dynid.errors import UsageError
     from dynid.excite.export import Format
 
-    if Format.URSCRIPT in forms and model.n != 6:
+    if {Format.URSCRIPT, Format.MOVEJ} & set(forms) and model.n != 6:
         raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
     positions = [str(one) for one in forms if one not in (Format.CSV, Format.PARQUET)]
     if family == "torque-sines" and positions:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import UsageError
+from dynid.excite.moves import SmoothMoves
 from dynid.excite.torque_sines import TorqueMotion
 from dynid.excite.trajectory import Trajectory
 from dynid.log.write import canonical_columns, write_log
@@ -24,6 +25,7 @@ class Format(StrEnum):
     CSV, PARQUET: t, q_<joint>, dq_<joint>, ddq_<joint>, at any rate.
     ROS2: trajectory_msgs/JointTrajectory as YAML.    URSCRIPT: movej to the start, then servoj (six joints).
     LIBFRANKA: rows t, q, dq, ddq without a header, 1 kHz.
+    MOVEJ: URScript with a chain of timed movej in place of servoj; straight moves exactly, others through way points.
     """
 
     CSV = "csv"
@@ -31,6 +33,7 @@ class Format(StrEnum):
     ROS2 = "ros2"
     URSCRIPT = "urscript"
     LIBFRANKA = "libfranka"
+    MOVEJ = "movej"
 
 
 FILES = {
@@ -39,9 +42,11 @@ FILES = {
     Format.ROS2: "joint_trajectory.yaml",
     Format.URSCRIPT: "motion.script",
     Format.LIBFRANKA: "libfranka.csv",
+    Format.MOVEJ: "movej.script",
 }
 LIBFRANKA_RATE = 1000.0
 LARGEST = 10_000_000
+WAY_POINTS, BLEND = 8, 0.005
 
 
 def times(duration: float, rate: float) -> Float:
@@ -80,6 +85,7 @@ def write_motion(
     writer: Callable[[], str] = {
         Format.ROS2: lambda: ros2_yaml(joint_names, t, q, dq, ddq),
         Format.URSCRIPT: lambda: urscript(t, q),
+        Format.MOVEJ: lambda: movej_chain(trajectory),
         Format.LIBFRANKA: lambda: _rows(np.concatenate([t[:, None], q, dq, ddq], axis=1)),
     }[form]
     text = writer()
@@ -115,6 +121,32 @@ def urscript(t: Float, q: Float) -> str:
     lines = ["def excitation():", f"  movej({_list(q[0])}, a=0.5, v=0.5)", "  sleep(1.0)"]
     lines += [f"  servoj({_list(row)}, t={step:.9g}, lookahead_time=0.1, gain=300)" for row in q[1:]]
     return "\n".join([*lines, "  stopj(2.0)", "end", ""])
+
+
+def movej_chain(trajectory: Trajectory) -> str:
+    """A URScript program of timed movej commands: a pose each for straight moves, else way points blended at BLEND m.
+
+    Raises UsageError for another number of joints than six.
+    """
+    if isinstance(trajectory, SmoothMoves):
+        seconds = np.diff(trajectory.starts) - trajectory.hold
+        steps = [
+            f"  movej({_list(q)}, t={t:.9g})" + (f"\n  sleep({hold:.9g})" if hold > 0 else "")
+            for q, t, hold in zip(trajectory.poses[1:], seconds, trajectory.hold, strict=True)
+        ]
+        first = trajectory.poses[0]
+    else:
+        frequency = float(getattr(trajectory, "highest_frequency", 1.0))
+        count = max(2, math.ceil(WAY_POINTS * frequency * trajectory.duration))
+        t = np.linspace(0.0, trajectory.duration, count + 1)
+        q = trajectory.motion(t)[0]
+        ends = [f", r={BLEND}"] * (count - 1) + [""]
+        steps = [f"  movej({_list(row)}, t={t[1]:.9g}{end})" for row, end in zip(q[1:], ends, strict=True)]
+        first = q[0]
+    if len(first) != 6:
+        raise UsageError("urscript", found=f"{len(first)} joints", expected="six joints")
+    start = f"  movej({_list(first)}, a=0.5, v=0.5)"
+    return "\n".join(["def excitation():", start, "  sleep(1.0)", *steps, "end", ""])
 
 
 def _list(values: Float) -> str:

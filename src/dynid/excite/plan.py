@@ -26,6 +26,7 @@ from dynid.excite.design import (
     check_start,
     draws,
     solve,
+    worst_broken,
 )
 from dynid.excite.limits import Bounds
 from dynid.excite.reserve import reserve_of
@@ -39,6 +40,7 @@ from dynid.terms.term import Terms
 
 SMOOTH_SHARE, NOISE_SHARE = 0.01, 0.01
 POLL_SECONDS = 0.2
+RESUMED, UNLIKE = 1000, 0.01
 
 Progress = Callable[[int, int, float], None]
 Stop = Callable[[], bool]
@@ -191,8 +193,11 @@ def design_motion(
     workers: int = 1,
     progress: Progress | None = None,
     stop: Stop | None = None,
+    first: Float | None = None,
 ) -> Plan:
     """The best motion of a task from the best `starts` of `candidates` drawn ones.
+
+    first: (m, n) coefficients of a motion to go on from, in place of one of those; see `coefficients_of`.
 
     workers: processes; the result does not depend on it.
     progress: told (iterations done, greatest number of them, best criterion so far).
@@ -210,8 +215,8 @@ def design_motion(
     problem = Problem(task)
     drawn = draws(problem, candidates, seed)
     check_rank(problem, drawn[0])
-    chosen = drawn[:starts]
-    first = problem.exact(chosen[0])
+    chosen = drawn[:starts] if first is None else [_within(problem, first), *drawn[: starts - 1]]
+    level = problem.exact(chosen[0])
     if workers == 1 or len(chosen) == 1:
         solutions, stopped = _one_by_one(problem, chosen, iterations, progress, stop)
     else:
@@ -220,19 +225,51 @@ def design_motion(
         )
     if not solutions:
         fit = problem.shrunk(chosen[0], DENSER)
-        solutions = [Solution(chosen[0] if fit is None else fit, first, first, 0)]
+        solutions = [Solution(chosen[0] if fit is None else fit, level, level, 0)]
     best, found = _safest(task, solutions)
     return Plan(
         task=task,
         trajectory=BasisTrajectory(task.basis, best.X),
         figures=problem.figures(best.X),
         value=best.value,
-        first=first,
+        first=level,
         margins=found,
         starts=len(solutions),
         iterations=sum(solution.iterations for solution in solutions),
         stopped=stopped,
     )
+
+
+def coefficients_of(basis: Basis, trajectory: Trajectory) -> Float:
+    """Coefficients (m, n) of an earlier motion in a family, by least squares over its positions.
+
+    Raises UsageError for a motion of another length, or one that the family cannot come close to.
+    """
+    t = np.linspace(0.0, basis.duration, max(RESUMED, 10 * basis.size))
+    q = trajectory.motion(t)[0]
+    B = basis.values(t)[0]
+    X = np.linalg.lstsq(B, q, rcond=None)[0]
+    wrong = float(np.abs(B @ X - q).max() / max(np.ptp(q, axis=0).max(), 1e-12))
+    if abs(trajectory.duration - basis.duration) > 1e-9 or wrong > UNLIKE:
+        raise UsageError(
+            "resume",
+            found=f"a motion of {trajectory.duration:g} s that this family misses by {100 * wrong:.2g} % of its range",
+            expected=f"a motion of {basis.duration:g} s of the same family",
+            do="give the options of the earlier plan",
+        )
+    return np.asarray(X)
+
+
+def _within(problem: Problem, X: Float) -> Float:
+    fit = problem.shrunk(X)
+    if fit is None:
+        raise UnfitDataError(
+            "resume",
+            found=f"an earlier motion that breaks a bound however small: {worst_broken(problem.task.standing(X[0]))}",
+            expected="bounds that hold at its start pose",
+            do="begin anew, or give the bounds of the earlier plan",
+        )
+    return fit
 
 
 def _safest(task: Task, solutions: list[Solution]) -> tuple[Solution, tuple[Margin, ...]]:

@@ -12,7 +12,7 @@ from dynid.excite.plan import Sheet
 from dynid.signals.samples import Samples
 
 if TYPE_CHECKING:
-    from dynid.report.figures import Figure
+    from dynid.report.figures import Figure, Trace
 
 POINTS, ALL_TOLD = 1500, 1e6
 
@@ -61,7 +61,7 @@ def _room(margin: Margin) -> str:
 
 
 def _joint_figure(plan: Sheet, joint: int) -> Figure:
-    from dynid.report.figures import BLUE, VERMILION, Axis, Panel, column_of, level_line, line
+    from dynid.report.figures import BLUE, VERMILION, Axis, Panel, band, column_of, level_line, line
 
     bounds, information = plan.bounds, plan.information
     limits, robot = bounds.limits, information.robot
@@ -73,13 +73,17 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         (f"position, {length}", q, (limits.lower[joint], limits.upper[joint])),
         (f"velocity, {length}/s", dq, (-limits.velocity[joint], limits.velocity[joint])),
     ]
+    reserve: tuple[Trace, ...] = ()
     if bounds.theta is not None:
         tau = information.terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
-        room = limits.torque[joint] / (1.0 + bounds.uncertainty)
+        kept = bounds.reserve(robot, information.terms, q, dq, ddq, tau)[:, joint]
+        own = tau[:, joint]
+        reserve = band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25)
+        room = limits.torque[joint]
         curves.append((f"torque, {effort}", tau, (-room, room) if np.isfinite(room) else ()))
     panels = tuple(
         Panel(
-            (line(t, values[:, joint], title, BLUE),),
+            (*(reserve if i == 2 else ()), line(t, values[:, joint], title, BLUE)),
             Axis("time, s" if i == len(curves) - 1 else ""),
             Axis(title),
             tuple(level_line(float(level), VERMILION) for level in levels),

@@ -1,0 +1,138 @@
+"""Going on from an earlier plan, free knots, chains of movej."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import UsageError
+from dynid.excite.basis import BasisTrajectory, FourierBasis, SplineBasis
+from dynid.excite.design import Task
+from dynid.excite.export import movej_chain
+from dynid.excite.knots import drawn_knots, with_free_knots
+from dynid.excite.limits import Bounds, MotionLimits
+from dynid.excite.moves import SmoothMoves
+from dynid.excite.plan import coefficients_of, design_motion, information_of
+from dynid.robot import load_example
+from dynid.terms.friction import Viscous
+from dynid.terms.rigid_body import RigidBody
+from tests.command_line import Run
+
+ARM = files("dynid") / "data" / "arm7.toml"
+ROBOT = load_example("arm7")
+INFORMATION = information_of(ROBOT, RigidBody() + Viscous())
+BOUNDS = Bounds(MotionLimits.of(ROBOT))
+BASIS = FourierBasis(8.0, 2, 0.25, 1.5)
+SPLINE = SplineBasis(8.0, 10)
+
+
+@pytest.mark.parametrize("basis", [BASIS, SPLINE])
+def test_a_motion_gives_its_coefficients_back(basis: FourierBasis | SplineBasis) -> None:
+    X = np.random.default_rng(0).normal(0.0, 0.3, (basis.size, 7))
+    np.testing.assert_allclose(coefficients_of(basis, BasisTrajectory(basis, X)), X, atol=1e-9)
+
+
+def test_another_family_or_length_is_refused() -> None:
+    motion = BasisTrajectory(BASIS, np.random.default_rng(0).normal(0.0, 0.3, (BASIS.size, 7)))
+    for other in (SPLINE, FourierBasis(9.0, 2, 0.25, 1.5), FourierBasis(8.0, 1, 0.25, 1.5)):
+        with pytest.raises(UsageError, match="same family"):
+            coefficients_of(other, motion)
+
+
+def test_a_search_goes_on_where_it_ended() -> None:
+    task = Task(BASIS, INFORMATION, BOUNDS)
+    one = design_motion(task, 1, 3, candidates=6)
+    more = design_motion(task, 1, 3, candidates=6, first=np.asarray(one.trajectory.X))
+    assert more.first == pytest.approx(one.value, rel=1e-9)
+    assert more.value < one.value
+    assert more.tightest.margin >= 0
+
+
+def test_drawn_knots_leave_room_between_them() -> None:
+    families = drawn_knots(SPLINE, 20, 3)
+    assert families[0] == SPLINE
+    assert drawn_knots(SPLINE, 20, 3) == families
+    for one in families[1:]:
+        steps = np.diff([0.0, *one.breaks, 8.0])
+        assert len(steps) == 10
+        assert steps.min() >= 0.4 * 0.8 - 1e-12
+        assert steps.max() > 1.1 * steps.min()
+
+
+def test_the_best_of_the_knots_is_kept() -> None:
+    task = Task(SPLINE, INFORMATION, BOUNDS)
+    chosen = with_free_knots(task, 2, seed=1)
+    assert chosen.basis in drawn_knots(SPLINE, 2, 1)
+    assert chosen.basis == with_free_knots(task, 2, seed=1).basis
+    for wrong in (
+        Task(BASIS, INFORMATION, BOUNDS),
+        chosen if chosen.basis != SPLINE else Task(BASIS, INFORMATION, BOUNDS),
+    ):
+        with pytest.raises(UsageError, match="free-knots"):
+            with_free_knots(wrong, 2)
+
+
+def commands(text: str) -> list[tuple[list[float], float]]:
+    lines = re.findall(r"movej\(\[([^\]]*)\], t=([0-9.e-]+)", text)
+    return [([float(x) for x in pose.split(",")], float(seconds)) for pose, seconds in lines]
+
+
+def test_straight_moves_are_a_movej_each() -> None:
+    poses = np.random.default_rng(0).normal(size=(4, 6))
+    moves = SmoothMoves(poses, np.array([1.0, 0.0, 2.0]), np.full(3, 0.5), np.array([0.2, 0.0, 1.0]))
+    text = movej_chain(moves)
+    found = commands(text)
+    np.testing.assert_allclose([pose for pose, _ in found], poses[1:], atol=1e-9)
+    np.testing.assert_allclose([seconds for _, seconds in found], [2.0, 1.0, 3.0])
+    assert [float(x) for x in re.findall(r"sleep\(([0-9.]+)\)", text)] == [1.0, 0.2, 1.0]
+
+
+def test_other_motions_go_through_way_points() -> None:
+    motion = BasisTrajectory(BASIS, np.random.default_rng(0).normal(0.0, 0.3, (BASIS.size, 6)))
+    text = movej_chain(motion)
+    found = commands(text)
+    t = np.cumsum([seconds for _, seconds in found])
+    assert t[-1] == pytest.approx(8.0, abs=1e-6)
+    np.testing.assert_allclose([pose for pose, _ in found], motion.motion(t)[0], atol=1e-6)
+    assert text.count(", r=") == len(found) - 1
+    with pytest.raises(UsageError, match="six joints"):
+        movej_chain(BasisTrajectory(BASIS, np.zeros((BASIS.size, 7))))
+
+
+def test_the_command_goes_on(tmp_path: Path, run: Run) -> None:
+    short = ("--time", 8, "--starts", 1, "--iterations", 2, "--workers", 1)
+    fourier = ("excite", ARM, *short, "--harmonics", 2, "--frequency", 0.25)
+    assert run(*fourier, "--out", tmp_path / "one").code == 0
+    done = run(*fourier, "--resume", tmp_path / "one", "--out", tmp_path / "two")
+    assert done.code == 0, done.err
+    logdet = [json.loads((tmp_path / name / "plan.json").read_text())["logdet"] for name in ("one", "two")]
+    assert logdet[1] > logdet[0]
+    spline = ("excite", ARM, *short, "--family", "spline", "--knots", "1,2,3,4,5.5,6,7")
+    done = run(*spline, "--out", tmp_path / "three")
+    assert done.code == 0, done.err
+    assert json.loads((tmp_path / "three" / "trajectory.json").read_text())["breaks"] == [
+        1,
+        2,
+        3,
+        4,
+        5.5,
+        6,
+        7,
+    ]
+    for command, code, words in (
+        ((*fourier, "--time", 9, "--resume", tmp_path / "one"), 2, "same family"),
+        ((*fourier, "--resume", tmp_path / "nothing"), 3, "no such file"),
+        ((*fourier, "--knots", "1,2"), 2, "--knots with family 'fourier'"),
+        ((*fourier, "--free-knots", 1), 2, "--free-knots with family"),
+        ((*spline, "--free-knots", 1), 2, "without --knots"),
+        (("excite", ARM, "--family", "sweep", "--resume", tmp_path / "one"), 2, "--resume with family"),
+        ((*fourier, "--format", "movej"), 2, "six joints"),
+    ):
+        done = run(*command, "--out", tmp_path / "none")
+        assert (done.code, words in done.err) == (code, True), (words, done.err)
+        assert not (tmp_path / "none").exists()
