@@ -23,14 +23,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.regression import regression_of
 from dynid.estimate.uncertainty import Intervals
 from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.data_base import data_base, influence
 from dynid.kernel.random import random_inertia
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
@@ -76,11 +74,8 @@ def experiment(number: int) -> dict[str, Any]:
         robot, DEFAULT_TERMS, TorqueRows(), structural.mask, ParallelFilter(RATE, CUTOFF, 4, 2), length
     )
     factors = assembly.factors([samples])
-    base = data_base(structural, factors)
-    columns = DEFAULT_TERMS.columns(robot)
-    regression = Regression(
-        columns, base, factors.select(base.mask), parameter_spread(robot, columns, influence(factors))
-    )
+    regression = regression_of(robot, DEFAULT_TERMS, structural, factors)
+    base = regression.base
     beta = base.reduce(theta)
     found: dict[str, Any] = {"number": number, "robot": robot.name, "memory": memory, "parameters": base.rank}
     for kind in Intervals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,11 @@ def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
     """Returns a read-only view of a float64 array without copying it: for large arrays that the caller gives away."""
     view = np.ascontiguousarray(values, dtype=np.float64).view()
     return _locked(view, shape, name)
+
+
+def finite_or_none(value: float) -> float | None:
+    """The number, or None in place of what JSON cannot hold: infinity and nan."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _locked(array: Array, shape: tuple[int | None, ...], name: str) -> Array:

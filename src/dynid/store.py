@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Float, finite_or_none
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
 from dynid.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
@@ -157,8 +157,8 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "origin": str(scores.origin),
         "joints": list(scores.joint_names),
         "trajectories": list(scores.trajectories),
-        "total_relative": _number(scores.total_relative),
-        "total_nmse": _number(scores.total_nmse),
+        "total_relative": finite_or_none(scores.total_relative),
+        "total_nmse": finite_or_none(scores.total_nmse),
     } | {name: _clean(getattr(scores, name)) for name in _SCORE_ARRAYS}
 
 
@@ -350,14 +350,10 @@ def _clean(value: Any) -> Any:
     if isinstance(value, np.generic):
         return _clean(value.item())
     if isinstance(value, float):
-        return _number(value)
+        return finite_or_none(value)
     if isinstance(value, Path):
         return str(value)
     return value
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _array(values: Any) -> Float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dynid.arrays import finite_or_none
 from dynid.excite.codec import parts_of, to_json
 from dynid.excite.export import Format, write_motion
 from dynid.excite.plan import Sheet
@@ -54,17 +54,12 @@ def plan_dict(plan: Sheet) -> dict[str, Any]:
         "joints": list(information.robot.joint_names),
         "duration": plan.trajectory.duration,
         "criterion": str(information.criterion),
-        "condition": _number(plan.figures.condition),
-        "logdet": _number(plan.figures.logdet),
+        "condition": finite_or_none(plan.figures.condition),
+        "logdet": finite_or_none(plan.figures.logdet),
         "base_parameters": information.base.rank,
         "stopped": plan.stopped,
         "margins": [asdict(margin) for margin in plan.margins],
     } | plan.describe()
-
-
-def _number(value: float) -> float | None:
-    # Moves that leave some direction untold have infinite figures, which JSON cannot hold.
-    return value if math.isfinite(value) else None
 
 
 def _text(path: Path, text: str) -> None:

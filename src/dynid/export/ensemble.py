@@ -117,7 +117,7 @@ def sample_parameters(
     values, vectors = np.linalg.eigh(estimate.covariance)
     values = np.maximum(values, 0.0)
     steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ (vectors * np.sqrt(values)).T
-    spread = parameter_spread(run.robot, estimate.columns, influence(run.factors))
+    spread = _spread(run)
     nothing = np.zeros(len(estimate.columns))
     drawn = estimate.parameters + np.array([estimate.base.lift(step, nothing, spread) for step in steps])
     if feasible:
@@ -131,8 +131,11 @@ def _posterior(run: Identification) -> Posterior:
     # The solver is loaded for those that ask for it.
     from dynid.estimate.laplace import posterior
 
-    spread = parameter_spread(run.robot, run.estimate.columns, influence(run.factors))
-    return posterior(run.estimate, spread)
+    return posterior(run.estimate, _spread(run))
+
+
+def _spread(run: Identification) -> Float:
+    return parameter_spread(run.robot, run.estimate.columns, influence(run.factors))
 
 
 def closest_real(run: Identification) -> tuple[Float, Float]:
@@ -146,7 +149,7 @@ def closest_real(run: Identification) -> tuple[Float, Float]:
     estimate = run.estimate
     values, vectors = np.linalg.eigh(estimate.textbook_covariance)
     std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
-    spread = parameter_spread(run.robot, estimate.columns, influence(run.factors))
+    spread = _spread(run)
     theta = _projected(run, estimate.parameters[None], (vectors / std).T, spread)
     return theta[0], _fitted_spread(run, theta @ estimate.base.B.T - estimate.value)
 

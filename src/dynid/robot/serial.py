@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.arrays import Float, finite_or_none
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
@@ -92,7 +92,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
 def _plain(values: Float) -> Any:
     if values.ndim > 1:
         return [_plain(row) for row in values]
-    return [float(value) if np.isfinite(value) else None for value in values]
+    return [finite_or_none(value) for value in values]
 
 
 def _array(values: list[Any], missing: float) -> Float:

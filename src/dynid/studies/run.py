@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from dynid.arrays import finite_or_none
 from dynid.errors import RefusedError, UsageError
 from dynid.report.svg import figure_svg
 from dynid.staging import staged_folder
@@ -82,7 +82,9 @@ def _plain_table(table: Table) -> dict[str, Any]:
     return {
         "caption": table.caption,
         "head": list(table.head),
-        "rows": [[_finite(cell) if isinstance(cell, float) else cell for cell in row] for row in table.rows],
+        "rows": [
+            [finite_or_none(cell) if isinstance(cell, float) else cell for cell in row] for row in table.rows
+        ],
     }
 
 
@@ -90,17 +92,13 @@ def _plain(result: Result) -> dict[str, Any]:
     return {
         "what": result.what,
         "printed": result.printed,
-        "ours": _finite(result.ours),
-        "least": _finite(result.least),
-        "most": _finite(result.most),
+        "ours": finite_or_none(result.ours),
+        "least": finite_or_none(result.least),
+        "most": finite_or_none(result.most),
         "unit": result.unit,
         "ok": result.ok,
         "explanation": result.explanation,
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def check_free(folder: Path, force: bool) -> None:

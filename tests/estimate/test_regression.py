@@ -1,0 +1,40 @@
+"""A regression made of factors holds what the data tell apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.estimate.least_squares import OLS
+from dynid.estimate.regression import regression_of
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.rows.torque import TorqueRows
+from dynid.signals.parallel import ParallelFilter
+from dynid.terms import Coulomb, Offset, RigidBody, Viscous
+from dynid.testing import random_robot
+from dynid.testing.motion import exact_samples, true_parameters
+
+TERMS = RigidBody() + Viscous() + Coulomb(0.1) + Offset()
+
+
+def test_exact_equations_give_the_true_base_parameters_back() -> None:
+    robot = random_robot(5, 3, 0.0)
+    theta = true_parameters(robot, TERMS)
+    samples = exact_samples(robot, TERMS, theta, 40.0, 2)
+    structural = structural_base(robot, TERMS, TorqueRows())
+    assembly = Assembly(
+        robot,
+        TERMS,
+        TorqueRows(),
+        structural.mask,
+        ParallelFilter(samples.rate, samples.rate / 8),
+        4.0,
+    )
+    factors = assembly.factors([samples])
+    regression = regression_of(robot, TERMS, structural, factors)
+    assert regression.base.rank == structural.rank
+    assert regression.factors is factors
+    assert (regression.spread > 0).all()
+    np.testing.assert_allclose(
+        OLS().fit(regression).value, regression.base.reduce(theta), rtol=1e-6, atol=1e-8
+    )
