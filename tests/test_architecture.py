@@ -11,7 +11,18 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 # From the ground up; modules of one line may import one another as long as no circle arises.
 ROOMS = (
-    ("errors", "diagnostics", "arrays", "units", "parallel", "config", "tables", "choices", "data", "staging"),
+    (
+        "errors",
+        "diagnostics",
+        "arrays",
+        "units",
+        "parallel",
+        "config",
+        "tables",
+        "choices",
+        "data",
+        "staging",
+    ),
     ("spatial",),
     ("kernel",),
     ("robot",),
