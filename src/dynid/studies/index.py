@@ -1,4 +1,4 @@
-"""One page for all studies of a folder: what each reproduces, how many results keep their bounds, the worst of them."""
+"""One page for all studies of a folder: what each reproduces, how many results keep their bounds."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ from markupsafe import Markup
 
 from dynid.errors import RefusedError
 from dynid.report.html import write_text
-from dynid.report.text import percent
 from dynid.studies import STUDIES
 from dynid.studies.run import KIND, study_module
 
 MARK = "dynid-study-index"
 TITLE = "Studies: papers, and what comes out here"
-HEAD = (
-    "study",
-    "paper",
-    "run",
-    "within bounds",
-    "not in bounds",
-    "explained differences",
-    "farthest from print",
-)
+HEAD = ("study", "paper", "run", "within bounds", "not in bounds", "explained differences")
 _PAGE = Markup(
     """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -47,7 +38,7 @@ _ROW = Markup("<tr>{}</tr>\n")
 
 @dataclass(frozen=True)
 class Entry:
-    """A study of the folder.    farthest: "" or the result farthest from print among those without an explanation."""
+    """A study of the folder.    missed: what lies out of bounds.    explained: how many differences are explained."""
 
     name: str
     title: str
@@ -57,15 +48,12 @@ class Entry:
     bounded: int
     missed: tuple[str, ...]
     explained: int
-    farthest: str
 
     @staticmethod
     def of(name: str, data: dict[str, Any]) -> Entry:
         """From the plain data of results.json."""
         paper, results = study_module(name).PAPER, list(data["results"].values())
         bounded = [r for r in results if r["least"] is not None or r["most"] is not None]
-        printed = [r for r in results if r["printed"] and r["ours"] is not None and not r["explanation"]]
-        worst = max(printed, key=_distance, default=None)
         return Entry(
             name=name,
             title=paper.title,
@@ -75,7 +63,6 @@ class Entry:
             bounded=len(bounded),
             missed=tuple(r["what"] for r in results if not r["ok"]),
             explained=sum(bool(r["explanation"]) for r in results),
-            farthest="" if worst is None else f"{percent(_distance(worst))}: {worst['what']}",
         )
 
     def cells(self) -> tuple[str, ...]:
@@ -86,7 +73,6 @@ class Entry:
             f"{self.kept} of {self.bounded}",
             "; ".join(self.missed) or "–",
             str(self.explained),
-            self.farthest or "–",
         )
 
 
@@ -127,10 +113,6 @@ def write_index(folder: Path, markdown: bool = False) -> Path:
 
 def _path(folder: Path, markdown: bool) -> Path:
     return folder / ("README.md" if markdown else "index.html")
-
-
-def _distance(result: dict[str, Any]) -> float:
-    return abs(float(result["ours"] - result["printed"]) / float(result["printed"]))
 
 
 def _markdown(entries: tuple[Entry, ...]) -> str:
