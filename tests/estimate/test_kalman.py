@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from dynid.errors import SolverError, UnfitDataError, UsageError
+from dynid.estimate import EKF, WLS
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
 from dynid.factor.base import structural_base
@@ -18,7 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms import ChannelTorque, Coulomb, Offset, RigidBody, Terms, Viscous
-from dynid.testing import random_robot, smooth_samples
+from dynid.testing import measured_regression, random_robot, smooth_samples
 from dynid.watch import Watcher, WatchSettings
 from dynid.watch_kalman import KalmanSettings, KalmanWatcher
 from tests.command_line import Run
@@ -109,6 +110,38 @@ def test_both_filters_agree_where_the_model_is_nearly_linear() -> None:
     spread = np.sqrt(np.diag(extended.covariance))
     assert (np.abs(extended.mean - unscented.mean) < 0.3 * spread).all()
     np.testing.assert_allclose(np.sqrt(np.diag(unscented.covariance)), spread, rtol=0.05)
+
+
+@pytest.mark.parametrize(("kind", "bend"), [("ekf", 0.01), ("cdkf", 1e-3)])
+def test_a_step_is_that_of_the_unscented_filter_where_the_model_is_nearly_linear(
+    kind: str, bend: float
+) -> None:
+    """Up to the model's bend over a standard deviation, whose first order the extended filter leaves out."""
+    robot = random_robot(1, 2, 0.0)
+    model, theta = modelled(robot)
+    motion = smooth_samples(robot, 3, seed=1, rate=RATE)
+    tau = TERMS.torque(robot, motion, theta)
+    mean = np.concatenate([motion.q[0], motion.dq[0], model.base.reduce(theta)])
+    spread = np.concatenate([np.full(4, 1e-3), 0.003 * np.abs(mean[4:]) + 1e-3])
+    noise = KalmanNoise(0.01 * np.abs(tau).max(axis=0), np.full(2, 1e-3))
+    found = {name: FILTERS[name](model, mean, np.diag(spread**2), noise) for name in ("ukf", kind)}
+    for one in found.values():
+        one.predict(tau[:2], 1 / RATE)
+        one.correct(motion.q[1])
+    one, other = found["ukf"], found[kind]
+    size = np.maximum(spread, np.sqrt(np.diag(one.covariance)))
+    assert (np.abs(one.mean - other.mean) < bend * size).all()
+    assert (np.abs(one.covariance - other.covariance) < bend * np.outer(size, size)).all()
+
+
+def test_a_filter_over_a_whole_log_finds_what_least_squares_find() -> None:
+    case = measured_regression(1, seconds=3.0)
+    plain, found = WLS().fit(case.regression), EKF(rounds=3).fit(case.regression)
+    assert found.status.ok, found.status.text
+    away = np.abs(found.value - plain.value) / np.hypot(found.std, plain.std)
+    assert away.max() < 2.5
+    np.testing.assert_allclose(found.block_leverage.sum(), 1.0)
+    assert 0.3 < np.median(found.std / plain.std) < 3.0
 
 
 @pytest.mark.parametrize("with_velocity", [False, True])
