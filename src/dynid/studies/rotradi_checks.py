@@ -80,6 +80,13 @@ def check_equations(page: StudyPage) -> None:
         at_most("entries_34_f1", "(34), f1 parts as printed", float(gap["34 f1"].max()), 1e-12),
         at_most("entries_34_right", "(34), f2 parts corrected", float(gap["34 right"].max()), 1e-12),
         at_most(
+            "link_3",
+            "(45) corrected: kinetic energy of link 3, relative",
+            _link_3_error(states, False),
+            1e-12,
+        ),
+        at_least("link_3_printed", "(45) as printed: the same", _link_3_error(states, True), 1e-2),
+        at_most(
             "entries_35", "(35): kinetic and potential energy by parameter", float(gap["35"].max()), 1e-12
         ),
         at_most("entries_36", "(36): power is q' times (33)", float(gap["36"].max()), 2e-11),
