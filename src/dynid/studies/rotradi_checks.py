@@ -23,7 +23,7 @@ from dynid.studies.rotradi import (
     lift,
 )
 from dynid.studies.rotradi_schemes import ramp_of_printed_filter
-from dynid.studies.study import Cell, StudyPage, at_most, near
+from dynid.studies.study import Cell, StudyPage, at_least, at_most, near
 
 MISPRINTS = (
     ("(7)", "P P Ψ (...)", "P − P Ψ (...) Ψ' P: the minus is lost"),
