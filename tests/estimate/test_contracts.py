@@ -134,6 +134,7 @@ class TestAutomatic(EstimatorContract):
         super().test_bad_options_are_refused()
 
 
+@pytest.mark.slow  # it is DIDIM here, which is under contract below
 class TestAutomaticOnMotion(MotionEstimatorContract):
     def estimator(self) -> Estimator:
         return Automatic()

@@ -319,7 +319,7 @@ def test_automatic_simulates_where_it_can() -> None:
     found = Automatic().fit(case.regression)
     np.testing.assert_array_equal(found.value, DIDIM().fit(case.regression).value)
     assert found.status.text.startswith("didim, ")
-    elastic = measured_regression(1, elastic=True, seconds=6.0).regression
+    elastic = measured_regression(1, elastic=True, seconds=3.0).regression
     sprung = Automatic().fit(elastic)
     np.testing.assert_array_equal(sprung.value, DIDIM().fit(elastic).value)
     factors = replace(elastic, source=None)

@@ -72,6 +72,25 @@ def test_command_line(run: Run, robot_file: Path, train_log: Path, tmp_path: Pat
     assert "huber weights" in again.estimate.status.text
 
 
+def test_the_report_says_how_intervals_were_found(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "hac.experiment.toml"
+    config.write_text(
+        '[model]\nautomatic = false\n[estimate]\nmethod = "irls"\nfeasible = true\nintervals = "hac"\nstrength = 1e7\n'
+    )
+    done = run("identify", robot_file, train_log, "--config", config, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "neighbours counted together as HAC does" in page
+    assert "irls, huber weights" in page
+    assert "physically consistent" in page
+    assert '<span class="chip prior">from the prior</span>' in page
+    found = dynid.load(tmp_path / "run")
+    assert found.estimate.method == "feasible"
+    assert found.estimate.prior_share.max() > 0.5
+
+
 def test_a_method_that_does_not_exist(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     done = run("identify", robot_file, train_log, "--estimator", "iris", "--out", tmp_path / "run")
     assert done.code == 3
