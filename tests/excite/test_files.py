@@ -147,6 +147,7 @@ def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: P
         (["--clearance", "9", "--radius", "0.05"], 2, "every pair"),
         (["--harmonics", "400"], 2, "5607 coefficients"),
         (["--time", "1e5"], 2, "points"),
+        (["--rate", "0"], 2, "0.0 Hz"),
         (["--family", "poses", "--focus", "torque"], 2, "--focus with family 'poses'"),
     ):
         done = run("excite", ARM, "--out", out, "--workers", 1, *more)

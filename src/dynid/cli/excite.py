@@ -151,7 +151,7 @@ def command(
     )  # fmt: skip
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)
-    check_formats(forms, model, family)
+    check_formats(forms, model, family, rate, time)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)
     if wider := bounds.limits.beyond(model, share):

@@ -94,11 +94,14 @@ def formats(names: Sequence[str] | None) -> tuple[Format, ...]:
     return tuple(word(name, Format, "format") for name in (names or ["csv"]))
 
 
-def check_formats(forms: Sequence[Format], model: RobotModel, family: str) -> None:
-    """Raises UsageError for a format that cannot hold the arm, before anything is computed."""
+def check_formats(
+    forms: Sequence[Format], model: RobotModel, family: str, rate: float, seconds: float
+) -> None:
+    """Raises UsageError for a format that cannot hold the arm or a rate out of range, before anything is computed."""
     from dynid.errors import UsageError
-    from dynid.excite.export import Format
+    from dynid.excite.export import Format, times
 
+    times(seconds, rate)
     if {Format.URSCRIPT, Format.MOVEJ} & set(forms) and model.n != 6:
         raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
     positions = [str(one) for one in forms if one not in (Format.CSV, Format.PARQUET)]

@@ -44,7 +44,7 @@ class Margin:
         size = (
             f"{self.margin:.3f} m"
             if self.what in ("workspace", "self-collision")
-            else f"{100 * self.margin:.1f} %"
+            else f"{round(100 * self.margin, 1) + 0.0:.1f} %"
         )
         return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
 
