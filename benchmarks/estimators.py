@@ -31,7 +31,6 @@ from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError
 from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
-from dynid.estimate.automatic import Automatic
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
@@ -47,7 +46,7 @@ from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.settings import DEFAULT_TERMS
+from dynid.settings import DEFAULT_TERMS, default_estimator
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
@@ -91,12 +90,10 @@ METHODS: dict[str, Choice] = {
     "entropic": Choice(PLAIN, FeasibleFit(prior="entropic")),
     "momentum wls": Choice(MOMENTUM, WLS()),
     "momentum entropic": Choice(MOMENTUM, FeasibleFit(prior="entropic")),
-    "default": Choice(AUTO, WLS()),
-    "default entropic": Choice(AUTO, FeasibleFit(prior="entropic")),
-    "default didim": Choice(AUTO, DIDIM()),
-    "default auto": Choice(AUTO, Automatic()),
+    "auto wls": Choice(AUTO, WLS()),
+    "auto didim": Choice(AUTO, DIDIM()),
+    "default": Choice(AUTO, default_estimator()),
 }
-QUICK = ("ols", "wls", "irls", "tls", "feasible", "entropic", "momentum wls", "momentum entropic", "default")
 
 
 @lru_cache(maxsize=3)
@@ -229,7 +226,7 @@ def table(results: Sequence[dict[str, Any]], methods: Sequence[str]) -> list[str
     best = [min((medians[m][i][0], m) for m in methods) for i in range(len(CELLS))]
     lines.append(f"{'best':<20}" + "".join(f"{name[:10]:>11}" for _, name in best))
     for method in methods:
-        if method.startswith("default"):
+        if method.startswith(("auto", "default")):
             shares = [medians[method][i][0] / best[i][0] for i in range(len(CELLS))]
             lines.append(f"{method + ' / best':<20}" + "".join(f"{s:>10.2f} " for s in shares))
     return lines

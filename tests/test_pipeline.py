@@ -10,8 +10,9 @@ import pytest
 
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
-from dynid.estimate import OLS, Ridge
+from dynid.errors import SolverError, UnfitDataError
+from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
+from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import Identification
 from dynid.inspection import describe_base
 from dynid.log.log import Channel
@@ -70,13 +71,43 @@ def test_the_truth_is_recovered(result: Identification) -> None:
         assert np.linalg.norm(found - exact) < 0.02 * np.linalg.norm(exact)
 
 
-def test_full_parameters_are_those_nearest_to_the_description(result: Identification) -> None:
+def test_full_parameters_are_real_bodies(result: Identification) -> None:
     base, theta = result.estimate.base, result.estimate.parameters
     np.testing.assert_allclose(base.reduce(theta), result.estimate.value, rtol=1e-8, atol=1e-10)
-    prior = [c.prior for c in result.estimate.columns]
-    for j, category in enumerate(base.categories()):
+    assert (least_eigenvalues(result.estimate.columns, theta) > 0).all()
+    bounds = np.array([c.lower for c in result.estimate.columns])
+    assert (theta >= bounds - 1e-9).all()
+    assert "physically consistent" in result.estimate.status.text
+
+
+def test_full_parameters_without_constraints_are_those_nearest_to_the_description(
+    logs: tuple[Log, Log], result: Identification
+) -> None:
+    settings = replace(SETTINGS, estimator=WLS())
+    free = identify(imprecise(ROBOT), logs[0], settings, validation=logs[1], threads=1).estimate
+    np.testing.assert_allclose(free.base.reduce(free.parameters), free.value, rtol=1e-8, atol=1e-10)
+    prior = [c.prior for c in free.columns]
+    for j, category in enumerate(free.base.categories()):
         if str(category) == "not identifiable" and np.isfinite(prior[j]):
-            assert theta[j] == prior[j]
+            assert free.parameters[j] == prior[j]
+    # Clean data leave little to the constraints: a small part of an interval.
+    moved = np.abs(result.estimate.value - free.value)
+    assert np.median(moved / free.half_width()) < 0.5
+
+
+def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
+    logs: tuple[Log, Log], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*anything: object) -> Estimate:
+        raise SolverError("not-solved", found="no progress", expected="an optimum")
+
+    monkeypatch.setattr(FeasibleFit, "around", refuse)
+    sink = Diagnostics()
+    found = identify(ROBOT, logs[0], SETTINGS, threads=1, diagnostics=sink)
+    assert found.estimate.method == "wls"
+    assert [d.identifier for d in sink.warnings] == ["not-made-real"]
+    with pytest.raises(SolverError):
+        identify(ROBOT, logs[0], replace(SETTINGS, estimator=FeasibleFit()), threads=1)
 
 
 def test_scores_are_good_and_named(result: Identification) -> None:
@@ -221,7 +252,8 @@ def test_a_reversed_torque_sign_is_refused(tmp_path: Path) -> None:
 def test_the_recipe_says_what_was_done(result: Identification) -> None:
     recipe = settings_to_recipe(SETTINGS)
     assert result.recipe == recipe
-    assert recipe["experiment"]["estimate"]["method"] == "wls"
+    assert recipe["experiment"]["estimate"]["method"] == "feasible"
+    assert recipe["experiment"]["estimate"]["prior"] == "entropic"
     assert recipe["experiment"]["prepare"]["cutoff"] == 8.0
     assert result.provenance["seed"] == 0
 

@@ -115,7 +115,8 @@ def test_mistakes_are_named_with_their_line(text: str, line: int, words: str, tm
     [
         ("[estimate]\nmethod = 'wlss'", 2, "did you mean 'wls'"),
         ("[estimate]\nmethod = 'ols'\nstrength = 1.0", 3, "estimate.strength with method 'ols'"),
-        ("[estimate]\nstrength = 1.0", 2, "method 'wls'"),
+        ("[estimate]\nmethod = 'wls'\nstrength = 1.0", 3, "method 'wls'"),
+        ("[estimate]\nrounds = 3", 2, "method 'feasible'"),
         ("[model]\nterms = ['rigid_bdy']", 2, "did you mean 'rigid_body'"),
         ("[model]\nterms = [{ term = 'coulomb', width = -1.0 }]", 2, "width"),
     ],

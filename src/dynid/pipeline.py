@@ -21,7 +21,9 @@ from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
 from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
+from dynid.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator
+from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
@@ -42,7 +44,7 @@ from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, cross_validate
 from dynid.selection.choose import Chosen, choose_model
-from dynid.settings import Progress, Settings, settings_to_recipe
+from dynid.settings import Progress, Settings, default_estimator, settings_to_recipe
 from dynid.shapes.folds import held_out_scores
 from dynid.shapes.result import ShapeEstimate
 from dynid.shapes.settle import Fitted, Search, Settled, settle
@@ -50,7 +52,6 @@ from dynid.shapes.uncertainty import with_shape_uncertainty
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
-from dynid.terms.compensation import RotorCompensation
 from dynid.terms.term import Terms
 from dynid.validation import block_seconds, origin_of, read_samples, score, score_log, stage
 
@@ -99,7 +100,7 @@ def identify(
     )
     diagnosed = _examine(call, data, found, training)
     if validation is None:
-        validations = _held_out_blocks(found, data.settings.estimator, call.diagnostics)
+        validations = _held_out_blocks(found, found.estimator, call.diagnostics)
     else:
         hashes.join()
         validations = (_held_out_log(call, data, found, validation),)
@@ -167,13 +168,19 @@ class _Data:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The fit of the model as it was chosen and settled."""
+    """The fit of the model as it was chosen and settled.
+
+    free: the estimate before its bodies were made real; it shows signs that no real robot has.
+    estimator: that the estimate came from.
+    """
 
     search: Search
     model: Chosen
     settled: Settled
     fitted: Fitted
+    free: Estimate
     estimate: Estimate
+    estimator: Estimator
     shapes: tuple[ShapeEstimate, ...]
     stiffness: dict[str, list[dict[str, object]]]
 
@@ -204,6 +211,8 @@ def _read(call: _Call) -> _Data:
 def _fit(call: _Call, data: _Data) -> _Found:
     """Chooses the model, seeks its shapes and fits it; what cannot be is refused."""
     robot, settings, batches = call.robot, data.settings, data.batches
+    # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
+    searching = _unconstrained(settings.estimator)
 
     def fit(terms: Terms) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
@@ -213,7 +222,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"))
         source = LogSource(assembly, batches, call.threads, partial(MotionNoise.of, data.prepared))
         regression = regression_of(robot, terms, structural, factors, source)
-        return Fitted(structural, assembly, factors, regression, settings.estimator.fit(regression))
+        return Fitted(structural, assembly, factors, regression, searching.fit(regression))
 
     moved = np.asarray(data.summary.moved)
     search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
@@ -224,11 +233,36 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
     settled = settle(model.terms, search, model.start)
     fitted = fit(settled.terms)
-    estimate, shapes = with_shape_uncertainty(fitted, settled, search)
-    refuse_negative_stiffness(robot, estimate)
-    refuse_negative_springs(estimate)
+    free, shapes = with_shape_uncertainty(fitted, settled, search)
+    refuse_negative_stiffness(robot, free)
+    refuse_negative_springs(free)
+    estimate, estimator = _made_real(settings.estimator, searching, fitted, free, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
-    return _Found(search, model, settled, fitted, estimate, shapes, stiffness)
+    return _Found(search, model, settled, fitted, free, estimate, estimator, shapes, stiffness)
+
+
+def _unconstrained(estimator: Estimator) -> Estimator:
+    return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
+
+
+def _made_real(
+    wanted: Estimator, searching: Estimator, fitted: Fitted, free: Estimate, diagnostics: Diagnostics
+) -> tuple[Estimate, Estimator]:
+    """The estimate among real bodies, where they are wanted, and the estimator that it came from."""
+    if not isinstance(wanted, FeasibleFit):
+        return free, wanted
+    try:
+        return wanted.around(fitted.regression, free), wanted
+    except SolverError as error:
+        # Nobody asked for the default: what it cannot do must not cost the run.
+        if wanted != default_estimator():
+            raise
+        diagnostics.warn(
+            "not-made-real",
+            f"no real bodies were found near the estimate ({error.found}), which may hold bodies that cannot exist: "
+            "see its pseudo-inertias in the report, or give limits and a prior under [estimate]",
+        )
+        return free, searching
 
 
 def _examine(
@@ -238,13 +272,13 @@ def _examine(
     if training.residuals is None:
         return tuple
     robot, terms, diagnostics = call.robot, found.settled.terms, call.diagnostics
-    evidence = Evidence(robot, terms, found.estimate, training.residuals, data.prepared.bandwidth)
+    evidence = Evidence(robot, terms, found.free, training.residuals, data.prepared.bandwidth)
     refuse_other_readings(evidence)
     # What a known friction lacks may have either sign.
-    if not any(isinstance(term, RotorCompensation) for term in terms):
-        refuse_negative_friction(found.estimate, training.residuals)
+    if not any(term.knows_friction for term in terms):
+        refuse_negative_friction(found.free, training.residuals)
     check_lag(evidence, data.prepared.source_rate, diagnostics)
-    tell_absorbed(robot, found.estimate, data.prepared.source_rate, diagnostics)
+    tell_absorbed(robot, found.free, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.
     if data.choice.trusted:
         compare_with_description(evidence, diagnostics)

@@ -22,7 +22,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
-from dynid.settings import DEFAULT_TERMS, Settings
+from dynid.settings import DEFAULT_TERMS, Settings, default_estimator
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_from_spec
 from dynid.terms.term import Terms
@@ -109,7 +109,7 @@ class LimitEntry(Strict):
 class EstimateSection(Strict):
     """[estimate]: the method and its options."""
 
-    method: str = "wls"
+    method: str | None = None
     strength: Positive | Literal["held-out", "l-curve"] | None = None
     rounds: Annotated[int, Field(ge=1)] | None = None
     tolerance: Positive | None = None
@@ -215,7 +215,7 @@ class Experiment:
         model = self.content.model
         if model.automatic is not None:
             return model.automatic
-        return model.terms is None and self.content.estimate.method in _ON_FACTORS
+        return model.terms is None and self.content.estimate.method in (None, *_ON_FACTORS)
 
     def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
         """What is written down so that the run can be repeated."""
@@ -252,18 +252,19 @@ class Experiment:
 
     def _estimator(self) -> Any:
         section = self.content.estimate
-        if section.method not in CATALOGUE:
-            near = get_close_matches(section.method, CATALOGUE, n=1, cutoff=0.4)
+        method = section.method or default_estimator().name
+        if method not in CATALOGUE:
+            near = get_close_matches(method, CATALOGUE, n=1, cutoff=0.4)
             raise InputError(
                 "unknown-method",
-                found=f"estimate.method = '{section.method}'",
+                found=f"estimate.method = '{method}'",
                 expected="one of " + ", ".join(CATALOGUE),
                 do=f"did you mean '{near[0]}'?" if near else "",
                 place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
             )
-        kind = CATALOGUE[section.method]
+        kind = CATALOGUE[method]
         own = {f.name for f in fields(kind)} - {"name", "inner"}
-        wrapped = section.feasible and section.method != "feasible"
+        wrapped = section.feasible and method != "feasible"
         known = own | _OF_BODIES if wrapped else own
         options = {
             key: getattr(section, key)
@@ -274,11 +275,11 @@ class Experiment:
             if key not in known:
                 raise InputError(
                     "unknown-option",
-                    found=f"estimate.{key} with method '{section.method}'",
+                    found=f"estimate.{key} with method '{method}'",
                     expected="one of " + (", ".join(sorted(known)) or "no option"),
                     place=Place(file=self.file or None, line=line_of(("estimate", key), self.lines)),
                 )
-        if isinstance(section.strength, str) and section.method != "feasible":
+        if isinstance(section.strength, str) and method != "feasible":
             raise InputError(
                 "unknown-option",
                 found=f"estimate.strength = '{section.strength}' with method '{section.method}'",
@@ -286,6 +287,8 @@ class Experiment:
                 do="only the method 'feasible' chooses its strength itself",
                 place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
             )
+        if section.method is None:
+            options.setdefault("prior", default_estimator().prior)
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
         if not wrapped:

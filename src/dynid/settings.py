@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dynid.estimate.estimator import Estimator
-from dynid.estimate.least_squares import WLS
+from dynid.estimate.feasible import FeasibleFit
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
@@ -17,6 +17,12 @@ from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Terms
+
+
+def default_estimator() -> FeasibleFit:
+    """Weighted least squares among real bodies, drawn to the description as little as one equation does."""
+    return FeasibleFit(prior="entropic")
+
 
 DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 
@@ -37,7 +43,7 @@ class Settings:
 
     terms: Terms = DEFAULT_TERMS
     rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
-    estimator: Estimator = field(default_factory=WLS)
+    estimator: Estimator = field(default_factory=default_estimator)
     preparation: Preparation = field(default_factory=Preparation)
     folds: int = 5
     seed: int = 0

@@ -26,7 +26,6 @@ from dynid.estimate import (
     UKF,
     WLS,
     Adaline,
-    Automatic,
     Estimate,
     Estimator,
     FeasibleFit,
@@ -121,29 +120,6 @@ class TestHopfield(EstimatorContract):
 
     def unfinished(self) -> Estimator:
         return Hopfield(rounds=2)
-
-
-class TestAutomatic(EstimatorContract):
-    def estimator(self) -> Estimator:
-        return Automatic()
-
-    @pytest.mark.xfail(
-        reason="its bandwidth is checked by the fit alone, which then falls back to least squares"
-    )
-    def test_bad_options_are_refused(self) -> None:
-        super().test_bad_options_are_refused()
-
-
-@pytest.mark.slow  # it is DIDIM here, which is under contract below
-class TestAutomaticOnMotion(MotionEstimatorContract):
-    def estimator(self) -> Estimator:
-        return Automatic()
-
-    def test_factors_alone_are_refused_in_words(self) -> None:
-        """Factors alone are weighted least squares, and the status says why: see TestAutomatic."""
-
-    def test_bad_options_are_refused(self) -> None:
-        """See TestAutomatic."""
 
 
 class TestFeasible(EstimatorContract):

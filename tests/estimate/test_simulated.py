@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import SolverError, UsageError
-from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Automatic, Estimator
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
 from dynid.estimate.output_error import closed_loop
 from dynid.estimate.simulated import Bench
 from dynid.estimate.source import LogSource
@@ -312,21 +312,6 @@ def test_what_cannot_be_simulated_is_an_error_with_advice(monkeypatch: pytest.Mo
     monkeypatch.setattr(Bench, "simulable", lambda self, value: False)
     with pytest.raises(SolverError, match="with first parameters and with the prior"):
         DIDIM().fit(regression)
-
-
-def test_automatic_simulates_where_it_can() -> None:
-    case = measured_regression(1, seconds=6.0)
-    found = Automatic().fit(case.regression)
-    np.testing.assert_array_equal(found.value, DIDIM().fit(case.regression).value)
-    assert found.status.text.startswith("didim, ")
-    elastic = measured_regression(1, elastic=True, seconds=3.0).regression
-    sprung = Automatic().fit(elastic)
-    np.testing.assert_array_equal(sprung.value, DIDIM().fit(elastic).value)
-    factors = replace(elastic, source=None)
-    plain = Automatic().fit(factors)
-    np.testing.assert_array_equal(plain.value, WLS().fit(factors).value)
-    assert "not didim: 'didim' on factors alone" in plain.status.text
-    assert plain.status.ok
 
 
 def test_springs_are_told_by_deflections_not_by_torque() -> None:

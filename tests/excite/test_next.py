@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Float
+from dynid.estimate import WLS
 from dynid.excite.after import information_after, rows_a_sample
 from dynid.excite.basis import FourierBasis
 from dynid.excite.design import Task
@@ -39,7 +40,7 @@ def recorded(motion: Trajectory, path: Path, seed: int) -> Path:
 
 
 def found(logs: list[Path]) -> Identification:
-    return identify(ROBOT, read_log(logs, ROBOT), Settings(terms=TERMS))
+    return identify(ROBOT, read_log(logs, ROBOT), Settings(terms=TERMS, estimator=WLS()))
 
 
 def deviations(run: Identification) -> Float:

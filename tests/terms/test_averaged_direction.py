@@ -90,7 +90,7 @@ def test_a_sigmoid_is_averaged_as_the_two_sides_are() -> None:
 
 
 def test_a_thinned_log_keeps_its_friction(tmp_path: Path) -> None:
-    """Sharp friction behind a cut-off of 2.5 Hz, sampled 40 times a second: the sign at the samples alone misses 1.1 %."""
+    """Sharp friction behind a cut-off of 2.5 Hz, sampled at 40 Hz: the sign at the samples alone misses 1.1 %."""
     robot = load_example("arm7")
     terms = RigidBody() + Viscous() + Coulomb() + Offset()
     t = np.arange(0.0, 16.0, 1e-3)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from dynid.estimate.adaline import Adaline
-from dynid.estimate.automatic import Automatic
 from dynid.estimate.didim import DIDIM
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.feasible import FeasibleFit
@@ -34,7 +33,6 @@ CATALOGUE: dict[str, type[Any]] = {
     "cdkf": CDKF,
     "adaline": Adaline,
     "hopfield": Hopfield,
-    "auto": Automatic,
 }
 
 __all__ = [
@@ -53,7 +51,6 @@ __all__ = [
     "UKF",
     "WLS",
     "Adaline",
-    "Automatic",
     "Estimate",
     "Estimator",
     "FeasibleFit",

@@ -82,6 +82,13 @@ class FeasibleFit:
         for entry in self.limits:
             limits_of_body(entry)
 
+    @property
+    def unconstrained(self) -> Estimator:
+        """The method whose answer is brought to real bodies."""
+        if self.inner is not None:
+            return self.inner
+        return (WLS if self.weights == "joint" else OLS)(intervals=self.intervals)
+
     def constraints(self) -> Sequence[Convex]:
         """What the parameters must fulfil."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
@@ -90,10 +97,12 @@ class FeasibleFit:
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""
+        return self.around(regression, self.unconstrained.fit(regression))
+
+    def around(self, regression: Regression, free: Estimate) -> Estimate:
+        """The fit with constraints, given the one without."""
         if self.inner is not None:
-            return self._nearest(regression, self.inner.fit(regression), self.inner.name)
-        kind = WLS if self.weights == "joint" else OLS
-        free = kind(intervals=self.intervals).fit(regression)
+            return self._nearest(regression, free, self.inner.name)
         weights = free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
         chosen = self._chosen(regression, weights)
         strength = chosen.strength if chosen is not None else float(self.strength)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dynid.arrays import Float, locked
 from dynid.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
-from dynid.feasible.cones import Block, Certificate, Cone, slack, solve_cones
+from dynid.feasible.cones import Block, Certificate, slack, solve_cones
 from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Condition, Convex, all_conditions
 from dynid.feasible.entropic import divergence, entropic_program
@@ -193,34 +194,40 @@ def _solved(
     spread: Float,
     distance: Distance,
 ) -> tuple[Float, Certificate]:
-    # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
-    # of their own keep the square of the condition number out.
+    # Unknowns: u with theta = reference + spread T u, and what the entropic distance adds. T = R^-1 of the rows and the
+    # prior together, so that every direction counts alike however well the data know it; Q keeps squares of the
+    # condition number out.
     p, k = len(columns), len(rows)
     X = rows[:, :-1]
     start = X @ (reference / spread) - rows[:, -1]
     away = (reference - centre) / spread
-    weight = np.full(p, 2.0 * PRIOR_WEIGHT)
-    extra, linear, blocks = 0, np.zeros(0), list[Block]()
+    Q, R = np.linalg.qr(np.concatenate([X, np.sqrt(PRIOR_WEIGHT) * np.eye(p)]))
+    T = solve_triangular(R, np.eye(p))
+    pulled = np.ones(p, dtype=np.bool_)
+    linear, blocks = np.zeros(p), list[Block]()
     bodies = body_columns(columns)
     if distance is not Distance.EUCLIDEAN:
-        weight[bodies] = 0.0
+        pulled[bodies] = False
     if distance is Distance.ENTROPIC:
-        linear, blocks = entropic_program(bodies, reference, centre, spread, p + k)
-        extra = len(linear) - p - k
-    n = p + k + extra
-    P = np.diag(np.concatenate([weight, np.full(k, 2.0), np.zeros(extra)]))
-    q = np.concatenate([weight * away, np.zeros(k + extra)])
-    if len(linear):
-        q += PRIOR_WEIGHT * linear
-    residual = np.zeros((k, n))
-    residual[:, :p], residual[:, p : p + k] = X, -np.eye(k)
-    blocks = [Block(Cone.ZERO, residual, start), *blocks]
+        linear, blocks = entropic_program(bodies, reference, centre, spread, p)
+    n = len(linear)
+    prior = Q[k:] * pulled[:, None]
+    P = np.zeros((n, n))
+    P[:p, :p] = 2.0 * (Q[:k].T @ Q[:k] + prior.T @ prior)
+    q = PRIOR_WEIGHT * linear
+    q[:p] = T.T @ q[:p] + 2.0 * (Q[:k].T @ start + np.sqrt(PRIOR_WEIGHT) * (prior.T @ away))
+    blocks = [replace(block, matrix=_turned(block.matrix, T)) for block in blocks]
     for condition in conditions:
         block = condition.block
         matrix = np.zeros((len(block.offset), n))
-        matrix[:, :p] = block.matrix * spread
+        matrix[:, :p] = block.matrix * spread @ T
         blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
     answer = solve_cones(P, q, blocks)
     if not answer.feasible:
         refuse_conflict(conditions, reference, spread)
-    return reference + spread * answer.x[:p], answer.certificate
+    return reference + spread * (T @ answer.x[:p]), answer.certificate
+
+
+def _turned(matrix: Float, T: Float) -> Float:
+    p = len(T)
+    return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)

@@ -41,6 +41,7 @@ class RotorCompensation(Term):
     passes: int = 6
     name: str = "rotor_compensation"
     side = Side.MOTOR
+    knows_friction = True
 
     def __post_init__(self) -> None:
         if not (self.width >= 0 and self.passes >= 1):

@@ -67,6 +67,7 @@ class CurveTerm(Term):
     shapes: tuple[Shape, ...] = ()
     joints: tuple[str, ...] = ()
     side = Side.MOTOR
+    is_friction = True
 
     @abstractmethod
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:

@@ -82,6 +82,7 @@ class Viscous(JointTerm):
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     lower = 0.0
+    is_friction = True
 
     def prior(self, robot: RobotModel) -> Float:
         """Damping of the description."""
@@ -109,6 +110,7 @@ class Coulomb(JointTerm):
     unit_revolute = "N m"
     unit_prismatic = "N"
     lower = 0.0
+    is_friction = True
 
     def __post_init__(self) -> None:
         if not self.width >= 0:

@@ -58,6 +58,10 @@ class Term(ABC):
 
     name: str
     remembers: ClassVar[bool] = False  # whether it reads Samples.past
+    is_friction: ClassVar[bool] = False
+    knows_friction: ClassVar[bool] = (
+        False  # whether friction sought beside it is what its own lacks, of either sign
+    )
     side: ClassVar[Side] = Side.LINK
 
     @abstractmethod
@@ -152,8 +156,16 @@ class Terms:
         return iter(self.terms)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """All parameters in order; raises UsageError if two share a name."""
-        columns = tuple(column for term in self.terms for column in term.columns(robot))
+        """All parameters in order; raises UsageError if two share a name.
+
+        Friction has its lower bounds unless another term knows friction: what that lacks may have either sign.
+        """
+        known = any(term.knows_friction for term in self.terms)
+        columns = tuple(
+            replace(column, lower=-np.inf) if known and _is_friction(term) else column
+            for term in self.terms
+            for column in term.columns(robot)
+        )
         names = [column.name for column in columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -319,6 +331,11 @@ def _side_by_side(
         columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
         values=tuple(np.concatenate(v) for v in values),
     )
+
+
+def _is_friction(term: Term) -> bool:
+    inner = getattr(term, "of", None)
+    return term.is_friction or (isinstance(inner, Term) and inner.is_friction)
 
 
 class JointTerm(Term):
