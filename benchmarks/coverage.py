@@ -4,8 +4,8 @@
 
 Every experiment has a motion, a noise and a correlation time of its own (0.05, 0.2 or 0.5 s; the filter alone leaves
 0.1 s). Finished experiments are kept in the file given by --out, and the same command goes on where it stopped. The
-table gives the share of base parameters inside their intervals by method, for textbook intervals, and for what dynid does
-when nothing is said: real bodies near those of the description, which here has nothing to do with the truth.
+table gives the share of base parameters inside their intervals by method, for textbook intervals, and for what dynid
+does when nothing is said: real bodies near those of the description, which here has nothing to do with the truth.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.estimate.estimator import Regression
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.regression import regression_of
 from dynid.estimate.uncertainty import Intervals
 from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.data_base import data_base, influence
 from dynid.kernel.random import random_inertia
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
@@ -77,11 +75,8 @@ def experiment(number: int) -> dict[str, Any]:
         robot, DEFAULT_TERMS, TorqueRows(), structural.mask, ParallelFilter(RATE, CUTOFF, 4, 2), length
     )
     factors = assembly.factors([samples])
-    base = data_base(structural, factors)
-    columns = DEFAULT_TERMS.columns(robot)
-    regression = Regression(
-        columns, base, factors.select(base.mask), parameter_spread(robot, columns, influence(factors))
-    )
+    regression = regression_of(robot, DEFAULT_TERMS, structural, factors)
+    base = regression.base
     beta = base.reduce(theta)
     found: dict[str, Any] = {"number": number, "robot": robot.name, "memory": memory, "parameters": base.rank}
     for kind in Intervals:

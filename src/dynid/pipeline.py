@@ -277,13 +277,16 @@ def _examine(
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
         refuse_negative_friction(found.free, training.residuals)
+    whole = replace(evidence, raw=first_torque(call.log))
+    diagnosed = beside(
+        lambda: diagnose(whole), call.threads
+    )  # while the lag is sought and blocks are held out
     check_lag(evidence, data.prepared.source_rate, diagnostics)
     tell_absorbed(robot, found.free, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.
     if data.choice.trusted:
         compare_with_description(evidence, diagnostics)
-    whole = replace(evidence, raw=first_torque(call.log))
-    return beside(lambda: diagnose(whole), call.threads)  # while blocks are held out
+    return diagnosed
 
 
 def _held_out_log(call: _Call, data: _Data, found: _Found, validation: Log) -> Validation:

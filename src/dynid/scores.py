@@ -153,7 +153,7 @@ def cross_validate(
     total: Sums | None = None
     for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
         training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
-        part = replace(regression, factors=training)
+        part = replace(regression, factors=training, value_only=True)
         sums = Sums.of_factors(measured.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
         total = sums if total is None else total + sums
     if total is None:

@@ -57,6 +57,8 @@ class Regression:
     factors: of the log; their columns are a subset of `base.independent`.
     spread: (p,) > 0, by how much a parameter may plausibly differ from its prior.
     source: what the factors were made of, for methods that need more than factors; None = nothing more is known.
+    value_only: nothing but the value of the estimate is read, as of held-out blocks: its covariance may be the
+        textbook one and its shares empty.
     """
 
     columns: tuple[Column, ...]
@@ -64,6 +66,7 @@ class Regression:
     factors: Factors
     spread: Float
     source: Source | None = None
+    value_only: bool = False
 
     @property
     def prior(self) -> Float:

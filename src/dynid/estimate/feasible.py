@@ -128,6 +128,9 @@ class FeasibleFit:
         value = regression.base.reduce(found.parameters)
         moved = value - free.value
         outer = np.outer(moved, moved)
+        shares = free.prior_share
+        if not regression.value_only:
+            shares = prior_share(regression, R, strength, Distance(self.prior))
         return replace(
             free,
             method=self.name,
@@ -137,7 +140,7 @@ class FeasibleFit:
             sigma=residual_sigma(regression, value),
             parameters=found.parameters,
             status=Status(free.status.ok, text.format(_text(found, moved, R))),
-            prior_share=prior_share(regression, R, strength, Distance(self.prior)),
+            prior_share=shares,
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:

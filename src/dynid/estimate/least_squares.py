@@ -199,8 +199,10 @@ def completed(
     own = weights if factors is None else np.ones(len(solved.group_names))
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
-    blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
-    covariance = covariance_of(method.intervals, blocks)
+    covariance, leverage = textbook, np.zeros(len(regression.factors.blocks))
+    if not regression.value_only:
+        blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
+        covariance, leverage = covariance_of(method.intervals, blocks), blocks.leverage()
     prior_share = np.zeros(base.rank)
     if penalty is not None:
         pull = inverse @ (penalty[:, :-1] @ inverse).T
@@ -221,7 +223,7 @@ def completed(
         sigma=sigma,
         weights=weights,
         parameters=base.lift(value, regression.prior, regression.spread),
-        block_leverage=blocks.leverage(),
+        block_leverage=leverage,
         count=regression.factors.count,
         status=status,
         prior_share=prior_share,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.arrays import Float, locked
 from dynid.errors import SolverError, UsageError
@@ -18,6 +17,8 @@ from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Condition, Convex, all_conditions
 from dynid.feasible.entropic import divergence, entropic_program
 from dynid.feasible.geodesic import geodesic, linearised
+from dynid.feasible.interior import Entropic, entropic_optimum
+from dynid.feasible.whitened import Whitened
 from dynid.terms.term import Column
 
 # The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
@@ -101,8 +102,11 @@ def feasible_parameters(
     if distance is Distance.EUCLIDEAN and all(c.violation(reference) <= INSIDE * c.size for c in conditions):
         theta, certificate = reference, Certificate(0.0, 0.0, 0.0, 0)
     else:
+        found = None
+        if distance is Distance.ENTROPIC:
+            found = _interior(rows, reference, columns, conditions, centre, spread)
         solve = _geodesic if distance is Distance.GEODESIC else _solved
-        theta, certificate = solve(rows, reference, columns, conditions, centre, spread, distance)
+        theta, certificate = found or solve(rows, reference, columns, conditions, centre, spread, distance)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),
@@ -124,6 +128,24 @@ def _away(
     far[bodies] = 0.0
     measure = divergence if distance is Distance.ENTROPIC else geodesic
     return float(far.sum()) + sum(measure(theta[ten], centre[ten]) for ten in bodies)
+
+
+def _interior(
+    rows: Float,
+    reference: Float,
+    columns: tuple[Column, ...],
+    conditions: Sequence[Condition],
+    centre: Float,
+    spread: Float,
+) -> tuple[Float, Certificate] | None:
+    """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
+    bodies = body_columns(columns)
+    lower, upper = (np.array([getattr(c, end) for c in columns]) for end in ("lower", "upper"))
+    program = Whitened.of(rows, reference, centre, spread, PRIOR_WEIGHT)
+    found = entropic_optimum(Entropic(program, bodies, centre, PRIOR_WEIGHT), lower, upper)
+    if found is None or any(c.violation(found[0]) > INSIDE * c.size for c in conditions):
+        return None
+    return found
 
 
 def _geodesic(
@@ -194,15 +216,9 @@ def _solved(
     spread: Float,
     distance: Distance,
 ) -> tuple[Float, Certificate]:
-    # Unknowns: u with theta = reference + spread T u, and what the entropic distance adds. T = R^-1 of the rows and the
-    # prior together, so that every direction counts alike however well the data know it; Q keeps squares of the
-    # condition number out.
-    p, k = len(columns), len(rows)
-    X = rows[:, :-1]
-    start = X @ (reference / spread) - rows[:, -1]
-    away = (reference - centre) / spread
-    Q, R = np.linalg.qr(np.concatenate([X, np.sqrt(PRIOR_WEIGHT) * np.eye(p)]))
-    T = solve_triangular(R, np.eye(p))
+    # Unknowns: those of `Whitened`, and what the entropic distance adds.
+    p = len(columns)
+    program = Whitened.of(rows, reference, centre, spread, PRIOR_WEIGHT)
     pulled = np.ones(p, dtype=np.bool_)
     linear, blocks = np.zeros(p), list[Block]()
     bodies = body_columns(columns)
@@ -211,11 +227,11 @@ def _solved(
     if distance is Distance.ENTROPIC:
         linear, blocks = entropic_program(bodies, reference, centre, spread, p)
     n = len(linear)
-    prior = Q[k:] * pulled[:, None]
+    data, prior, T = program.data, program.prior * pulled[:, None], program.T
     P = np.zeros((n, n))
-    P[:p, :p] = 2.0 * (Q[:k].T @ Q[:k] + prior.T @ prior)
+    P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
     q = PRIOR_WEIGHT * linear
-    q[:p] = T.T @ q[:p] + 2.0 * (Q[:k].T @ start + np.sqrt(PRIOR_WEIGHT) * (prior.T @ away))
+    q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + np.sqrt(PRIOR_WEIGHT) * (prior.T @ program.away))
     blocks = [replace(block, matrix=_turned(block.matrix, T)) for block in blocks]
     for condition in conditions:
         block = condition.block
@@ -225,7 +241,7 @@ def _solved(
     answer = solve_cones(P, q, blocks)
     if not answer.feasible:
         refuse_conflict(conditions, reference, spread)
-    return reference + spread * (T @ answer.x[:p]), answer.certificate
+    return program.theta(answer.x[:p]), answer.certificate
 
 
 def _turned(matrix: Float, T: Float) -> Float:

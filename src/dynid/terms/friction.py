@@ -13,7 +13,6 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import JointTerm
 
 STEEP = 1e-3
-FAR = 14.0
 
 
 def smooth_sign(speed: Float, width: float) -> Float:
@@ -37,7 +36,7 @@ def direction_sides(samples: Samples, width: float, joint: int) -> tuple[Float, 
     size = np.abs(both)
     turns = (low < 0) & (high > 0)
     a, b = low[turns], high[turns]
-    size[turns] = (_antiderivative(b, width) + _antiderivative(a, width)) / (b - a)
+    size[turns] = (_from_rest(a, width) + _from_rest(b, width)) / (b - a)
     return 0.5 * (size + both), 0.5 * (both - size)
 
 
@@ -56,15 +55,21 @@ def mean_sign(low: Float, high: Float, width: float) -> Float:
     if low is high:
         return smooth_sign(low, width)
     across = high - low
-    near = (low < FAR * width) & (high > -FAR * width) & (across > STEEP * width)
-    made = np.where(near, 0.0, smooth_sign(0.5 * (low + high), width))
-    a, b = low[near], high[near]
-    made[near] = (_antiderivative(b, width) - _antiderivative(a, width)) / (b - a)
-    return np.asarray(made)
+    below, above = np.abs(low), np.abs(high)
+    gained = above - below
+    if width > 0:
+        # How ln cosh differs from its asymptote; one logarithm of a ratio is half the work of two.
+        rate = -2.0 / width
+        gained += width * np.log((1.0 + np.exp(rate * above)) / (1.0 + np.exp(rate * below)))
+    narrow = across <= STEEP * width
+    across[narrow] = 1.0
+    gained /= across
+    gained[narrow] = smooth_sign(0.5 * (low[narrow] + high[narrow]), width)
+    return gained
 
 
-def _antiderivative(speed: Float, width: float) -> Float:
-    """Integral of the smoothed sign from 0: width ln cosh(speed / width), |speed| for a width of 0."""
+def _from_rest(speed: Float, width: float) -> Float:
+    """Integral of the size of the smoothed sign from 0: width ln cosh(speed / width), |speed| for a width of 0."""
     size = np.abs(speed)
     return size + width * (np.log1p(np.exp(-2.0 / width * size)) - np.log(2.0)) if width > 0 else size
 

@@ -1,0 +1,54 @@
+"""Unknowns in which every direction counts alike, however well the data know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.arrays import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """theta = reference + spread T u, with ||X (theta - reference) / spread + start||^2 = ||data u + start||^2.
+
+    T: (p, p), the inverse of R in [X; sqrt(w) 1] = Q R.    data: (k, p), upper part of Q.    prior: (p, p), lower part,
+    sqrt(w) T. Orthonormal together, so no square of a condition number comes in.    start: (k,).
+    away: (p,) (reference - centre) / spread.
+    """
+
+    reference: Float
+    spread: Float
+    T: Float
+    R: Float
+    data: Float
+    prior: Float
+    start: Float
+    away: Float
+
+    @staticmethod
+    def of(rows: Float, reference: Float, centre: Float, spread: Float, weight: float) -> Whitened:
+        """rows: (k, p + 1), [X, y] in units of the spread.    weight: w, of the prior."""
+        X, k = rows[:, :-1], len(rows)
+        p = X.shape[1]
+        Q, R = np.linalg.qr(np.concatenate([X, np.sqrt(weight) * np.eye(p)]))
+        return Whitened(
+            reference,
+            spread,
+            solve_triangular(R, np.eye(p)),
+            R,
+            Q[:k],
+            Q[k:],
+            X @ (reference / spread) - rows[:, -1],
+            (reference - centre) / spread,
+        )
+
+    def theta(self, u: Float) -> Float:
+        """Parameters (p,)."""
+        return np.asarray(self.reference + self.spread * (self.T @ u))
+
+    def unknowns(self, theta: Float) -> Float:
+        """The unknowns u (p,) of parameters."""
+        return np.asarray(self.R @ ((theta - self.reference) / self.spread))
