@@ -108,6 +108,13 @@ def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
     assert [d.identifier for d in sink.warnings] == ["not-made-real"]
     with pytest.raises(SolverError):
         identify(ROBOT, logs[0], replace(SETTINGS, estimator=FeasibleFit()), threads=1)
+    monkeypatch.undo()
+    monkeypatch.setattr(FeasibleFit, "fit", refuse)
+    sink = Diagnostics()
+    found = identify(ROBOT, logs[0], SETTINGS, threads=1, diagnostics=sink)
+    assert found.estimate.method == "feasible"
+    assert [d.identifier for d in sink.warnings] == ["not-made-real"]
+    assert np.isfinite(found.validations[0].scores.total_relative)
 
 
 def test_scores_are_good_and_named(result: Identification) -> None:

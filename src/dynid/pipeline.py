@@ -100,7 +100,11 @@ def identify(
     )
     diagnosed = _examine(call, data, found, training)
     if validation is None:
-        validations = _held_out_blocks(found, found.estimator, call.diagnostics)
+        try:
+            validations = _held_out_blocks(found, found.estimator, call.diagnostics)
+        except SolverError as error:
+            _excuse(error, found.estimator, call.diagnostics)
+            validations = _held_out_blocks(found, _unconstrained(found.estimator), call.diagnostics)
     else:
         hashes.join()
         validations = (_held_out_log(call, data, found, validation),)
@@ -254,15 +258,19 @@ def _made_real(
     try:
         return wanted.around(fitted.regression, free), wanted
     except SolverError as error:
-        # Nobody asked for the default: what it cannot do must not cost the run.
-        if wanted != default_estimator():
-            raise
-        diagnostics.warn(
-            "not-made-real",
-            f"no real bodies were found near the estimate ({error.found}), which may hold bodies that cannot exist: "
-            "see its pseudo-inertias in the report, or give limits and a prior under [estimate]",
-        )
+        _excuse(error, wanted, diagnostics)
         return free, searching
+
+
+def _excuse(error: SolverError, wanted: Estimator, diagnostics: Diagnostics) -> None:
+    # Nobody asked for the default: what it cannot do must not cost the run.
+    if wanted != default_estimator():
+        raise error
+    diagnostics.warn(
+        "not-made-real",
+        f"no real bodies were found near the estimate ({error.found}), which may hold bodies that cannot exist: "
+        "see its pseudo-inertias in the report, or give limits and a prior under [estimate]",
+    )
 
 
 def _examine(

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import estimators as bench
 
-METHODS = ("ols", "wls", "momentum wls", "default", "default entropic")
+METHODS = ("ols", "wls", "momentum wls", "auto wls", "default")
 
 
 def test_the_default_holds_where_filters_are_loose() -> None:

@@ -13,7 +13,7 @@ from dynid.feasible.cones import Certificate
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import pseudo_inertia
 
-STEPS = 60
+STEPS = 40
 ROUNDS = 6
 # Stages of ten times the weight before the last: most of them, and the value over the weight that needs none.
 STAGES, GENTLE, LOOSE = 9, 1e4, 0.1
@@ -148,7 +148,9 @@ def _minimum(problem: Entropic, theta: Float, held: Int) -> Minimum | None:
     stages = int(np.clip(np.ceil(np.log10(max(first, 1.0))), 0, STAGES)) if np.isfinite(first) else 0
     for stage in range(stages, 0, -1):
         eased = replace(problem, weight=problem.weight * 10.0**stage)
-        u = _descended(eased, u, A, LOOSE * eased.weight)[0]
+        u, passed = _descended(eased, u, A, LOOSE * eased.weight)
+        if passed is None:
+            return None
     u, ended = _descended(problem, u, A, 0.0)
     if ended is None:
         return None

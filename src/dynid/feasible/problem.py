@@ -12,7 +12,7 @@ import numpy as np
 from dynid.arrays import Float, locked
 from dynid.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
-from dynid.feasible.cones import Block, Certificate, slack, solve_cones
+from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_cones
 from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Condition, Convex, all_conditions
 from dynid.feasible.entropic import divergence, entropic_program
@@ -216,6 +216,31 @@ def _solved(
     spread: Float,
     distance: Distance,
 ) -> tuple[Float, Certificate]:
+    # Data that know some directions a million times better than others want the first form, bodies far from their
+    # priors the second; a solver that stalls in the one may go through in the other.
+    programs = (_whitened_program, _residual_program)
+    for program in programs:
+        try:
+            answer, theta = program(rows, reference, columns, conditions, centre, spread, distance)
+        except SolverError as error:
+            if error.identifier != "not-solved" or program is programs[-1]:
+                raise
+            continue
+        break
+    if not answer.feasible:
+        refuse_conflict(conditions, reference, spread)
+    return theta, answer.certificate
+
+
+def _whitened_program(
+    rows: Float,
+    reference: Float,
+    columns: tuple[Column, ...],
+    conditions: Sequence[Condition],
+    centre: Float,
+    spread: Float,
+    distance: Distance,
+) -> tuple[Answer, Float]:
     # Unknowns: those of `Whitened`, and what the entropic distance adds.
     p = len(columns)
     program = Whitened.of(rows, reference, centre, spread, PRIOR_WEIGHT)
@@ -239,9 +264,45 @@ def _solved(
         matrix[:, :p] = block.matrix * spread @ T
         blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
     answer = solve_cones(P, q, blocks)
-    if not answer.feasible:
-        refuse_conflict(conditions, reference, spread)
-    return program.theta(answer.x[:p]), answer.certificate
+    return answer, program.theta(answer.x[:p])
+
+
+def _residual_program(
+    rows: Float,
+    reference: Float,
+    columns: tuple[Column, ...],
+    conditions: Sequence[Condition],
+    centre: Float,
+    spread: Float,
+    distance: Distance,
+) -> tuple[Answer, Float]:
+    # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
+    # of their own keep the square of the condition number out.
+    p, k = len(columns), len(rows)
+    X = rows[:, :-1]
+    start = X @ (reference / spread) - rows[:, -1]
+    away = (reference - centre) / spread
+    weight = np.full(p, 2.0 * PRIOR_WEIGHT)
+    linear, blocks = np.zeros(p + k), list[Block]()
+    bodies = body_columns(columns)
+    if distance is not Distance.EUCLIDEAN:
+        weight[bodies] = 0.0
+    if distance is Distance.ENTROPIC:
+        linear, blocks = entropic_program(bodies, reference, centre, spread, p + k)
+    n = len(linear)
+    P = np.diag(np.concatenate([weight, np.full(k, 2.0), np.zeros(n - p - k)]))
+    q = PRIOR_WEIGHT * linear
+    q[:p] += weight * away
+    residual = np.zeros((k, n))
+    residual[:, :p], residual[:, p : p + k] = X, -np.eye(k)
+    blocks = [Block(Cone.ZERO, residual, start), *blocks]
+    for condition in conditions:
+        block = condition.block
+        matrix = np.zeros((len(block.offset), n))
+        matrix[:, :p] = block.matrix * spread
+        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
+    answer = solve_cones(P, q, blocks)
+    return answer, np.asarray(reference + spread * answer.x[:p])
 
 
 def _turned(matrix: Float, T: Float) -> Float:
