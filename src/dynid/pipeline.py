@@ -55,6 +55,9 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 from dynid.validation import block_seconds, origin_of, read_samples, score, score_log, stage
 
+# Real bodies may fit this much worse than the estimate that they come from before they are given up.
+MUCH_WORSE = 1.2
+
 
 def identify(
     robot: RobotModel,
@@ -256,10 +259,20 @@ def _made_real(
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:
-        return wanted.around(fitted.regression, free), wanted
+        real = wanted.around(fitted.regression, free)
     except SolverError as error:
         _excuse(error, wanted, diagnostics)
         return free, searching
+    worse = np.asarray(real.sigma) / np.asarray(free.sigma)
+    if wanted != default_estimator() or worse.max() <= MUCH_WORSE:
+        return real, wanted
+    diagnostics.warn(
+        "not-made-real",
+        f"bodies that can exist miss '{real.group_names[int(np.argmax(worse))]}' {worse.max():.2g} times as far as the "
+        "estimate, which is kept: impossible inertias stand for effects that the model lacks. Add what is missing, or "
+        "set method = 'feasible' to have real bodies all the same",
+    )
+    return free, searching
 
 
 def _excuse(error: SolverError, wanted: Estimator, diagnostics: Diagnostics) -> None:

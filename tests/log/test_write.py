@@ -44,6 +44,14 @@ def test_round_trip(ending: str, robot: RobotModel) -> None:
     holds()
 
 
+@pytest.mark.parametrize("name", ["True", "false", "TRUE"])
+def test_a_name_that_looks_like_a_value_stays_a_name(name: str, robot: RobotModel, tmp_path: Path) -> None:
+    t, q = np.arange(4.0), np.zeros((4, 2))
+    for ending in ("csv", "parquet"):
+        path = write_log(tmp_path / f"log.{ending}", t, canonical_columns(NAMES, q), name)
+        assert [one.name for one in read_log(path, robot).trajectories] == [name]
+
+
 def test_a_name_that_looks_like_a_number_stays_a_name(robot: RobotModel, tmp_path: Path) -> None:
     t, q = np.arange(4.0), np.zeros((4, 2))
     for ending in ("csv", "parquet"):

@@ -62,6 +62,8 @@ class CsvTable:
                     column_types=dict(kinds),
                     decimal_point=self.decimal,
                     null_values=["", "nan", "NaN", "NAN", "null", "NULL"],
+                    true_values=[],  # a name may be called True
+                    false_values=[],
                 ),
             )
 
