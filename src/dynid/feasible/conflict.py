@@ -31,12 +31,10 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
     q = np.concatenate([np.zeros(p), np.ones(len(soft))])
     blocks = []
     for condition in conditions:
-        block = condition.block
-        matrix = np.zeros((len(block.offset), n))
-        matrix[:, :p] = block.matrix * spread
+        block = condition.around(reference, spread, n)
         if condition in soft:
-            matrix[:, p + soft.index(condition)] = _unit(block)
-        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
+            block.matrix[:, p + soft.index(condition)] = _unit(block)
+        blocks.append(block)
     positive = np.hstack([np.zeros((len(soft), p)), np.eye(len(soft))])
     blocks.append(Block(Cone.POSITIVE, positive, np.zeros(len(soft))))
     answer = solve_cones(P, q, blocks)

@@ -33,6 +33,13 @@ class Condition:
         """By how much theta misses the cone, in `unit`, 0 inside."""
         return self.size * violation(self.block.cone, self.block.offset + self.block.matrix @ theta)
 
+    def around(self, reference: Float, spread: Float, n: int) -> Block:
+        """The cone for theta = reference + spread d, where d are the first of n unknowns."""
+        block = self.block
+        matrix = np.zeros((len(block.offset), n))
+        matrix[:, : len(spread)] = block.matrix * spread
+        return Block(block.cone, matrix, block.offset + block.matrix @ reference)
+
 
 class Convex(Protocol):
     """The seam for convex constraints: what they say about a model's parameters."""

@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, locked
+from dynid.arrays import Bool, Float, Int, locked
 from dynid.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_cones
@@ -99,18 +100,12 @@ def feasible_parameters(
     conditions = all_conditions(constraints, columns, spread)
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
     reference = _without_constraints(rows, centre, spread)
-    if distance is Distance.EUCLIDEAN and all(c.violation(reference) <= INSIDE * c.size for c in conditions):
-        theta, certificate = reference, Certificate(0.0, 0.0, 0.0, 0)
-    else:
-        found = None
-        if distance is Distance.ENTROPIC:
-            found = _interior(rows, reference, columns, conditions, centre, spread)
-        solve = _geodesic if distance is Distance.GEODESIC else _solved
-        theta, certificate = found or solve(rows, reference, columns, conditions, centre, spread, distance)
+    task = _Task(rows, reference, columns, conditions, centre, spread, distance)
+    theta, certificate = _optimum(task)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),
-        distance=_away(theta, columns, centre, spread, distance),
+        distance=task.away(theta),
         least_eigenvalue=least_eigenvalues(columns, theta),
         active=tuple(c.name for c in conditions if slack(c.block, theta) <= ACTIVE),
         certificate=certificate,
@@ -118,69 +113,96 @@ def feasible_parameters(
     )
 
 
-def _away(
-    theta: Float, columns: tuple[Column, ...], centre: Float, spread: Float, distance: Distance
-) -> float:
-    far = ((theta - centre) / spread) ** 2
-    if distance is Distance.EUCLIDEAN:
-        return float(far.sum())
-    bodies = body_columns(columns)
-    far[bodies] = 0.0
-    measure = divergence if distance is Distance.ENTROPIC else geodesic
-    return float(far.sum()) + sum(measure(theta[ten], centre[ten]) for ten in bodies)
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Min ||X (theta / spread) - z||^2 + PRIOR_WEIGHT distance(theta, centre) under conditions.
+
+    rows: (k, p + 1), [X, z].    reference: (p,), where the programs start from; any will do, a near one is exacter.
+    """
+
+    rows: Float
+    reference: Float
+    columns: tuple[Column, ...]
+    conditions: tuple[Condition, ...]
+    centre: Float
+    spread: Float
+    distance: Distance
+
+    @cached_property
+    def bodies(self) -> Int:
+        """(nb, 10) columns of each."""
+        return body_columns(self.columns)
+
+    @cached_property
+    def pulled(self) -> Bool:
+        """(p,) which parameters the prior pulls by a square of their own."""
+        mask = np.ones(len(self.columns), dtype=np.bool_)
+        if self.distance is not Distance.EUCLIDEAN:
+            mask[self.bodies] = False
+        return mask
+
+    @cached_property
+    def whitened(self) -> Whitened:
+        """Unknowns in which every direction counts alike."""
+        return Whitened.of(self.rows, self.reference, self.centre, self.spread, PRIOR_WEIGHT)
+
+    def away(self, theta: Float) -> float:
+        """Distance of parameters from the centre."""
+        far = ((theta - self.centre) / self.spread) ** 2
+        squares = float(np.where(self.pulled, far, 0.0).sum())
+        if self.distance is Distance.EUCLIDEAN:
+            return squares
+        measure = divergence if self.distance is Distance.ENTROPIC else geodesic
+        return squares + sum(measure(theta[ten], self.centre[ten]) for ten in self.bodies)
+
+    def value(self, theta: Float) -> float:
+        """What is to be least."""
+        missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
+        return float(missed @ missed) + PRIOR_WEIGHT * self.away(theta)
+
+    def violated(self, theta: Float) -> bool:
+        """Whether some condition is."""
+        return any(c.violation(theta) > INSIDE * c.size for c in self.conditions)
+
+    def cones(self, first: int) -> tuple[Float, list[Block]]:
+        """Linear objective (n,) and blocks in d, theta = reference + spread d; what cones add begins at `first`."""
+        linear, blocks = np.zeros(first), list[Block]()
+        if self.distance is Distance.ENTROPIC:
+            linear, blocks = entropic_program(self.bodies, self.reference, self.centre, self.spread, first)
+        n = len(linear)
+        blocks += [c.around(self.reference, self.spread, n) for c in self.conditions]
+        return PRIOR_WEIGHT * linear, blocks
 
 
-def _interior(
-    rows: Float,
-    reference: Float,
-    columns: tuple[Column, ...],
-    conditions: Sequence[Condition],
-    centre: Float,
-    spread: Float,
-) -> tuple[Float, Certificate] | None:
+def _optimum(task: _Task) -> tuple[Float, Certificate]:
+    if task.distance is Distance.EUCLIDEAN and not task.violated(task.reference):
+        return task.reference, Certificate(0.0, 0.0, 0.0, 0)
+    if task.distance is Distance.GEODESIC:
+        return _geodesic(task)
+    found = _interior(task) if task.distance is Distance.ENTROPIC else None
+    return found or _solved(task)
+
+
+def _interior(task: _Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
-    bodies = body_columns(columns)
-    lower, upper = (np.array([getattr(c, end) for c in columns]) for end in ("lower", "upper"))
-    program = Whitened.of(rows, reference, centre, spread, PRIOR_WEIGHT)
-    found = entropic_optimum(Entropic(program, bodies, centre, PRIOR_WEIGHT), lower, upper)
-    if found is None or any(c.violation(found[0]) > INSIDE * c.size for c in conditions):
-        return None
-    return found
+    lower, upper = (np.array([getattr(c, end) for c in task.columns]) for end in ("lower", "upper"))
+    found = entropic_optimum(Entropic(task.whitened, task.bodies, task.centre, PRIOR_WEIGHT), lower, upper)
+    return None if found is None or task.violated(found[0]) else found
 
 
-def _geodesic(
-    rows: Float,
-    reference: Float,
-    columns: tuple[Column, ...],
-    conditions: Sequence[Condition],
-    centre: Float,
-    spread: Float,
-    distance: Distance,
-) -> tuple[Float, Certificate]:
+def _geodesic(task: _Task) -> tuple[Float, Certificate]:
     # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
     # falls; the way between two feasible points is feasible.
-    bodies = body_columns(columns)
-
-    def whole(theta: Float) -> float:
-        missed = rows[:, :-1] @ (theta / spread) - rows[:, -1]
-        return float(missed @ missed) + PRIOR_WEIGHT * _away(theta, columns, centre, spread, distance)
-
     try:
-        start = _solved(rows, reference, columns, conditions, centre, spread, Distance.ENTROPIC)
+        start = _solved(replace(task, distance=Distance.ENTROPIC))
     except SolverError:
-        start = _solved(rows, reference, columns, conditions, centre, spread, Distance.EUCLIDEAN)
+        start = _solved(replace(task, distance=Distance.EUCLIDEAN))
     theta, certificate = start
-    value = whole(theta)
+    value = task.value(theta)
     for _ in range(_STEPS):
-        further = np.zeros((10 * len(bodies), len(columns) + 1))
-        for b, ten in enumerate(bodies):
-            J, r = linearised(theta[ten], centre[ten])
-            lines = slice(10 * b, 10 * b + 10)
-            further[lines, ten], further[lines, -1] = J * spread[ten], r
-        stacked = _triangular(np.concatenate([rows, np.sqrt(PRIOR_WEIGHT) * further]))
-        aim, checked = _solved(stacked, theta, columns, conditions, centre, spread, distance)
+        aim, checked = _solved(_linear(task, theta))
         step, gain = 1.0, 0.0
-        while step > 1e-3 and not (gain := value - whole(theta + step * (aim - theta))) > 0:
+        while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
             step /= 2
         if gain <= 0:
             break
@@ -188,6 +210,17 @@ def _geodesic(
         if gain < _GAIN * value:
             break
     return theta, certificate
+
+
+def _linear(task: _Task, theta: Float) -> _Task:
+    # The geodesic distance around theta as further rows.
+    further = np.zeros((10 * len(task.bodies), len(task.columns) + 1))
+    for b, ten in enumerate(task.bodies):
+        J, r = linearised(theta[ten], task.centre[ten])
+        lines = slice(10 * b, 10 * b + 10)
+        further[lines, ten], further[lines, -1] = J * task.spread[ten], r
+    stacked = _triangular(np.concatenate([task.rows, np.sqrt(PRIOR_WEIGHT) * further]))
+    return replace(task, rows=stacked, reference=theta)
 
 
 def _triangular(rows: Float) -> Float:
@@ -207,102 +240,50 @@ def _without_constraints(rows: Float, centre: Float, spread: Float) -> Float:
     return np.asarray(centre + spread * x)
 
 
-def _solved(
-    rows: Float,
-    reference: Float,
-    columns: tuple[Column, ...],
-    conditions: Sequence[Condition],
-    centre: Float,
-    spread: Float,
-    distance: Distance,
-) -> tuple[Float, Certificate]:
+def _solved(task: _Task) -> tuple[Float, Certificate]:
     # Data that know some directions a million times better than others want the first form, bodies far from their
     # priors the second; a solver that stalls in the one may go through in the other.
     programs = (_whitened_program, _residual_program)
     for program in programs:
         try:
-            answer, theta = program(rows, reference, columns, conditions, centre, spread, distance)
+            answer, theta = program(task)
         except SolverError as error:
             if error.identifier != "not-solved" or program is programs[-1]:
                 raise
             continue
         break
     if not answer.feasible:
-        refuse_conflict(conditions, reference, spread)
+        refuse_conflict(task.conditions, task.reference, task.spread)
     return theta, answer.certificate
 
 
-def _whitened_program(
-    rows: Float,
-    reference: Float,
-    columns: tuple[Column, ...],
-    conditions: Sequence[Condition],
-    centre: Float,
-    spread: Float,
-    distance: Distance,
-) -> tuple[Answer, Float]:
+def _whitened_program(task: _Task) -> tuple[Answer, Float]:
     # Unknowns: those of `Whitened`, and what the entropic distance adds.
-    p = len(columns)
-    program = Whitened.of(rows, reference, centre, spread, PRIOR_WEIGHT)
-    pulled = np.ones(p, dtype=np.bool_)
-    linear, blocks = np.zeros(p), list[Block]()
-    bodies = body_columns(columns)
-    if distance is not Distance.EUCLIDEAN:
-        pulled[bodies] = False
-    if distance is Distance.ENTROPIC:
-        linear, blocks = entropic_program(bodies, reference, centre, spread, p)
-    n = len(linear)
-    data, prior, T = program.data, program.prior * pulled[:, None], program.T
-    P = np.zeros((n, n))
+    p, program = len(task.columns), task.whitened
+    data, prior, T = program.data, program.prior * task.pulled[:, None], program.T
+    q, blocks = task.cones(p)
+    P = np.zeros((len(q), len(q)))
     P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
-    q = PRIOR_WEIGHT * linear
     q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + np.sqrt(PRIOR_WEIGHT) * (prior.T @ program.away))
-    blocks = [replace(block, matrix=_turned(block.matrix, T)) for block in blocks]
-    for condition in conditions:
-        block = condition.block
-        matrix = np.zeros((len(block.offset), n))
-        matrix[:, :p] = block.matrix * spread @ T
-        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
-    answer = solve_cones(P, q, blocks)
+    answer = solve_cones(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
     return answer, program.theta(answer.x[:p])
 
 
-def _residual_program(
-    rows: Float,
-    reference: Float,
-    columns: tuple[Column, ...],
-    conditions: Sequence[Condition],
-    centre: Float,
-    spread: Float,
-    distance: Distance,
-) -> tuple[Answer, Float]:
+def _residual_program(task: _Task) -> tuple[Answer, Float]:
     # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
     # of their own keep the square of the condition number out.
-    p, k = len(columns), len(rows)
-    X = rows[:, :-1]
-    start = X @ (reference / spread) - rows[:, -1]
-    away = (reference - centre) / spread
-    weight = np.full(p, 2.0 * PRIOR_WEIGHT)
-    linear, blocks = np.zeros(p + k), list[Block]()
-    bodies = body_columns(columns)
-    if distance is not Distance.EUCLIDEAN:
-        weight[bodies] = 0.0
-    if distance is Distance.ENTROPIC:
-        linear, blocks = entropic_program(bodies, reference, centre, spread, p + k)
-    n = len(linear)
+    p, k = len(task.columns), len(task.rows)
+    X = task.rows[:, :-1]
+    start = X @ (task.reference / task.spread) - task.rows[:, -1]
+    weight = 2.0 * PRIOR_WEIGHT * task.pulled
+    q, blocks = task.cones(p + k)
+    n = len(q)
     P = np.diag(np.concatenate([weight, np.full(k, 2.0), np.zeros(n - p - k)]))
-    q = PRIOR_WEIGHT * linear
-    q[:p] += weight * away
+    q[:p] += weight * ((task.reference - task.centre) / task.spread)
     residual = np.zeros((k, n))
     residual[:, :p], residual[:, p : p + k] = X, -np.eye(k)
-    blocks = [Block(Cone.ZERO, residual, start), *blocks]
-    for condition in conditions:
-        block = condition.block
-        matrix = np.zeros((len(block.offset), n))
-        matrix[:, :p] = block.matrix * spread
-        blocks.append(Block(block.cone, matrix, block.offset + block.matrix @ reference))
-    answer = solve_cones(P, q, blocks)
-    return answer, np.asarray(reference + spread * answer.x[:p])
+    answer = solve_cones(P, q, [Block(Cone.ZERO, residual, start), *blocks])
+    return answer, np.asarray(task.reference + task.spread * answer.x[:p])
 
 
 def _turned(matrix: Float, T: Float) -> Float:
