@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dynid.errors import SolverError
-from dynid.feasible import BodyMass, Distance, PhysicalBodies, TotalMass, feasible_parameters
+from dynid.feasible import BodyMass, ColumnBounds, Distance, PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.entropic import divergence
 from dynid.feasible.geodesic import geodesic, linearised
 from dynid.feasible.refine import Chart
@@ -16,6 +16,7 @@ from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, transformed
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT, Panda
+from tests.feasible.test_interior import case
 
 ONE = from_com(2.0, np.array([0.03, 0.02, 0.05]), np.diag([0.02, 0.03, 0.025]))
 OTHER = from_com(3.0, np.array([0.0, 0.02, 0.15]), np.diag([0.03, 0.02, 0.03]))
@@ -68,6 +69,24 @@ def test_a_fit_is_the_optimum_that_a_search_without_constraints_finds() -> None:
     ours = found.cost + 0.05 * found.distance
     assert ours <= best * (1 + 1e-4)
     assert ours < whole(start)
+
+
+def test_a_fit_without_constraints_finds_the_same_as_one_whose_constraints_do_not_hold_it() -> None:
+    A, y, columns, prior, spread = case(1, 0.4)
+    free, wide = (
+        feasible_parameters(A, y, columns, constraints, prior, spread, 1.0, Distance.GEODESIC)
+        for constraints in ([], [TotalMass(0.0, 1e3)])
+    )
+    assert free.active == wide.active == ()
+    np.testing.assert_allclose(free.parameters / spread, wide.parameters / spread, atol=1e-4)
+
+
+def test_a_start_on_the_border_is_an_error_in_words() -> None:
+    # Friction that would be -3 is held at zero, and the bodies pay for it with all they have.
+    A, y, columns, prior, spread = case(5, -3.0)
+    constraints = [PhysicalBodies(1e-9), ColumnBounds()]
+    with pytest.raises(SolverError, match=r"not-solved.*checks: primal"):
+        feasible_parameters(A, y, columns, constraints, prior, spread, 1e-4, Distance.GEODESIC)
 
 
 def test_panda_retrieval_with_the_geodesic_prior(panda: Panda) -> None:

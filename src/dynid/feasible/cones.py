@@ -80,8 +80,8 @@ def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     clarabel = _clarabel()
     from scipy.sparse import csc_matrix, triu
 
-    matrix = np.concatenate([block.matrix for block in blocks])
-    offset = np.concatenate([block.offset for block in blocks])
+    matrix = np.concatenate([np.zeros((0, len(q))), *(block.matrix for block in blocks)])
+    offset = np.concatenate([np.zeros(0), *(block.offset for block in blocks)])
     kinds = {
         Cone.ZERO: clarabel.ZeroConeT,
         Cone.POSITIVE: clarabel.NonnegativeConeT,
@@ -101,8 +101,8 @@ def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     )
     solution = solver.solve()
     x, z = np.array(solution.x), np.array(solution.z)
-    ends = np.cumsum([len(block.offset) for block in blocks])[:-1]
-    duals = tuple(np.split(z, ends))
+    ends = np.cumsum([len(block.offset) for block in blocks], dtype=np.int64)
+    duals = tuple(np.split(z, ends)[:-1])
     if str(solution.status) in {"PrimalInfeasible", "AlmostPrimalInfeasible"}:
         return Answer(x, duals, Certificate(np.inf, np.inf, np.inf, solution.iterations), False)
     certificate = certify(P, q, blocks, x, duals, solution.iterations)

@@ -197,6 +197,8 @@ def _geodesic(task: _Task) -> tuple[Float, Certificate]:
         start = _solved(replace(task, distance=Distance.ENTROPIC))
     except SolverError:
         start = _solved(replace(task, distance=Distance.EUCLIDEAN))
+        if not np.isfinite(task.value(start[0])):  # a body on the border has no logarithm
+            raise
     theta, certificate = start
     value = task.value(theta)
     for _ in range(_STEPS):
