@@ -127,8 +127,7 @@ def compare_sides(
 
 def _widened(term: Term, factor: float) -> Term:
     width = getattr(term, "width", None)
-    # A term with a width is a dataclass, which `Term` does not say.
-    return term if width is None else replace(term, width=width * factor)  # type: ignore[type-var]
+    return term if width is None else replace(term, width=width * factor)
 
 
 def _held_out_squares(found: Identification, settings: Settings) -> Float:

@@ -74,24 +74,15 @@ def search_geometry(
 
     Raises UsageError for names that the geometry has not or bounds without room, UnfitDataError without samples.
     """
-    geometry: Any = getattr(spring, "geometry", None)
-    if not isinstance(geometry, Lever) or spring in settings.terms:
+    known = _numbers(_lever(spring))
+    if spring in settings.terms:
         raise UsageError(
             "spring-search",
-            found=f"term '{spring.name}' "
-            + ("that the model holds already" if spring in settings.terms else "without a geometry"),
-            expected="a spring with a geometry, besides the model's terms",
-            do="take it out of the model: the search adds it" if spring in settings.terms else "",
+            found=f"term '{spring.name}' that the model holds already",
+            expected="a spring besides the model's terms",
+            do="take it out of the model: the search adds it",
         )
-    known = _numbers(geometry)
-    for name, pair in bounds.items():
-        if name not in known or not -np.inf < pair[0] < pair[1] < np.inf:
-            expected = "a range of one of " + ", ".join(known)
-            raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
-    if not bounds:
-        raise UsageError(
-            "spring-search", found="no bounds", expected="bounds for the numbers that are sought"
-        )
+    _check_bounds(bounds, known)
     trial = _Trial(robot, log, settings, spring, tuple(bounds), diagnostics or Diagnostics())
     low, high = (np.array([pair[k] for pair in bounds.values()]) for k in (0, 1))
     first = np.clip((np.array([known[name] for name in bounds]) - low) / (high - low), 0.01, 0.99)
@@ -127,10 +118,21 @@ def search_geometry(
     )
 
 
+def _check_bounds(bounds: Mapping[str, tuple[float, float]], known: Mapping[str, float]) -> None:
+    for name, pair in bounds.items():
+        if name not in known or not -np.inf < pair[0] < pair[1] < np.inf:
+            expected = "a range of one of " + ", ".join(known)
+            raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
+    if not bounds:
+        raise UsageError(
+            "spring-search", found="no bounds", expected="bounds for the numbers that are sought"
+        )
+
+
 def geometry_text(term: Term) -> str:
     """The geometry of a spring as the line of an experiment file; lengths in m, angles in rad, six digits."""
-    geometry: Any = term.geometry  # type: ignore[attr-defined]
-    pairs = [f"{key} = {json.dumps(_six_digits(value))}" for key, value in lever_to_options(geometry).items()]
+    options = lever_to_options(_lever(term))
+    pairs = [f"{key} = {json.dumps(_six_digits(value))}" for key, value in options.items()]
     return "geometry = { " + ", ".join(pairs) + " }"
 
 
@@ -166,10 +168,8 @@ class _Trial:
 
     def term(self, values: Float) -> Term:
         """The spring with these numbers."""
-        geometry: Any = self.spring.geometry  # type: ignore[attr-defined]
-        return replace(
-            self.spring, geometry=_with(geometry, dict(zip(self.names, values.tolist(), strict=True)))
-        )  # type: ignore[type-var]
+        numbers = dict(zip(self.names, values.tolist(), strict=True))
+        return replace(self.spring, geometry=_with(_lever(self.spring), numbers))
 
     def residual(self, values: Float) -> Float:
         """Residuals of all joints, (rows,), for geometry numbers."""
@@ -230,6 +230,15 @@ def _six_digits(value: Any) -> Any:
     if isinstance(value, list):
         return [_six_digits(one) for one in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _lever(spring: Term) -> Lever:
+    geometry = getattr(spring, "geometry", None)
+    if not isinstance(geometry, Lever):
+        raise UsageError(
+            "spring-search", found=f"term '{spring.name}' without a geometry", expected="a spring with one"
+        )
+    return geometry
 
 
 def _numbers(geometry: Lever) -> dict[str, float]:

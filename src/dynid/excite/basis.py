@@ -81,16 +81,12 @@ class FourierBasis:
         f = [turn**order * values for order, values in enumerate(f)]
         w = [values[:, None] for values in self._window(t)]
         one = np.ones((len(t), 1))
-        return tuple(  # type: ignore[return-value]  # four orders
-            np.concatenate(
-                [
-                    one * (order == 0),
-                    sum(math.comb(order, k) * w[k] * f[order - k] for k in range(order + 1)),
-                ],
-                axis=1,
-            )
-            for order in range(4)
-        )
+
+        def derivative(order: int) -> Float:
+            product = sum(math.comb(order, k) * w[k] * f[order - k] for k in range(order + 1))
+            return np.concatenate([one * (order == 0), product], axis=1)
+
+        return derivative(0), derivative(1), derivative(2), derivative(3)
 
     def _window(self, t: Float) -> tuple[Float, Float, Float, Float]:
         up = blend(np.clip(t / self.ramp, 0.0, 1.0))

@@ -23,7 +23,7 @@ from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
 
 try:
-    from dynid.kernel import _native  # type: ignore[attr-defined,unused-ignore]
+    from dynid.kernel import _native  # type: ignore[attr-defined,unused-ignore]  # built or not
 except ImportError:
     _native = None
 

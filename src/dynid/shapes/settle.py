@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
 from dynid.terms.friction_curves import LoadFriction
-from dynid.terms.term import Term, Terms, joint_indices, on_joints
+from dynid.terms.term import Term, Terms, joint_indices, joints_of, on_joints
 
 PASSES = 4
 SETTLED = 2e-3
@@ -324,13 +324,11 @@ def _form(term: Term) -> Term:
     plain = on_joints(term, ())
     if not isinstance(term, CurveTerm):
         return plain
-    # Which fields there are is known at run time alone.
-    return replace(plain, **{shape.name: None for shape in term.shapes})  # type: ignore[type-var]
+    return replace(plain, **{shape.name: None for shape in term.shapes})
 
 
 def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
-    # Settled terms act on one joint each; `Term` itself has no joints.
-    names: list[str] = [member.joints[0] for member in members]  # type: ignore[attr-defined]
+    names = [joints_of(member)[0] for member in members]
     order = sorted(range(len(names)), key=lambda i: robot.joint_names.index(names[i]))
     on = () if len(names) == robot.n else tuple(names[i] for i in order)
     whole = on_joints(form, on)

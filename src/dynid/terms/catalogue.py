@@ -108,8 +108,7 @@ def _value(kind: type[Term], key: str, value: Any) -> Any:
 
 
 def _options(kind: type[Term]) -> dict[str, bool]:
-    described = fields(kind)  # type: ignore[arg-type]
-    return {f.name: f.default is MISSING for f in described if f.name != "name"}
+    return {f.name: f.default is MISSING for f in fields(kind) if f.name != "name"}
 
 
 def _spec(term: Term) -> dict[str, Any]:

@@ -63,11 +63,15 @@ class CurveTerm(Term):
     number for all joints, or one a joint), `range_of` where there are shapes, and usually a field `joints`.
     """
 
-    coefficients: tuple[Coefficient, ...]
     shapes: tuple[Shape, ...] = ()
     joints: tuple[str, ...] = ()
     side = Side.MOTOR
     is_friction = True
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """The linear parameters of every joint; a class attribute will do."""
 
     @abstractmethod
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
@@ -117,7 +121,7 @@ class CurveTerm(Term):
             shape.name: None if np.isnan(table[:, k]).any() else tuple(table[:, k].tolist())
             for k, shape in enumerate(self.shapes)
         }
-        return replace(self, **values)  # type: ignore[type-var]
+        return replace(self, **values)
 
     def of_joint(self, robot: RobotModel, joint: int, shape: Float | None = None) -> Self:
         """The same term on one joint alone, with shape (s,) or its own."""
@@ -127,7 +131,7 @@ class CurveTerm(Term):
             if shape is None
             else shape
         )
-        return replace(self.with_shape_table(row[None, :]), joints=names)  # type: ignore[type-var]
+        return replace(self.with_shape_table(row[None, :]), joints=names)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The coefficients, joint by joint."""

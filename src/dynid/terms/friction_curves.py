@@ -61,7 +61,7 @@ class PolynomialFriction(CurveTerm):
             )
 
     @property
-    def coefficients(self) -> tuple[Coefficient, ...]:  # type: ignore[override]
+    def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
 

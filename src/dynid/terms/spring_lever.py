@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import Field, asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,12 @@ Point = tuple[float, float, float]
 
 
 class Lever(ABC):
-    """The seam for mountings: the spring's length l(q) and its slopes dl/dq_j; a force F loads joint j by F dl/dq_j."""
+    """The seam for mountings: the spring's length l(q) and its slopes dl/dq_j; a force F loads joint j by F dl/dq_j.
+
+    Subclasses are frozen dataclasses.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @abstractmethod
     def joints(self, robot: RobotModel) -> Int:
@@ -150,7 +155,7 @@ def lever_from_options(options: Any) -> Lever:
 
 def lever_to_options(lever: Lever) -> dict[str, Any]:
     """The mounting as plain data."""
-    return {key: _lists(value) for key, value in asdict(lever).items()}  # type: ignore[call-overload]
+    return {key: _lists(value) for key, value in asdict(lever).items()}
 
 
 def named_joint(robot: RobotModel, name: str) -> int:

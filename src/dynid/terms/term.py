@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import Field, dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Term(ABC):
     links' where both were measured; with one encoder the two are the same.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
     remembers: ClassVar[bool] = False  # whether it reads Samples.past
     is_friction: ClassVar[bool] = False
@@ -403,12 +404,16 @@ TermOnJoints = TypeVar("TermOnJoints", bound=Term)
 
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
     """The term kept to named joints, () = all; raises UsageError for a term that has no joints to name."""
-    kept: Any = term
-    if "joints" not in getattr(kept, "__dataclass_fields__", {}):
+    if "joints" not in getattr(term, "__dataclass_fields__", {}):
         raise UsageError(
             "term-joints", found=f"term '{term.name}'", expected="a term that acts joint by joint"
         )
-    return cast(TermOnJoints, replace(kept, joints=joints))
+    return replace(term, joints=joints)
+
+
+def joints_of(term: Term) -> tuple[str, ...]:
+    """Names of the joints that a term is kept to; () = all."""
+    return tuple(getattr(term, "joints", ()))
 
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ class TermContract(ABC):
         """Terms are frozen dataclasses; a registered one comes back from plain data as it was."""
         term = self.term()
         _law(is_dataclass(term), "a term must be a dataclass")
-        first = fields(term)[0].name  # type: ignore[arg-type]
+        first = fields(term)[0].name
         try:
             setattr(term, first, getattr(term, first))
         except FrozenInstanceError:
