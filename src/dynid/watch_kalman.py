@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -28,7 +27,7 @@ BRISKNESS = 10.0
 class KalmanSettings:
     """How a running log is followed by a Kalman filter.
 
-    kind: "ekf" or "ukf".    settle: s of motion that least squares take before the filter begins.
+    kind: "ekf", "ukf" or "cdkf".    settle: s of motion that least squares take before the filter begins.
     rate: Hz, of steps and corrections; torque within a step is taken row by row.
     drift: share of a parameter's uncertainty at the start by which it may wander in a second's square root; 0 = it is
     constant.
@@ -37,7 +36,7 @@ class KalmanSettings:
     Raises UsageError for values out of range.
     """
 
-    kind: Literal["ekf", "ukf"] = "ekf"
+    kind: str = "ekf"
     settle: float = 10.0
     rate: float = 200.0
     drift: float = 0.0
@@ -48,7 +47,9 @@ class KalmanSettings:
             raise UsageError(
                 "kalman",
                 found=f"filter '{self.kind}', settle = {self.settle}, rate = {self.rate}, drift = {self.drift}",
-                expected="filter 'ekf' or 'ukf', settle and rate > 0, drift >= 0",
+                expected="filter "
+                + ", ".join(f"'{name}'" for name in FILTERS)
+                + "; settle and rate > 0, drift >= 0",
             )
 
 
@@ -136,15 +137,15 @@ class KalmanWatcher(Watcher):
         head, step = self._head, self._stream.step
         every = np.linspace(0, len(head) - 1, TRIED_STATES).astype(np.int64)
         value, n = self.estimate.value, self.robot.n
-        q, rest = head.q[every], np.zeros((len(every), n))
-        _, M = self.model.acceleration(q, rest, np.tile(value, (len(every), 1)), rest)
+        q = head.q[every]
+        M, _ = self.model.mass(q, np.zeros_like(q), np.tile(value, (len(every), 1)))
         if step is None or not (np.linalg.eigvalsh(M) > 0).all():
             return None
         self._every_row = max(1, int(1.0 / (self.kalman.rate * step) * (1.0 + 1e-6)))
         self._speed = np.abs(np.gradient(head.q, head.t, axis=0)).max(axis=0)
         covariance = WIDENED**2 * self.alike * self.estimate.noise * self.estimate.covariance
         noise = KalmanNoise(
-            torque=_white(head.tau) / np.sqrt(self._every_row),
+            force=_white(head.tau) / np.sqrt(self._every_row),
             position=_white(head.q),
             drift=self.kalman.drift * np.sqrt(np.diag(covariance)),
         )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
 from dynid.estimate import (
     CATALOGUE,
     CDKF,
@@ -39,7 +38,7 @@ from dynid.estimate.least_squares import completed, residual_sigma
 from dynid.estimate.recursive import RecursiveLeastSquares
 from dynid.estimate.source import source_of
 from dynid.rows.rows import Equations
-from dynid.testing import EstimatorContract, MotionEstimatorContract, measured_regression
+from dynid.testing import EstimatorContract, MotionEstimatorContract
 
 Options = Sequence[Mapping[str, Any]]
 
@@ -370,10 +369,26 @@ class TestElasticOE(MotionEstimatorContract):
         return OE()
 
 
-@pytest.mark.parametrize("method", [EKF(), UKF(), CDKF()])
-def test_filters_say_that_they_hold_no_springs(method: Estimator) -> None:
-    with pytest.raises(UsageError, match=r"state holds no motors.*'didim'"):
-        method.fit(measured_regression(1, elastic=True, seconds=4.0).regression)
+class ElasticKalmanContract(KalmanContract):
+    elastic = True
+
+
+@pytest.mark.slow
+class TestElasticEKF(ElasticKalmanContract):
+    def estimator(self) -> Estimator:
+        return EKF()
+
+
+@pytest.mark.slow
+class TestElasticUKF(ElasticKalmanContract):
+    def estimator(self) -> Estimator:
+        return UKF()
+
+
+@pytest.mark.slow
+class TestElasticCDKF(ElasticKalmanContract):
+    def estimator(self) -> Estimator:
+        return CDKF()
 
 
 def test_every_registered_estimator_is_named_as_registered() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.stats import chi2
 
 from dynid.errors import SolverError, UnfitDataError, UsageError
@@ -16,10 +17,23 @@ from dynid.factor.base import structural_base
 from dynid.kernel import forward_dynamics
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.rows import TorqueRows
+from dynid.rows import ElasticRows, TorqueRows
 from dynid.signals.samples import Samples
-from dynid.terms import ChannelTorque, Coulomb, Offset, RigidBody, Terms, Viscous
+from dynid.simulate.loop import measured_coordinates
+from dynid.simulate.mechanism import Mechanism
+from dynid.terms import (
+    ChannelTorque,
+    Coulomb,
+    JointDamping,
+    Offset,
+    RigidBody,
+    RotorInertia,
+    Stiffness,
+    Terms,
+    Viscous,
+)
 from dynid.testing import measured_regression, random_robot, smooth_samples
+from dynid.testing.motion import exact_samples, true_parameters, two_joints
 from dynid.watch import Watcher, WatchSettings
 from dynid.watch_kalman import KalmanSettings, KalmanWatcher
 from tests.command_line import Run
@@ -36,71 +50,151 @@ def modelled(robot: RobotModel, terms: Terms = TERMS) -> tuple[BaseDynamics, np.
     return BaseDynamics(robot, terms, base), np.append(robot.inertia_prior.ravel(), friction)
 
 
-def test_accelerations_and_their_slopes() -> None:
-    robot = random_robot(1, 2, 0.0)
-    model, theta = modelled(robot)
-    beta = model.base.reduce(theta)
+@pytest.mark.parametrize("elastic", [False, True])
+def test_accelerations_and_their_slopes(elastic: bool) -> None:
+    robot, terms, second = random_robot(1, 2, 0.0), TERMS, ()
+    if elastic:
+        robot, second = two_joints(True), (0, 1)
+        terms = TERMS + RotorInertia() + Stiffness() + JointDamping()
+    base = structural_base(robot, terms, ElasticRows() if elastic else TorqueRows())
+    model = BaseDynamics(robot, terms, base, second)
+    theta = np.append(
+        robot.inertia_prior.ravel(), [0.5, 0.6, 2.0, 1.0, 900.0, 700.0, 2.0, 3.0][: 8 if elastic else 2]
+    )
+    beta, s = base.reduce(theta), model.size
     rng = np.random.default_rng(0)
-    q, dq, tau = rng.uniform(-2, 2, (3, 5, 2))
+    x, v, u = rng.uniform(-2, 2, (3, 5, s))
     each = np.tile(beta, (5, 1))
-    ddq, M = model.acceleration(q, dq, each, tau)
-    plain = forward_dynamics(robot.tree, theta[:20], q, dq, tau - 0.5 * dq)
-    np.testing.assert_allclose(ddq, plain, rtol=1e-9, atol=1e-9)
-    slopes = model.slopes(q, dq, beta, ddq, M)
+
+    def moved(x: np.ndarray, v: np.ndarray, u: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        M, h = model.mass(x, v, beta)
+        return np.linalg.solve(M, (u - h)[..., None])[..., 0]
+
+    a = moved(x, v, u, each)
+    whole = Mechanism(robot, terms, theta, second)
+    M, h = whole.equations(x, v, {})
+    np.testing.assert_allclose(model.mass(x, v, each)[0], M, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.mass(x, v, each)[1], h, rtol=1e-9, atol=1e-7)
+    if not elastic:
+        plain = forward_dynamics(robot.tree, theta[:20], x, v, u - np.array([0.5, 0.6]) * v)
+        np.testing.assert_allclose(a, plain, rtol=1e-9, atol=1e-9)
+    else:
+        K, D = model.springs(x, v, each)
+        side = np.array([[1.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, -1.0]])
+        np.testing.assert_allclose(K, np.tile(side.T @ np.diag([900.0, 700.0]) @ side, (5, 1, 1)), rtol=1e-6)
+        np.testing.assert_allclose(D, np.tile(side.T @ np.diag([2.0, 3.0]) @ side, (5, 1, 1)), rtol=1e-6)
+    slopes = model.slopes(x, v, a, beta)
 
     def change(step: np.ndarray, which: int) -> np.ndarray:
         ends = []
         for sign in (1.0, -1.0):
-            moved = [q, dq, each, tau]
-            moved[which] = moved[which] + sign * step
-            ends.append(model.acceleration(*moved)[0])
+            at = [x, v, u, each]
+            at[which] = at[which] + sign * step
+            ends.append(moved(*at))
         return (ends[0] - ends[1]) / 2e-5
 
-    found = (slopes.by_position, slopes.by_velocity, slopes.by_parameter, slopes.by_torque)
+    found = (slopes.by_position, slopes.by_velocity, slopes.by_force, slopes.by_parameter)
     for which, by in enumerate(found):
         for i in range(by.shape[2]):
             step = np.zeros(by.shape[2])
             step[i] = 1e-5
-            np.testing.assert_allclose(by[:, :, i], change(step, which), rtol=1e-5, atol=1e-5)
+            reference = change(step, which)
+            np.testing.assert_allclose(
+                by[:, :, i], reference, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(reference).max())
+            )
 
 
-def filtered_run(kind: str, seed: int) -> tuple[JointFilter, list[float], np.ndarray]:
+@pytest.mark.parametrize("stiffness", [2e3, 2e6])
+def test_a_step_behind_springs_ends_where_a_fine_integration_does(stiffness: float) -> None:
+    """Springs of 0.07 and of 2 periods a step; the deflection is what the motion needs, as in a log."""
+    robot, terms = two_joints(True), TERMS + RotorInertia() + Stiffness() + JointDamping()
+    base = structural_base(robot, terms, ElasticRows())
+    model = BaseDynamics(robot, terms, base, (0, 1))
+    theta = np.append(
+        robot.inertia_prior.ravel(), [1.5, 1.5, 2.0, 0.8, *2 * [stiffness], *2 * [5e-5 * stiffness]]
+    )
+    beta, h = base.reduce(theta), 1 / 160
+    x, v, tau = np.array([0.5, -0.3, 0.5, -0.3]), np.array([1.0, -1.5, 1.0, -1.5]), np.array([3.0, -2.0])
+    u = np.concatenate([np.zeros(2), tau])
+
+    def equations(x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        M, bias = model.mass(x[None], v[None], beta[None])
+        return M[0], u - bias[0]
+
+    M, f = equations(x, v)
+    rigid = np.vstack([np.eye(2), np.eye(2)])
+    a = rigid @ np.linalg.solve(rigid.T @ M @ rigid, rigid.T @ f)
+    x[2:] += (M @ a - f)[:2] / stiffness
+    start, spread = np.concatenate([x, v, beta]), np.append(np.full(8, 1e-4), np.full(len(beta), 1e-9))
+    noise = KalmanNoise(np.full(4, 1e-6), np.ones(4))
+    found = ExtendedKalman(model, start, np.diag(spread**2), noise)
+    found.predict(np.stack([tau, tau]), h)
+
+    def slope(t: float, y: np.ndarray) -> np.ndarray:
+        M, f = equations(y[:4], y[4:])
+        return np.concatenate([y[4:], np.linalg.solve(M, f)])
+
+    def fine(y: np.ndarray) -> np.ndarray:
+        return solve_ivp(slope, (0.0, h), y, method="DOP853", rtol=1e-8, atol=1e-10).y[:, -1]
+
+    end = fine(start[:8])
+    assert np.abs(end[:4] - x).max() > 5e-3
+    np.testing.assert_allclose(found.mean[:4], end[:4], rtol=0, atol=2e-7)
+    np.testing.assert_allclose(found.mean[4:8], end[4:], rtol=0, atol=5e-6)
+    change = np.stack([(fine(start[:8] + step) - end) / 1e-4 for step in 1e-4 * np.eye(8)], axis=1)
+    expected = 1e-8 * change @ change.T
+    size = np.sqrt(np.diag(expected))
+    assert (np.abs(found.covariance[:8, :8] - expected) < 0.02 * np.outer(size, size)).all()
+
+
+def filtered_run(kind: str, seed: int, elastic: bool = False) -> tuple[JointFilter, list[float], np.ndarray]:
     """A filter that has followed a noisy run from a wrong start; its errors squared over time; the truth."""
-    robot = random_robot(1, 2, 0.0)
-    model, theta = modelled(robot)
-    beta = model.base.reduce(theta)
+    if elastic:
+        robot, terms = two_joints(True), RigidBody() + Viscous() + Offset() + RotorInertia() + Stiffness()
+        theta = true_parameters(robot, terms)
+        model = BaseDynamics(robot, terms, structural_base(robot, terms, ElasticRows()), (0, 1))
+        motion = exact_samples(robot, terms, theta, ROWS / RATE, seed)
+        tau = motion.tau
+    else:
+        robot = random_robot(1, 2, 0.0)
+        model, theta = modelled(robot)
+        motion = smooth_samples(robot, ROWS, seed=seed, rate=RATE)
+        tau = TERMS.torque(robot, motion, theta)
+    beta, s = model.base.reduce(theta), model.size
     rng = np.random.default_rng(seed)
-    motion = smooth_samples(robot, ROWS, seed=seed, rate=RATE)
-    tau = TERMS.torque(robot, motion, theta)
-    noise = KalmanNoise(0.03 * tau.std(axis=0), np.full(2, 1e-3))
-    spread = np.concatenate([noise.position, np.full(2, 0.05), 0.05 * np.abs(beta) + 0.02])
-    truth = np.concatenate([motion.q, motion.dq, np.tile(beta, (ROWS, 1))], axis=1)
-    tau = tau + noise.torque * rng.normal(size=tau.shape)
-    q = motion.q + noise.position * rng.normal(size=tau.shape)
+    # Nothing but the measured torque of the drives is uncertain: the links' own equations are exact.
+    force = np.full(s, 1e-6)
+    force[model.frame.driven] = 0.03 * tau.std(axis=0)
+    noise = KalmanNoise(force, np.full(s, 1e-4 if elastic else 1e-3))
+    spread = np.concatenate([noise.position, np.full(s, 0.05), 0.05 * np.abs(beta) + 0.02])
+    x, v = measured_coordinates(model.frame, motion)
+    truth = np.concatenate([x, v, np.tile(beta, (ROWS, 1))], axis=1)
+    tau = tau + force[model.frame.driven] * rng.normal(size=tau.shape)
+    x = x + noise.position * rng.normal(size=x.shape)
     found = FILTERS[kind](model, truth[0] + spread * rng.normal(size=len(spread)), np.diag(spread**2), noise)
     squares = []
     for k in range(1, ROWS):
         found.predict(tau[k - 1 : k + 1], 1 / RATE)
-        found.correct(q[k])
+        found.correct(x[k])
         if k % 40 == 39:
             error = found.mean - truth[k]
             squares.append(float(error @ np.linalg.solve(found.covariance, error)))
     return found, squares, truth[-1]
 
 
-@pytest.mark.parametrize("kind", ["ekf", "ukf"])
-def test_errors_are_as_large_as_the_covariance_says(kind: str) -> None:
-    runs = [filtered_run(kind, seed) for seed in range(4)]
-    size = len(runs[0][2])
+@pytest.mark.parametrize(("kind", "elastic"), [("ekf", False), ("ukf", False), ("ekf", True)])
+def test_errors_are_as_large_as_the_covariance_says(kind: str, elastic: bool) -> None:
+    runs = [filtered_run(kind, seed, elastic) for seed in range(4)]
+    size, measured = len(runs[0][2]), runs[0][0].model.size
     low, high = chi2.ppf([0.005, 0.995], size * len(runs)) / len(runs)
     for mean in np.mean([squares for _, squares, _ in runs], axis=0):
         assert low < mean < high
     # Innovations are independent from row to row: their mean is known much better.
     surprise = np.concatenate([found.innovation for found, _, _ in runs])
-    assert abs(surprise.mean() - 2.0) < 4 * 2.0 / np.sqrt(len(surprise))
+    assert abs(surprise.mean() - measured) < 4 * np.sqrt(2.0 * measured / len(surprise))
     # And something was learnt.
     spread = np.sqrt(np.diag(runs[0][0].parameter_covariance))
-    first = 0.05 * np.abs(runs[0][2][4:]) + 0.02
+    first = 0.05 * np.abs(runs[0][2][2 * measured :]) + 0.02
     assert np.median(first / spread) > 1.5
     assert (first / spread > 5).sum() >= 2
 
@@ -134,8 +228,9 @@ def test_a_step_is_that_of_the_unscented_filter_where_the_model_is_nearly_linear
     assert (np.abs(one.covariance - other.covariance) < bend * np.outer(size, size)).all()
 
 
-def test_a_filter_over_a_whole_log_finds_what_least_squares_find() -> None:
-    case = measured_regression(1, seconds=3.0)
+@pytest.mark.parametrize("elastic", [False, True])
+def test_a_filter_over_a_whole_log_finds_what_least_squares_find(elastic: bool) -> None:
+    case = measured_regression(1, elastic=elastic, seconds=2.0)
     plain, found = WLS().fit(case.regression), EKF(rounds=3).fit(case.regression)
     assert found.status.ok, found.status.text
     away = np.abs(found.value - plain.value) / np.hypot(found.std, plain.std)
@@ -196,7 +291,7 @@ def test_a_stream_ends_where_least_squares_do(
     robot, rows, theta = stream
     settings = WatchSettings(STREAM_TERMS)
     plain = followed(Watcher(robot, settings), rows)
-    watcher = KalmanWatcher(robot, KalmanSettings(kind, 4.0, 100.0, watch=settings))  # type: ignore[arg-type]
+    watcher = KalmanWatcher(robot, KalmanSettings(kind, 4.0, 100.0, watch=settings))
     followed(watcher, rows)
     beta = plain.base.reduce(theta)
     ends = [watcher.trajectory, plain.trajectory]
@@ -253,7 +348,7 @@ def test_bad_settings() -> None:
         lambda: KalmanNoise(np.zeros(2), np.ones(2)),
         lambda: KalmanNoise(np.ones(2), np.ones(2), drift=-1.0),
         lambda: ExtendedKalman(model, np.zeros(3), np.eye(3), noise),
-        lambda: KalmanSettings("pf"),  # type: ignore[arg-type]
+        lambda: KalmanSettings("pf"),
         lambda: KalmanSettings(settle=0.0),
         lambda: BaseDynamics(robot, TERMS + ChannelTorque("cable", "joint1"), model.base),
     ):

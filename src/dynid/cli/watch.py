@@ -22,12 +22,14 @@ class Filter(StrEnum):
     RLS = "rls"
     EKF = "ekf"
     UKF = "ukf"
+    CDKF = "cdkf"
 
 
 METHODS = {
     Filter.RLS: "Recursive least squares",
     Filter.EKF: "Extended Kalman filter",
     Filter.UKF: "Unscented Kalman filter",
+    Filter.CDKF: "Central-difference Kalman filter",
 }
 
 
@@ -113,9 +115,7 @@ def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: f
         return Watcher(model, settings)
     from dynid.watch_kalman import KalmanSettings, KalmanWatcher
 
-    return KalmanWatcher(
-        model, KalmanSettings("ekf" if kind is Filter.EKF else "ukf", settle, watch=settings)
-    )
+    return KalmanWatcher(model, KalmanSettings(kind.value, settle, watch=settings))
 
 
 def _files(out: Path | None) -> tuple[Path, Path] | None:

@@ -13,6 +13,7 @@ from dynid.factor.base import BaseMap
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.simulate.mechanism import Mechanism
 from dynid.terms.term import Terms
 
 DIFFERENCE = 1e-5
@@ -22,18 +23,20 @@ DIFFERENCE = 1e-5
 class Slopes:
     """Derivatives of the accelerations of S states, all with the same parameters.
 
-    by_position, by_velocity: (S, n, n).    by_parameter: (S, n, b).    by_torque: (S, n, n), inverse mass matrices.
+    by_position, by_velocity, by_force: (S, s, s), the last the inverse mass matrices.    by_parameter: (S, s, b).
     """
 
     by_position: Float
     by_velocity: Float
     by_parameter: Float
-    by_torque: Float
+    by_force: Float
 
 
 @dataclass(frozen=True, eq=False)
 class BaseDynamics:
-    """ddq = M(q; beta)^-1 (tau - c(q, dq; beta)) of a rigid robot, beta (b,) the base parameters of its terms.
+    """M(x; beta) a = u - h(x, v; beta), beta (b,) the base parameters of a robot's terms.
+
+    Coordinates x (s,) are the joints, then the motors of the joints in `second`, those behind a spring.
 
     Raises UsageError for terms that read further channels or remember the motion.
     """
@@ -41,6 +44,7 @@ class BaseDynamics:
     robot: RobotModel
     terms: Terms
     base: BaseMap
+    second: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.terms.channels() or self.terms.remembers:
@@ -55,41 +59,67 @@ class BaseDynamics:
         """Number of base parameters."""
         return len(self.base.independent)
 
-    def acceleration(self, q: Float, dq: Float, beta: Float, tau: Float) -> tuple[Float, Float]:
-        """Accelerations (S, n) and mass matrices (S, n, n) of S states, each with parameters of its own.
+    @property
+    def size(self) -> int:
+        """Number of coordinates s."""
+        return self.frame.size
 
-        q, dq, tau: (S, n).    beta: (S, b).
-        """
-        S, n = q.shape
-        ddq = np.tile(np.vstack([np.zeros(n), np.eye(n)]), (S, 1))
-        found = self._torque(
-            np.repeat(q, n + 1, axis=0), np.repeat(dq, n + 1, axis=0), ddq, np.repeat(beta, n + 1, axis=0)
-        ).reshape(S, n + 1, n)
+    @cached_property
+    def frame(self) -> Mechanism:
+        """The coordinates, and what the terms know without parameters."""
+        return Mechanism(self.robot, self.terms, np.zeros(len(self.base.names)), self.second)
+
+    def force(self, x: Float, v: Float, a: Float, beta: Float) -> Float:
+        """Generalised force M a + h (S, s) of S states (S, s), each with parameters of its own, (S, b)."""
+        samples = self.frame.samples(x, v, a, {})
+        total = self._contract(self._panels(samples), beta) + self.terms.known_torque(self.robot, samples)
+        return self.frame.split(total, self._motor(samples, beta)) if self.second else total
+
+    def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
+        """M (S, s, s) and h (S, s) of S states."""
+        S, s = x.shape
+        a = np.tile(np.vstack([np.zeros(s), np.eye(s)]), (S, 1))
+        x, v, beta = (np.repeat(values, s + 1, axis=0) for values in (x, v, beta))
+        found = self.force(x, v, a, beta).reshape(S, s + 1, s)
         M = found[:, 1:] - found[:, :1]
-        M = 0.5 * (M + M.transpose(0, 2, 1))
-        return np.asarray(np.linalg.solve(M, (tau - found[:, 0])[..., None])[..., 0]), M
+        return 0.5 * (M + M.transpose(0, 2, 1)), found[:, 0]
 
-    def slopes(self, q: Float, dq: Float, beta: Float, ddq: Float, M: Float) -> Slopes:
-        """Derivatives at states (S, n) with their accelerations and mass matrices, for parameters (b,).
+    def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
+        """Stiffness K and damping D (S, s, s) between the joints and their motors: h = K x + D v + ..."""
+        S, s = x.shape
+        # The links alone are moved: friction of the motors is no part of the springs.
+        move = DIFFERENCE * (np.arange(s) < self.robot.n)
+        rest = np.zeros_like(move)
+        near, fast = ((y + np.stack(shift)[:, None]).reshape(-1, s) for y, shift in (
+            (x, (move, -move, rest, rest)), (v, (rest, rest, move, -move)),
+        ))  # fmt: skip
+        at = self.frame.samples(near, fast, np.zeros_like(near), {})
+        motor = self._motor(at, np.tile(beta, (4, 1)))[:, list(self.second)].reshape(2, 2, S, -1)
+        between = np.maximum((motor[:, 1] - motor[:, 0]) / (2.0 * DIFFERENCE), 0.0)
+        found = np.zeros((2, S, s, s))
+        for i, joint in enumerate(self.second):
+            ends = [joint, self.robot.n + i]
+            found[:, :, ends, ends] = between[:, :, [i]]
+            found[:, :, ends, ends[::-1]] = -between[:, :, [i]]
+        return found[0], found[1]
 
-        By implicit differentiation of tau = Y(q, dq, ddq) beta: those by parameters are exact, those by position and
+    def slopes(self, x: Float, v: Float, a: Float, beta: Float) -> Slopes:
+        """Derivatives of the accelerations a at states (S, s), for parameters (b,).
+
+        By implicit differentiation of u = Y(x, v, a) beta: those by parameters are exact, those by position and
         velocity central differences of the inverse dynamics.
         """
-        S, n = q.shape
-        shift = np.zeros((1 + 4 * n, 2 * n))
-        for i in range(2 * n):
+        S, s = x.shape
+        shift = np.zeros((1 + 4 * s, 2 * s))
+        for i in range(2 * s):
             shift[1 + 2 * i, i], shift[2 + 2 * i, i] = DIFFERENCE, -DIFFERENCE
-        near, fast = ((x[:, None] + dx).reshape(-1, n) for x, dx in ((q, shift[:, :n]), (dq, shift[:, n:])))
-        samples = Samples.from_motion(near, fast, np.repeat(ddq, len(shift), axis=0))
-        panels = self._panels(samples)
-        torque = self._contract(panels, np.broadcast_to(beta, (len(samples), len(beta))))
-        torque = (torque + self.terms.known_torque(self.robot, samples)).reshape(S, len(shift), n)
-        change = ((torque[:, 1::2] - torque[:, 2::2]) / (2.0 * DIFFERENCE)).transpose(0, 2, 1)
-        Y = np.zeros((S, n, self.count))
-        for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            Y[:, j, self._place[columns]] = values[:, :: len(shift)].T
-        inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
-        return Slopes(-inverse @ change[:, :, :n], -inverse @ change[:, :, n:], -inverse @ Y, inverse)
+        near, fast = ((y[:, None] + dy).reshape(-1, s) for y, dy in ((x, shift[:, :s]), (v, shift[:, s:])))
+        many = np.broadcast_to(beta, (len(near), len(beta)))
+        force = self.force(near, fast, np.repeat(a, len(shift), axis=0), many).reshape(S, len(shift), s)
+        change = ((force[:, 1::2] - force[:, 2::2]) / (2.0 * DIFFERENCE)).transpose(0, 2, 1)
+        Y = self.frame.regressor(x, v, a, {}, self.base.mask)
+        inverse: Float = np.asarray(np.linalg.inv(self.mass(x, v, many[:S])[0]), dtype=np.float64)
+        return Slopes(-inverse @ change[:, :, :s], -inverse @ change[:, :, s:], -inverse @ Y, inverse)
 
     @cached_property
     def _place(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -100,9 +130,9 @@ class BaseDynamics:
     def _panels(self, samples: Samples) -> Panels:
         return self.terms.torque_regressor(self.robot, samples, self.base.mask)
 
-    def _torque(self, q: Float, dq: Float, ddq: Float, beta: Float) -> Float:
-        samples = Samples.from_motion(q, dq, ddq)
-        return self._contract(self._panels(samples), beta) + self.terms.known_torque(self.robot, samples)
+    def _motor(self, samples: Samples, beta: Float) -> Float:
+        panels = self.terms.motor_regressor(self.robot, samples, self.base.mask)
+        return self._contract(panels, beta) + self.terms.known_motor_torque(self.robot, samples)
 
     def _contract(self, panels: Panels, beta: Float) -> Float:
         lines = np.ascontiguousarray(beta.T)

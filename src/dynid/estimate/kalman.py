@@ -1,4 +1,4 @@
-"""Extended, unscented and central-difference Kalman filters for the state and base parameters of a rigid robot."""
+"""Extended, unscented and central-difference Kalman filters for the state and base parameters of a robot."""
 
 from __future__ import annotations
 
@@ -23,33 +23,32 @@ _TO_POSITION = _TO_VELOCITY @ _TO_VELOCITY
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of S states: after it, (S, 2n + b), and at its nodes, (S m, n) and (S m, n, n)."""
+    """One step of S states: after it, (S, 2s + b), and the motion x, v, a at the first one's nodes, (m, s)."""
 
     after: Float
-    q: Float
-    dq: Float
-    ddq: Float
-    M: Float
+    x: Float
+    v: Float
+    a: Float
 
 
 @dataclass(frozen=True, eq=False)
 class KalmanNoise:
     """Standard deviations of white noise.
 
-    torque: (n,) N m or N, of the mean over a step.    position: (n,) rad or m.
-    velocity: (n,), None = velocities are not measured.
+    force: (s,) N m or N, of what acts on every coordinate besides the torque that is known, of its mean over a step.
+    position: (s,) rad or m.    velocity: (s,), None = velocities are not measured.
     drift: (b,) of the parameters' random walk, per square root of a second; 0 = they are constant.
 
     Raises UsageError for values that are not positive.
     """
 
-    torque: Float
+    force: Float
     position: Float
     velocity: Float | None = None
     drift: Float | float = 0.0
 
     def __post_init__(self) -> None:
-        positive = [self.torque, self.position, *([] if self.velocity is None else [self.velocity])]
+        positive = [self.force, self.position, *([] if self.velocity is None else [self.velocity])]
         if not all((np.asarray(x) > 0).all() for x in positive) or not (np.asarray(self.drift) >= 0).all():
             raise UsageError(
                 "kalman-noise", found="noise that is not positive", expected="deviations > 0, drift >= 0"
@@ -57,20 +56,22 @@ class KalmanNoise:
 
 
 class JointFilter(ABC):
-    """A Kalman filter for z = (q, dq, beta), whose measurements are positions and perhaps velocities.
+    """A Kalman filter for z = (x, v, beta), whose measurements are positions and perhaps velocities.
 
-    Torque is the input, linear between rows; its noise w, that of its mean over a step h, drives the state: h M^-1 w of
-    velocity. Accelerations are averaged over nodes within each step, whose states come from two passes of successive
-    approximation: dry friction that turns round within a step would otherwise bias the parameters.
+    x: (s,) coordinates of the model, joints and the motors behind springs. Torque of the drives is the input, linear
+    between rows; noise w of the forces, that of their mean over a step h, drives the state: about h M^-1 w of velocity.
+    A step is the implicit midpoint rule over nodes within it, so that dry friction that turns round within a step does
+    not bias the parameters and stiff springs are stable; its equations are solved by Newton's method with the mass
+    matrix and the springs of the step's beginning.
     innovation: normalised innovation squared of every correction so far, its expectation is the number of measurements.
     """
 
     def __init__(self, model: BaseDynamics, mean: Float, covariance: Float, noise: KalmanNoise) -> None:
-        """mean: (2n + b,) of z at the first row.    covariance: (2n + b, 2n + b).
+        """mean: (2s + b,) of z at the first row.    covariance: (2s + b, 2s + b).
 
         Raises UsageError for other shapes.
         """
-        size = 2 * model.robot.n + model.count
+        size = 2 * model.size + model.count
         if np.shape(mean) != (size,) or np.shape(covariance) != (size, size):
             raise UsageError(
                 "kalman-start",
@@ -84,12 +85,12 @@ class JointFilter(ABC):
     @property
     def value(self) -> Float:
         """The parameters, (b,)."""
-        return self.mean[2 * self.model.robot.n :]
+        return self.mean[2 * self.model.size :]
 
     @property
     def parameter_covariance(self) -> Float:
         """Of the parameters, (b, b)."""
-        first = 2 * self.model.robot.n
+        first = 2 * self.model.size
         return self.covariance[first:, first:]
 
     def predict(self, tau: Float, seconds: float) -> None:
@@ -97,20 +98,20 @@ class JointFilter(ABC):
 
         Raises SolverError once the mass matrix of the estimate is no longer positive definite.
         """
-        push = self._carry(tau, seconds) * self.noise.torque
-        n, h = self.model.robot.n, seconds
-        self.covariance[: 2 * n, : 2 * n] += push @ push.T
+        h, known = seconds, 2 * self.model.size
+        push = self._carry(tau, h) * self.noise.force
+        self.covariance[:known, :known] += push @ push.T
         walk = np.broadcast_to(np.asarray(self.noise.drift, dtype=np.float64), (self.model.count,))
-        index = np.arange(2 * n, len(self.mean))
+        index = np.arange(known, len(self.mean))
         self.covariance[index, index] += h * walk**2
 
-    def correct(self, q: Float, dq: Float | None = None) -> None:
-        """Takes in a row's positions (n,) and, where they are measured, velocities (n,)."""
-        n = self.model.robot.n
-        measured = q if self.noise.velocity is None or dq is None else np.concatenate([q, dq])
-        spread = [self.noise.position] + ([] if len(measured) == n else [np.asarray(self.noise.velocity)])
+    def correct(self, x: Float, v: Float | None = None) -> None:
+        """Takes in a row's positions (s,) and, where they are measured, velocities (s,)."""
+        s = self.model.size
+        measured = x if self.noise.velocity is None or v is None else np.concatenate([x, v])
+        spread = [self.noise.position] + ([] if len(measured) == s else [np.asarray(self.noise.velocity)])
         count = len(measured)
-        R = np.diag(np.concatenate([np.broadcast_to(x, (n,)) for x in spread]) ** 2)
+        R = np.diag(np.concatenate([np.broadcast_to(one, (s,)) for one in spread]) ** 2)
         S = self.covariance[:count, :count] + R
         surprise = measured - self.mean[:count]
         gain = np.linalg.solve(S, self.covariance[:count]).T
@@ -123,28 +124,43 @@ class JointFilter(ABC):
 
     @abstractmethod
     def _carry(self, tau: Float, seconds: float) -> Float:
-        """Moves mean and covariance over a step without its noise; returns what a constant torque makes of q and dq."""
+        """Moves mean and covariance over a step without its noise; returns what constant forces make of x and v."""
 
     def _step(self, z: Float, tau: Float, h: float) -> Step:
-        S, n, m = len(z), self.model.robot.n, NODES
-        q, dq, beta = z[:, :n], z[:, n : 2 * n], z[:, 2 * n :]
-        place = (np.arange(m) + 0.5) / m
-        torque = np.tile(_means(len(tau)) @ tau, (S, 1))
+        model, S, m, s = self.model, len(z), NODES, self.model.size
+        x, v, beta = z[:, :s], z[:, s : 2 * s], z[:, 2 * s :]
         each = np.repeat(beta, m, axis=0)
-        start, _ = self.model.acceleration(q, dq, beta, np.broadcast_to(tau[0], (S, n)))
-        ddq, M = np.repeat(start, m, axis=0), np.zeros(0)
+        drive = model.frame.on_coordinates(_means(len(tau)) @ tau)
+        M, bias = model.mass(x, v, beta)
+        self._require_positive(M[0])
+        start = np.linalg.solve(M, (model.frame.on_coordinates(tau[:1]) - bias)[..., None])[..., 0]
+        a = np.repeat(start[:, None], m, axis=1)
+        correct = _Correction.of(model, x, v, beta, M, h / m)
+        place = (np.arange(m) + 0.5) / m
         for _ in range(PASSES):
-            path = ddq.reshape(S, m, n)
-            velocity = dq[:, None] + h * np.einsum("ij,sjk->sik", _TO_VELOCITY, path)
-            position = q[:, None] + h * place[:, None] * dq[:, None]
-            position = position + h * h * np.einsum("ij,sjk->sik", _TO_POSITION, path)
-            nodes = position.reshape(-1, n), velocity.reshape(-1, n)
-            ddq, M = self.model.acceleration(*nodes, each, torque)
-        path = ddq.reshape(S, m, n)
+            inside_v = v[:, None] + h * np.einsum("ij,sjk->sik", _TO_VELOCITY, a)
+            inside_x = x[:, None] + h * place[:, None] * v[:, None]
+            inside_x = inside_x + h * h * np.einsum("ij,sjk->sik", _TO_POSITION, a)
+            position, velocity, wanted = (part.reshape(S * m, s) for part in (inside_x, inside_v, a))
+            found = model.force(position, velocity, wanted, each).reshape(S, m, s)
+            a = a + correct.of_missing(drive - found)
         moved = np.array(z)
-        moved[:, :n] += h * dq + h * h * np.einsum("j,sjk->sk", (1.0 - place) / m, path)
-        moved[:, n : 2 * n] += h * path.mean(axis=1)
-        return Step(moved, nodes[0], nodes[1], ddq, M)
+        moved[:, :s] += h * v + h * h * np.einsum("j,sjk->sk", (1.0 - place) / m, a)
+        moved[:, s : 2 * s] += h * a.mean(axis=1)
+        return Step(moved, inside_x[0], inside_v[0], a[0])
+
+    def _slopes(self, step: Step, h: float) -> tuple[Float, Float]:
+        """What a step makes of the first state (2s, 2s), and of constant parameters and forces (2s, b + s)."""
+        s, count = self.model.size, self.model.count
+        slopes = self.model.slopes(step.x, step.v, step.a, self.value)
+        A, into = np.zeros((4 * s, 4 * s)), np.zeros((2 * s, count + s))
+        A[:s, s : 2 * s] = np.eye(s)
+        A[s : 2 * s, : 2 * s] = np.concatenate([slopes.by_position, slopes.by_velocity], axis=2).mean(axis=0)
+        A[: 2 * s, 2 * s :] = np.eye(2 * s)
+        into[s:] = np.concatenate([slopes.by_parameter, slopes.by_force], axis=2).mean(axis=0)
+        # Dry friction near rest and springs are stiff: h A may be large, and no series of a few terms would do.
+        grown = expm(h * A)[: 2 * s]
+        return grown[:, : 2 * s], grown[:, 2 * s :] @ into
 
     def _require_positive(self, M: Float) -> None:
         least = float(np.linalg.eigvalsh(M)[0]) if np.isfinite(M).all() else np.nan
@@ -166,26 +182,15 @@ class ExtendedKalman(JointFilter):
     """
 
     def _carry(self, tau: Float, seconds: float) -> Float:
-        n, h = self.model.robot.n, seconds
-        step = self._step(self.mean[None], tau, h)
-        self._require_positive(step.M[0])
-        s = self.model.slopes(step.q, step.dq, self.value, step.ddq, step.M)
-        A, into = np.zeros((4 * n, 4 * n)), np.zeros((2 * n, self.model.count + n))
-        A[:n, n : 2 * n] = np.eye(n)
-        A[n : 2 * n, : 2 * n] = np.concatenate(
-            [s.by_position.mean(axis=0), s.by_velocity.mean(axis=0)], axis=1
-        )
-        A[: 2 * n, 2 * n :] = np.eye(2 * n)
-        into[n:] = np.concatenate([s.by_parameter.mean(axis=0), s.by_torque.mean(axis=0)], axis=1)
-        # Dry friction near rest is stiff: h A may be large, and no series of a few terms would do.
-        grown = expm(h * A)[: 2 * n]
-        driven = grown[:, 2 * n :] @ into
-        change = np.concatenate([grown[:, : 2 * n] - np.eye(2 * n), driven[:, : self.model.count]], axis=1)
+        known, count = 2 * self.model.size, self.model.count
+        step = self._step(self.mean[None], tau, seconds)
+        state, driven = self._slopes(step, seconds)
+        change = np.concatenate([state - np.eye(known), driven[:, :count]], axis=1)
         P = self.covariance
-        P[: 2 * n] += change @ P
-        P[:, : 2 * n] += P @ change.T
+        P[:known] += change @ P
+        P[:, :known] += P @ change.T
         self.mean, self.covariance = step.after[0], 0.5 * (P + P.T)
-        return np.asarray(driven[:, self.model.count :])
+        return driven[:, count:]
 
 
 class UnscentedKalman(JointFilter):
@@ -199,7 +204,7 @@ class UnscentedKalman(JointFilter):
         root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
         points = np.vstack([self.mean, self.mean + root.T, self.mean - root.T])
         step = self._step(points, tau, seconds)
-        self._require_positive(step.M[0])
+        driven = self._slopes(step, seconds)[1]
         weight = 0.5 / SPREAD_SQUARE
         # Deviations from the centre point: its weight is far below zero, and sums over it would cancel. What remains
         # of that weight, 2 - alpha^2 with alpha^2 = 3 / L, is positive.
@@ -207,8 +212,7 @@ class UnscentedKalman(JointFilter):
         shift = weight * deviation[1:].sum(axis=0)
         P = weight * deviation[1:].T @ deviation[1:] + (2.0 - SPREAD_SQUARE / L) * np.outer(shift, shift)
         self.mean, self.covariance = step.after[0] + shift, 0.5 * (P + P.T)
-        inverse = np.linalg.inv(step.M[:NODES]).mean(axis=0)
-        return np.concatenate([0.5 * seconds**2 * inverse, seconds * inverse])
+        return driven[:, self.model.count :]
 
 
 class CentralDifferenceKalman(JointFilter):
@@ -221,15 +225,50 @@ class CentralDifferenceKalman(JointFilter):
         L = len(self.mean)
         root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
         step = self._step(np.vstack([self.mean, self.mean + root.T, self.mean - root.T]), tau, seconds)
-        self._require_positive(step.M[0])
+        driven = self._slopes(step, seconds)[1]
         centre, ahead, behind = step.after[0], step.after[1 : L + 1], step.after[L + 1 :]
         slope = (ahead - behind) / (2.0 * np.sqrt(SPREAD_SQUARE))
         bend = (ahead + behind - 2.0 * centre) * (np.sqrt(SPREAD_SQUARE - 1.0) / (2.0 * SPREAD_SQUARE))
         P = slope.T @ slope + bend.T @ bend
         self.mean = centre + (ahead + behind - 2.0 * centre).sum(axis=0) / (2.0 * SPREAD_SQUARE)
         self.covariance = 0.5 * (P + P.T)
-        inverse = np.linalg.inv(step.M[:NODES]).mean(axis=0)
-        return np.concatenate([0.5 * seconds**2 * inverse, seconds * inverse])
+        return driven[:, self.model.count :]
+
+
+@dataclass(frozen=True, eq=False)
+class _Correction:
+    """Newton's step of the implicit midpoint rule over m parts of `part` seconds, for S states.
+
+    K, D: (S, s, s) of the springs.    inverse: of M + part D / 2 + part^2 K / 4, (S, s, s).
+    """
+
+    K: Float
+    D: Float
+    inverse: Float
+    part: float
+
+    @staticmethod
+    def of(model: BaseDynamics, x: Float, v: Float, beta: Float, M: Float, part: float) -> _Correction:
+        """The correction about states (S, s), whose mass matrices are M."""
+        K, D = model.springs(x, v, beta) if model.second else (np.zeros_like(M), np.zeros_like(M))
+        inverse: Float = np.asarray(np.linalg.inv(M + 0.5 * part * D + 0.25 * part**2 * K), dtype=np.float64)
+        return _Correction(K, D, inverse, part)
+
+    def of_missing(self, force: Float) -> Float:
+        """What force (S, m, s) is missing at the nodes, as change of their accelerations."""
+        change = np.zeros_like(force)
+        x, v = np.zeros((2, *force[:, 0].shape))
+        for i in range(force.shape[1]):
+            middle = x + 0.5 * self.part * v
+            left = force[:, i] - _times(self.K, middle) - _times(self.D, v)
+            change[:, i] = _times(self.inverse, left)
+            x = x + self.part * (v + 0.5 * self.part * change[:, i])
+            v = v + self.part * change[:, i]
+        return change
+
+
+def _times(matrix: Float, vector: Float) -> Float:
+    return np.asarray(np.einsum("sij,sj->si", matrix, vector))
 
 
 @lru_cache(maxsize=16)

@@ -17,11 +17,12 @@ from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
-from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.simulated import Bench
 from dynid.estimate.source import Places
 from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
 from dynid.signals.samples import Samples
+from dynid.simulate.loop import measured_coordinates, measured_motion
 
 SHORTEST = 8
 # Shares of the size of positions and torque below which no noise is believed: steps are no more exact.
@@ -31,9 +32,10 @@ SLOW = 0.02
 
 @dataclass(frozen=True)
 class KalmanFit:
-    """A Kalman filter for state and parameters z = (q, dq, beta), run over all blocks of a log until beta stays.
+    """A Kalman filter for state and parameters z = (x, v, beta), run over all blocks of a log until beta stays.
 
-    Torque drives the model, positions correct it; nothing is differentiated. Every block begins with a state of its
+    x are the joints' positions and, behind springs, those of their motors. Torque drives the model, positions correct
+    it; nothing is differentiated. Every block begins with a state of its
     own, so that P^-1 of the parameters grows by each block's own information H_m and P^-1 beta by H_m beta_m: intervals
     come from the blocks as those of least squares do. A pass begins at the last one's parameters with a spread of
     `width` times the textbook one of weighted least squares, and the last pass's start is not counted as information.
@@ -66,18 +68,11 @@ class KalmanFit:
     def fit(self, regression: Regression) -> Estimate:
         """Runs passes until the parameters stay.
 
-        Raises UsageError where there are factors alone or joints are elastic, SolverError if the model cannot be
-        simulated, UnfitDataError if blocks are shorter than a filter needs.
+        Raises UsageError where there are factors alone, SolverError if the model cannot be simulated, UnfitDataError
+        if blocks are shorter than a filter needs.
         """
         require_enough(regression)
         bench = Bench.of(regression, self.name, None)
-        if bench.second:
-            raise UsageError(
-                "filter-springs",
-                found=f"'{self.name}' with elastic joints",
-                expected="rigid joints: the filter's state holds no motors",
-                do="use 'cloe', 'oe' or 'didim', which simulate springs",
-            )
         value = bench.start()
         run = _Passes(bench, self.position_noise, value)
         spread = self.width**2 * run.first_covariance
@@ -184,31 +179,36 @@ class _Passes:
     @cached_property
     def model(self) -> BaseDynamics:
         source = self.bench.source
-        return BaseDynamics(source.robot, source.terms, self.bench.regression.base)
+        return BaseDynamics(source.robot, source.terms, self.bench.regression.base, self.bench.second)
 
     @cached_property
     def noise(self) -> KalmanNoise:
         """White noise at the rate of the steps that is as strong at low frequencies as the noise of the log."""
-        bench, source = self.bench, self.bench.source
+        bench, source, frame = self.bench, self.bench.source, self.model.frame
         rate, places = bench.coarse[0].rate, Places(bench.regression.factors.blocks)
         inside = [places.of(s.segment, s.t) >= 0 for s in bench.coarse]
-        q = np.concatenate([s.q[own] for s, own in zip(bench.coarse, inside, strict=True)])
+        x = np.concatenate(
+            [measured_motion(frame, s)[0][own] for s, own in zip(bench.coarse, inside, strict=True)]
+        )
         tau = np.concatenate([s.tau[own] for s, own in zip(bench.coarse, inside, strict=True)])
-        known = source.noise(self.position_noise)
-        position = np.zeros(q.shape[1])
+        known, position = source.noise(self.position_noise), np.zeros(frame.size)
         if known is not None:
-            position = known.position * np.sqrt(rate / known.rate)
-        theta, parallel = full_vector(bench.regression, self.start), source.assembly.parallel
+            motor = known.position if known.motor_position is None else known.motor_position
+            level = np.concatenate([known.position, motor[list(frame.second)]])
+            position = level * np.sqrt(rate / known.rate)
+        mechanism, parallel = bench.mechanism(self.start), source.assembly.parallel
         left = []
         for samples in bench.smooth:
-            error = samples.tau - source.terms.torque(source.robot, samples, theta)
+            x_v_a = measured_motion(frame, samples)
+            error = mechanism.on_coordinates(samples.tau) - mechanism.force(*x_v_a, {})
             kept, t = parallel.apply(np.ascontiguousarray(error.T), samples)
             left.append(kept[:, places.of(samples.segment, t) >= 0])
         cutoff = parallel.cutoff or 0.5 * rate
-        torque = np.sqrt(np.mean(np.concatenate(left, axis=1) ** 2, axis=1) * max(0.5 * rate / cutoff, 1.0))
+        force = np.sqrt(np.mean(np.concatenate(left, axis=1) ** 2, axis=1) * max(0.5 * rate / cutoff, 1.0))
+        size = np.sqrt(np.mean(tau**2, axis=0))
         return KalmanNoise(
-            np.maximum(torque, LEAST_TORQUE * np.sqrt(np.mean(tau**2, axis=0))),
-            np.maximum(position, LEAST_POSITION * q.std(axis=0)),
+            np.maximum(force, LEAST_TORQUE * np.concatenate([size, size[list(frame.second)]])),
+            np.maximum(position, LEAST_POSITION * x.std(axis=0)),
         )
 
     @property
@@ -221,19 +221,20 @@ class _Passes:
 
     def over(self, kind: type[JointFilter], value: Float, spread: Float) -> Found:
         """One pass from parameters (b,) with a covariance (b, b)."""
-        n, b = self.model.robot.n, len(value)
+        s, b = self.model.size, len(value)
         M = len(self.bench.regression.factors.blocks)
         size = np.sqrt(np.diag(spread))
-        whole = np.zeros((2 * n + b,) * 2)
-        whole[2 * n :, 2 * n :] = spread
-        joint = kind(self.model, np.concatenate([np.zeros(2 * n), value]), whole, self.noise)
+        whole = np.zeros((2 * s + b,) * 2)
+        whole[2 * s :, 2 * s :] = spread
+        joint = kind(self.model, np.concatenate([np.zeros(2 * s), value]), whole, self.noise)
         information, pull = np.zeros((M, b, b)), np.zeros((M, b))
         before = _natural(joint, size)
         for m, part in self._runs():
-            _begin(joint, part)
+            x, v = measured_coordinates(self.model.frame, part)
+            _begin(joint, x, v, part.rate)
             for k in range(1, len(part)):
                 joint.predict(part.tau[k - 1 : k + 1], 1.0 / part.rate)
-                joint.correct(part.q[k])
+                joint.correct(x[k])
             after = _natural(joint, size)
             information[m] += after[0] - before[0]
             pull[m] += after[1] - before[1]
@@ -254,7 +255,7 @@ class _Passes:
                 do="record a richer motion, or use 'ridge'",
             )
         new = np.array(joint.value)
-        return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / n)
+        return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
 
     def _runs(self) -> Iterator[tuple[int, Samples]]:
         places = Places(self.bench.regression.factors.blocks)
@@ -266,14 +267,14 @@ class _Passes:
                     yield int(label[a]), samples.part(a, b)
 
 
-def _begin(joint: JointFilter, part: Samples) -> None:
+def _begin(joint: JointFilter, x: Float, v: Float, rate: float) -> None:
     # A state of its own for each stretch: nothing but parameters is carried from one to the next.
-    n, P = joint.model.robot.n, joint.covariance
-    position = np.broadcast_to(joint.noise.position, (n,))
-    speed = SLOW * np.sqrt(np.mean(part.dq**2, axis=0)) + position * part.rate
-    joint.mean[: 2 * n] = np.concatenate([part.q[0], part.dq[0]])
-    P[: 2 * n], P[:, : 2 * n] = 0.0, 0.0
-    P[: 2 * n, : 2 * n] = np.diag(np.concatenate([position, speed]) ** 2)
+    known, P = 2 * joint.model.size, joint.covariance
+    position = np.broadcast_to(joint.noise.position, (joint.model.size,))
+    speed = SLOW * np.sqrt(np.mean(v**2, axis=0)) + position * rate
+    joint.mean[:known] = np.concatenate([x[0], v[0]])
+    P[:known], P[:, :known] = 0.0, 0.0
+    P[:known, :known] = np.diag(np.concatenate([position, speed]) ** 2)
 
 
 def _natural(joint: JointFilter, size: Float) -> tuple[Float, Float]:

@@ -21,8 +21,7 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.noise import MotionNoise
-from dynid.signals.samples import Samples
-from dynid.simulate.loop import extra_of, measured_coordinates
+from dynid.simulate.loop import extra_of, measured_motion
 from dynid.simulate.mechanism import Mechanism
 
 STEPS = (1e-5, 1e-4, 1e-3)
@@ -186,9 +185,8 @@ class Likelihood:
             for g, (columns, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
                 X[:, g, [position[int(c)] for c in columns]] = panel[:-1].T
             y = np.stack([panel[-1] for panel in piece.panels], axis=1)
-            x, v = measured_coordinates(probe, samples)
-            a = _accelerations(samples, bench.second)
-            parts.append([X[inside], y[inside], block[inside], *(z[kept[inside]] for z in (x, v, a))])
+            motion = measured_motion(probe, samples)
+            parts.append([X[inside], y[inside], block[inside], *(z[kept[inside]] for z in motion)])
             extras.append({name: z[kept[inside]] for name, z in extra_of(probe, samples).items()})
         X, y, block, x, v, a = (np.concatenate([part[i] for part in parts]) for i in range(6))
         extra = {name: np.concatenate([one[name] for one in extras]) for name in extras[0]}
@@ -276,12 +274,6 @@ def _lowered(likelihood: Likelihood, point: Point, step: Float, variance: Float)
         if likelihood.cost(trial, variance) < here:
             return trial
     return None
-
-
-def _accelerations(samples: Samples, second: tuple[int, ...]) -> Float:
-    if not second:
-        return samples.ddq
-    return np.concatenate([samples.ddq, samples.motor.ddq[:, list(second)]], axis=1)
 
 
 def _groups(n: int, second: tuple[int, ...], link_form: bool) -> Float:

@@ -82,15 +82,22 @@ class Run:
     u: Float
 
 
-def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float]:
-    """Measured positions and velocities (T, s) in a mechanism's coordinates."""
+def measured_motion(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float, Float]:
+    """Measured positions, velocities and accelerations (T, s) in a mechanism's coordinates."""
     if not mechanism.second:
-        return samples.q, samples.dq
+        return samples.q, samples.dq, samples.ddq
     motor, joints = samples.motor, list(mechanism.second)
     return (
         np.concatenate([samples.q, motor.q[:, joints]], axis=1),
         np.concatenate([samples.dq, motor.dq[:, joints]], axis=1),
+        np.concatenate([samples.ddq, motor.ddq[:, joints]], axis=1),
     )
+
+
+def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float]:
+    """Measured positions and velocities (T, s) in a mechanism's coordinates."""
+    x, v, _ = measured_motion(mechanism, samples)
+    return x, v
 
 
 def extra_of(mechanism: Mechanism, samples: Samples) -> dict[str, Float]:

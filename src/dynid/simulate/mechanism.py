@@ -130,6 +130,13 @@ class Mechanism:
         force[:, self.driven] = u
         return force
 
+    def split(self, total: Float, motor: Float) -> Float:
+        """Generalised force (B, s, ...) from what joints take with their motors, and motors alone, (B, n, ...)."""
+        joints, n = list(self.second), self.n
+        f = np.concatenate([total, motor[:, joints]], axis=1)
+        f[:, joints] -= f[:, n:]
+        return f
+
     def damping(self, x: Float, v: Float, extra: Extra) -> Float:
         """(B, s) secant slopes of f over velocity: what holds a step through dry friction stable."""
         speed = np.where(np.abs(v) < _SLOW, _SLOW, v)
@@ -163,17 +170,13 @@ class Mechanism:
 
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
         """Slopes df / dtheta over the wanted columns, (B, s, w)."""
-        samples, p, n = self.samples(x, v, a, extra), len(self.theta), self.n
+        samples, p = self.samples(x, v, a, extra), len(self.theta)
         total = self.terms.torque_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
         if not self.second:
             return np.asarray(total)
-        motor = self.terms.motor_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
-        joints = list(self.second)
-        whole = np.zeros((len(x), self.size, total.shape[2]))
-        whole[:, :n] = total
-        whole[:, joints] -= motor[:, joints]
-        whole[:, n:] = motor[:, joints]
-        return whole
+        return self.split(
+            total, self.terms.motor_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
+        )
 
     def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
         """df/dx and df/dv at given accelerations, (B, s, s) each, by central differences."""
@@ -191,16 +194,11 @@ class Mechanism:
         total = terms.torque(self.robot, samples, theta)
         if not self.second:
             return total
-        joints, n = list(self.second), self.n
         panels = terms.motor_regressor(self.robot, samples, theta != 0)
         motor = terms.known_motor_torque(self.robot, samples)
-        for joint in joints:
+        for joint in self.second:
             motor[:, joint] += theta[panels.columns[joint]] @ panels.values[joint]
-        f = np.zeros((len(samples), self.size))
-        f[:, :n] = total
-        f[:, joints] -= motor[:, joints]
-        f[:, n:] = motor[:, joints]
-        return f
+        return self.split(total, motor)
 
     def _other(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
         # All but the bodies. Terms of one joint alone are summed up without panels: this is the inner loop.
