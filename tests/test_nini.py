@@ -16,8 +16,7 @@ from dynid.signals.samples import Samples
 from dynid.spatial.algebra import placement, rotation_about, skew
 from dynid.spatial.inertia import transformed
 from dynid.statics import static_base
-from dynid.terms import MotorInertia, Points, RigidBody, Spring, Terms
-from tests.painting_arm import (
+from dynid.studies.nini_arm import (
     FRICTION,
     GEOMETRY,
     MODEL,
@@ -30,6 +29,7 @@ from tests.painting_arm import (
     motion,
     static_grid,
 )
+from dynid.terms import MotorInertia, Points, RigidBody, Spring, Terms
 
 DH = (
     (0.20, np.pi / 2, 0.75),

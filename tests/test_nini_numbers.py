@@ -18,10 +18,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import pseudo_inertia
 from dynid.statics import StaticEstimate, identify_statics
-from dynid.studies.run import run_study
-from dynid.studies.study import Dose
-from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
-from tests.painting_arm import (
+from dynid.studies.nini_arm import (
     MODEL,
     SPRINGS,
     STIFFNESS,
@@ -33,7 +30,12 @@ from tests.painting_arm import (
     static_grid,
     truth,
     with_noise,
+    with_torque,
 )
+from dynid.studies.nini_checks import stiffer
+from dynid.studies.run import run_study
+from dynid.studies.study import Dose
+from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
 
 # Ten times fewer samples of a noise smaller by the root of ten hold the same information as the spec's.
 DOSE, NOISE = 7000, 0.05 / np.sqrt(10.0)
@@ -51,7 +53,7 @@ def robot() -> RobotModel:
 def exact(robot: RobotModel) -> tuple[Regression, StaticEstimate, list[Samples]]:
     theta = truth(robot)
     motions = [motion(robot, 2000, seed)[1] for seed in range(2)]
-    motions = [replace(s, tau=MODEL.torque(robot, s, theta)) for s in motions]
+    motions = [with_torque(robot, MODEL, s, theta) for s in motions]
     q = static_grid(robot, 200)
     poses = known_poses(q, MODEL.torque(robot, at_rest(q), theta))
     return regression(robot, MODEL, TorqueRows(), motions), identify_statics(robot, poses, MODEL), motions
@@ -81,14 +83,10 @@ def test_a_wrong_stiffness_is_invisible_at_rest_and_costs_in_motion(
     robot: RobotModel, exact: tuple[Regression, StaticEstimate, list[Samples]]
 ) -> None:
     _, static, motions = exact
-    wrong = truth(robot)
     columns = [column.name for column in MODEL.columns(robot)]
-    wrong[columns.index("k_springs")] *= 1.1
-    # Gravity parameters that make up for it at rest: the same static base parameters.
+    made_up = stiffer(robot, truth(robot))
     base = static.structural
-    made_up = base.lift(
-        base.reduce(truth(robot)), prior=wrong, spread=np.where(np.arange(len(wrong)) < 60, 1.0, 1e-9)
-    )
+    np.testing.assert_allclose(base.reduce(made_up), base.reduce(truth(robot)), rtol=1e-6, atol=1e-6)
     assert made_up[columns.index("k_springs")] == pytest.approx(1.1 * STIFFNESS, rel=1e-9)
     q = static_grid(robot, 100, seed=1)
     before, after = (MODEL.torque(robot, at_rest(q), theta) for theta in (truth(robot), made_up))
@@ -106,7 +104,7 @@ def fitted(robot: RobotModel, terms: Terms, motions: list[Samples]) -> Float:
 def test_what_model_errors_cost(robot: RobotModel) -> None:
     motions = [motion(robot, 2000, seed)[1] for seed in range(2)]
     theta = truth(robot)
-    motions = [replace(s, tau=MODEL.torque(robot, s, theta)) for s in motions]
+    motions = [with_torque(robot, MODEL, s, theta) for s in motions]
     assert fitted(robot, MODEL, motions).max() < 1e-6
     joint_side = RigidBody() + MotorInertia() + Viscous() + Coulomb() + SPRINGS
     cost = fitted(robot, joint_side, motions)
@@ -117,7 +115,7 @@ def test_what_model_errors_cost(robot: RobotModel) -> None:
     assert (uncoupled_rotors[1:5] > 0.1).all()
     bars = arm(bars=True)
     rigid = Terms((RigidBody(),))
-    own = [replace(s, tau=rigid.torque(bars, s, bars.inertia_prior.ravel())) for s in motions]
+    own = [with_torque(bars, rigid, s, bars.inertia_prior.ravel()) for s in motions]
     ignored = fitted(robot, rigid, own)
     assert (ignored[:3] > 0.5).all()
     q = static_grid(robot, 200)
@@ -130,7 +128,7 @@ def motions_of_rotors(robot: RobotModel) -> list[Samples]:
     """Motions with coupled rotors and no friction."""
     terms = RigidBody() + MotorInertia() + SPRINGS
     theta = truth(robot, terms)
-    return [replace(s, tau=terms.torque(robot, s, theta)) for s in (motion(robot, 2000, 3)[1],)]
+    return [with_torque(robot, terms, motion(robot, 2000, 3)[1], theta)]
 
 
 # --- five percent of noise -------------------------------------------------------------------------------------------
@@ -156,7 +154,7 @@ def missed_square(robot: RobotModel, found: Estimate, samples: Samples) -> Float
 def noisy(robot: RobotModel) -> Noisy:
     theta = truth(robot)
     clean = [motion(robot, DOSE, seed)[1] for seed in range(7)]
-    clean = [replace(s, tau=MODEL.torque(robot, s, theta)) for s in clean]
+    clean = [with_torque(robot, MODEL, s, theta) for s in clean]
     measured = [replace(s, tau=with_noise(robot, s.q, s.tau, NOISE, 100 + k)) for k, s in enumerate(clean)]
     q = static_grid(robot, 1600)
     tau = with_noise(robot, q, MODEL.torque(robot, at_rest(q), theta), 0.05, 99)

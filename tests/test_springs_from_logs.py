@@ -19,8 +19,8 @@ from dynid.robot.model import RobotModel
 from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.spring_search import search_geometry
+from dynid.studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
-from tests.painting_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 
 WITHOUT = RigidBody() + MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb(width=3.0))
 PREPARATION = Preparation(cutoff=10.0)

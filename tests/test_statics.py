@@ -21,10 +21,10 @@ from dynid.robot.model import RobotModel
 from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.statics import balanced, identify_statics, two_step
+from dynid.studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody, Terms, Viscous
 from dynid.testing import synthetic_regression
 from tests.command_line import Run
-from tests.painting_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 from tests.robot_files import ROBOTS
 
 TERMS = RigidBody() + MotorInertia() + OnMotor(Viscous()) + Offset() + SPRINGS

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from dynid.log.write import canonical_columns, write_log
+from dynid.studies.nini_arm import MODEL, SPRINGS, arm, motion, truth
 from tests.command_line import Run
-from tests.painting_arm import FILE, MODEL, SPRINGS, arm, motion, truth
+from tests.robot_files import ROBOTS
+
+FILE = ROBOTS / "painting_arm.toml"
 
 TERMS = """
 [model]

@@ -129,6 +129,11 @@ def at_rest(q: Float, tau: Float | None = None) -> Samples:
     return Samples.from_motion(q, np.zeros_like(q), np.zeros_like(q), tau)
 
 
+def with_torque(robot: RobotModel, terms: Terms, samples: Samples, theta: Float) -> Samples:
+    """The samples with the torque of parameters theta (p,)."""
+    return replace(samples, tau=terms.torque(robot, samples, theta))
+
+
 def known_poses(q: Float, tau: Float) -> BalancedPoses:
     """Poses whose friction has been averaged out already."""
     every = np.ones(q.shape, dtype=np.bool_)

@@ -27,6 +27,7 @@ from dynid.studies.nini_arm import (
     regression,
     static_grid,
     truth,
+    with_torque,
 )
 from dynid.studies.study import StudyPage, at_most, told
 from dynid.terms import Coulomb, MotorInertia, Points, RigidBody, Spring, Terms, Viscous
@@ -137,24 +138,24 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
         root mean square in N m. Poses alone show none of it."""
     )
     theta = truth(robot)
-    motions = [_with_torque(robot, MODEL, motion(robot, 2000, seed)[1], theta) for seed in range(2)]
+    motions = [with_torque(robot, MODEL, motion(robot, 2000, seed)[1], theta) for seed in range(2)]
     joint_side = RigidBody() + MotorInertia() + Viscous() + Coulomb() + SPRINGS
     friction = _left(robot, joint_side, motions)
     rotors = RigidBody() + MotorInertia() + SPRINGS
-    moved = [_with_torque(robot, rotors, s, truth(robot, rotors)) for s in motions]
+    moved = [with_torque(robot, rotors, s, truth(robot, rotors)) for s in motions]
     uncoupled = _left(arm(coupled=False), rotors, moved)
     bars, body = arm(bars=True), Terms((RigidBody(),))
-    carried = [_with_torque(bars, body, s, bars.inertia_prior.ravel()) for s in motions]
+    carried = [with_torque(bars, body, s, bars.inertia_prior.ravel()) for s in motions]
     ignored = _left(robot, body, carried)
     poses = static_grid(robot, 200)
     held = body.torque(bars, at_rest(poses), bars.inertia_prior.ravel())
     still = identify_statics(robot, known_poses(poses, held), body).estimate.full_vector
     static = np.abs(body.torque(robot, at_rest(poses), still) - held).max()
-    made_up = _stiffer(robot, theta)
+    made_up = stiffer(robot, theta)
     at_poses = np.abs(
         MODEL.torque(robot, at_rest(poses), made_up) - MODEL.torque(robot, at_rest(poses), theta)
     ).max()
-    stiffer = _moving_with(robot, made_up, motions)
+    moving = _moving_with(robot, made_up, motions)
     page.table(
         "Error by joint, N m",
         ("", *(f"J{i + 1}" for i in range(6))),
@@ -162,7 +163,7 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
             ("friction at the joints instead of the motors", *map(float, friction)),
             ("rotors uncoupled, as in K_r^2 I_m", *map(float, uncoupled)),
             ("crank and coupler (14 + 16 kg) ignored", *map(float, ignored)),
-            ("stiffness of the springs 10 % off", *map(float, stiffer)),
+            ("stiffness of the springs 10 % off", *map(float, moving)),
         ],
         note="With the wrong stiffness the static step makes up for it, and the dynamic one fits all else around it.",
         name="model_errors",
@@ -178,14 +179,10 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
             for key, what, error, bound in (
                 ("friction_side", "friction on the wrong side, joints 2 to 5, least", friction[1:5].min(), 5.0),
                 ("bars_moving", "ignored bars, joints 1 to 3, least", ignored[:3].min(), 0.5),
-                ("stiffer_moving", "wrong stiffness, joint 2", stiffer[1], 0.3),
+                ("stiffer_moving", "wrong stiffness, joint 2", moving[1], 0.3),
             )
         ),
     )  # fmt: skip
-
-
-def _with_torque(robot: RobotModel, terms: Terms, samples: Samples, theta: Float) -> Samples:
-    return replace(samples, tau=terms.torque(robot, samples, theta))
 
 
 def _left(robot: RobotModel, terms: Terms, motions: Sequence[Samples]) -> Float:
@@ -210,8 +207,8 @@ def _moving_with(robot: RobotModel, held: Float, motions: Sequence[Samples]) -> 
     return np.asarray(np.sqrt(((A @ found - y).reshape(-1, robot.n) ** 2).mean(axis=0)))
 
 
-def _stiffer(robot: RobotModel, theta: Float) -> Float:
-    # Springs 10 % stiffer, and gravity parameters that make up for it at rest.
+def stiffer(robot: RobotModel, theta: Float) -> Float:
+    """Parameters (p,) with springs 10 % stiffer, and gravity parameters that make up for it at rest."""
     wrong = np.array(theta)
     wrong[[column.name for column in MODEL.columns(robot)].index("k_springs")] *= 1.1
     base = static_base(robot, MODEL)

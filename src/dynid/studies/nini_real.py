@@ -27,8 +27,8 @@ from dynid.studies.nini_arm import (
     truth,
     with_noise,
 )
-from dynid.studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_and_sde
-from dynid.studies.study import Cell, StudyPage, at_least, at_most, told
+from dynid.studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_and_sde, printed_rows
+from dynid.studies.study import StudyPage, at_least, at_most, told
 from dynid.terms import Points, RigidBody, Spring, Terms
 
 NOISE, SAMPLES = 0.002, 4000
@@ -82,9 +82,7 @@ def tell_real(page: StudyPage) -> None:
     noisy = with_noise(real, q, clean, NOISE, 5)
     held = noisy + _stiction(ideal, len(q))
     paper = identified(ideal, MODEL, q, held, room=0.5)
-    rows: list[tuple[Cell, ...]] = []
-    for how, printed in TABLE_2.items():
-        rows += [(f"printed, {how}: {kind}", *row) for kind, row in zip(("MSE", "SDE"), printed, strict=True)]
+    rows = printed_rows(TABLE_2)
     sets = {"identification": paper.plain.full_vector, "optimisation": paper.optimised.parameters}
     errors = {}
     for how, found in sets.items():
@@ -100,9 +98,8 @@ def tell_real(page: StudyPage) -> None:
     ladder = {"as the paper, stiction in the torque": mse_and_sde(errors["identification"])[1]}
     wrong = identify_statics(ideal, known_poses(q, noisy), MODEL)
     ladder["poses from both directions"] = _missed(ideal, MODEL, q, noisy, wrong.estimate.full_vector)
-    for name, robot, model in (("and the second spring where it is", real, MOUNTED),):
-        better = identify_statics(robot, known_poses(q, noisy), model)
-        ladder[name] = _missed(robot, model, q, noisy, better.estimate.full_vector)
+    better = identify_statics(real, known_poses(q, noisy), MOUNTED).estimate.full_vector
+    ladder["and the second spring where it is"] = _missed(real, MOUNTED, q, noisy, better)
     noise = mse_and_sde(at_gears(ideal, q, noisy - clean))[1]
     page.table(
         "Static error by what is modelled, by motor, times its gear ratio: SDE, N m",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -98,6 +99,15 @@ def mse_and_sde(error: Float) -> tuple[Float, Float]:
     return np.asarray((error**2).mean(axis=0)), np.asarray(error.std(axis=0))
 
 
+def printed_rows(table: Mapping[str, tuple[tuple[float, ...], ...]]) -> list[tuple[Cell, ...]]:
+    """Rows of Table I or II as printed."""
+    return [
+        (f"printed, {how}: {kind}", *row)
+        for how, pair in table.items()
+        for kind, row in zip(("MSE", "SDE"), pair, strict=True)
+    ]
+
+
 def tell_static(page: StudyPage) -> Statics:
     """Table I, printed and in kind, for the three ideal arms; returns the third's estimates."""
     page.section("The static step (Table I)")
@@ -112,9 +122,7 @@ def tell_static(page: StudyPage) -> Statics:
         2 to 5 are not. And an error's standard deviation cannot exceed the root of its mean square: of the 24
         pairs of Tables I and II one does, link 1 identified, which should read 7e-17."""
     )
-    rows: list[tuple[Cell, ...]] = []
-    for how, printed in TABLE_1.items():
-        rows += [(f"printed, {how}: {kind}", *row) for kind, row in zip(("MSE", "SDE"), printed, strict=True)]
+    rows = printed_rows(TABLE_1)
     found: dict[str, tuple[Statics, Float, Float]] = {}
     arms = (
         ("plain", arm(coupled=False), Terms((RigidBody(),))),

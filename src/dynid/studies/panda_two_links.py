@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.factor.base import structural_base
-from dynid.feasible import CentreCone, Convex, PhysicalBodies, TotalMass, feasible_parameters
+from dynid.factor.base import BaseMap, structural_base
+from dynid.feasible import CentreCone, Convex, Feasible, PhysicalBodies, TotalMass, feasible_parameters
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import TorqueRows
@@ -52,6 +52,28 @@ def two_links() -> RobotModel:
         return load_robot(path)
 
 
+def radius(x: float) -> float:
+    """Of link 2 at x along it, written with if and else, as Algorithm 1 takes it."""
+    return REACH + SLOPE * (x if x < LENGTH / 2 else LENGTH - x)
+
+
+def inside_cones(robot: RobotModel, base: BaseMap) -> Feasible:
+    """Bodies with the coefficients of the truth: centre of mass 2 in the cones from either end, 1 round its column."""
+    round_x, column = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    constraints: list[Convex] = [
+        PhysicalBodies(),
+        TotalMass(5, 8),
+        CentreCone(1, column, (0.0, 0.0), reach=0.05),
+        CentreCone(2, round_x, (0.0, 0.0), slope=(SLOPE, 0.0, 0.0), reach=REACH),
+        CentreCone(2, round_x, (0.0, 0.0), slope=(-SLOPE, 0.0, 0.0), reach=REACH + SLOPE * LENGTH),
+    ]
+    prior = 1.3 * TRUTH
+    prior[11:14] = [1.0, 0.5, 0.5]  # far outside the link
+    return feasible_parameters(
+        base.B, base.reduce(TRUTH), RIGID.columns(robot), constraints, prior, SPREAD, 1e-13
+    )
+
+
 def tell_two_links(page: StudyPage) -> None:
     """Which grouping is right, and centres of mass inside cones by one convex program."""
     page.section("The example of two links")
@@ -64,31 +86,18 @@ def tell_two_links(page: StudyPage) -> None:
     )
     robot = two_links()
     base = structural_base(robot, RIGID, TorqueRows())
-    B = base.B @ _far_end()
-    round_x, column = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-    constraints: list[Convex] = [
-        PhysicalBodies(),
-        TotalMass(5, 8),
-        CentreCone(1, column, (0.0, 0.0), reach=0.05),
-        CentreCone(2, round_x, (0.0, 0.0), slope=(SLOPE, 0.0, 0.0), reach=REACH),
-        CentreCone(2, round_x, (0.0, 0.0), slope=(-SLOPE, 0.0, 0.0), reach=REACH + SLOPE * LENGTH),
-    ]
-    prior = 1.3 * TRUTH
-    prior[11:14] = [1.0, 0.5, 0.5]  # far outside the link
-    found = feasible_parameters(
-        base.B, base.reduce(TRUTH), RIGID.columns(robot), constraints, prior, SPREAD, 1e-13
-    )
+    B = base.B @ far_end()
+    found = inside_cones(robot, base)
     x, y, z = found.parameters[11:14] / found.parameters[10]
-    radius = REACH + SLOPE * (x if x < LENGTH / 2 else LENGTH - x)
     page.results(
         "Grouping and cones",
-        at_most("square", "J2zz − 0.64 m2: distance from a base parameter", _distance(B, LENGTH**2), 1e-10),
-        at_least("length", "J2zz − 0.8 m2: the same", _distance(B, LENGTH), 0.05),
+        at_most("square", "J2zz − 0.64 m2: distance from a base parameter", away(B, LENGTH**2), 1e-10),
+        at_least("length", "J2zz − 0.8 m2: the same", away(B, LENGTH), 0.05),
         at_most("cones", "cost of the coefficients with all constraints", found.cost, 1e-8),
         within(
             "inside",
             "distance of the centre of mass of link 2 outside its cones",
-            max(float(np.hypot(y, z) - radius), 0.0),
+            max(float(np.hypot(y, z)) - radius(float(x)), 0.0),
             0.0,
             1e-7,
             "m",
@@ -96,17 +105,23 @@ def tell_two_links(page: StudyPage) -> None:
     )
 
 
-def _far_end() -> Float:
-    # (20, 20): parameters about the joints' frames from those of link 2 about its far end, as in the supplement.
+def far_end() -> Float:
+    """(20, 20): parameters about the joints' frames from those of link 2 about its far end, as in the supplement."""
     X = np.eye(20)
     at_end = placement(np.eye(3), np.array([LENGTH, 0, 0]))
     X[10:, 10:] = np.array([transformed(one, at_end) for one in np.eye(10)]).T
     return X
 
 
-def _distance(B: Float, factor: float) -> float:
-    # How far J2zz - factor m2 is from the row space of B, relative.
+def grouped(factor: float) -> Float:
+    """J2zz - factor m2, frames at the far ends, as a row (20,)."""
     row = np.zeros(20)
     row[19], row[10] = 1.0, -factor
+    return row
+
+
+def away(B: Float, factor: float) -> float:
+    """How far J2zz - factor m2 is from the row space of B (b, 20), relative."""
+    row = grouped(factor)
     fitted = B.T @ np.linalg.lstsq(B.T, row, rcond=None)[0]
     return float(np.linalg.norm(row - fitted) / np.linalg.norm(row))
