@@ -194,7 +194,7 @@ class ExtendedKalman(JointFilter):
 
 
 class UnscentedKalman(JointFilter):
-    """Carries 2L + 1 points of the distribution, L = 2n + b, at sqrt(3) standard deviations, through every step.
+    """Carries 2L + 1 points of the distribution, L = 2s + b, at sqrt(3) standard deviations, through every step.
 
     Source: Julier and Uhlmann 2004, eq. 12 with L + kappa = 3 by scaling (Julier 2002).
     """
