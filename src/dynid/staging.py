@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -65,6 +65,43 @@ def refuse_existing(path: Path, do: str = "choose another name") -> None:
             found=f"output '{path}' exists already",
             expected="a place that does not exist yet",
             do=do,
+        )
+
+
+def check_place(folder: Path, inputs: Sequence[Path], force: bool, own: Own, what: str) -> None:
+    """Refuses an output folder before anything is computed.
+
+    own: whether what stands there is of the kind that may be replaced.    what: word for that kind.
+
+    Raises RefusedError if it exists (unless `force` and it is of that kind) or holds an input; ResourceError if its
+    parent cannot be written.
+    """
+    target = folder.resolve()
+    for path in inputs:
+        source = path.resolve()
+        if source == target or target in source.parents:
+            raise RefusedError(
+                "output-is-input",
+                found=f"output '{folder}' holds the input '{path}'",
+                expected="another folder",
+            )
+    if not force:
+        refuse_existing(folder, f"choose another --out, or --force to replace that {what}")
+    if folder.exists() and not own(folder):
+        raise RefusedError(
+            f"not-a-{what}",
+            found=f"'{folder}' is not a {what} folder",
+            expected=f"a {what} of dynid to replace",
+            do="delete it",
+        )
+    parent = target.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ResourceError(
+            "cannot-write",
+            found=f"no permission to write in '{parent}'",
+            expected="a writable folder for --out",
         )
 
 

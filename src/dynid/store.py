@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from dynid.arrays import Float, finite_or_none
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
 from dynid.diagnostics import Diagnostic, Diagnostics, Severity
-from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.errors import DynidError, InputError, Place, ResourceError
 from dynid.estimate.estimator import Estimate, Status
 from dynid.factor.base import BaseMap
 from dynid.identification import Identification, Validation
@@ -32,7 +31,7 @@ from dynid.run_tables import (
 from dynid.scores import Origin, Scores
 from dynid.selection.plain import selection_from_dict, selection_to_dict
 from dynid.shapes.result import Candidate, Choice, ShapeEstimate
-from dynid.staging import refuse_existing, staged_folder
+from dynid.staging import check_place, staged_folder
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
@@ -46,33 +45,7 @@ def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = Fals
     Raises RefusedError if it exists (unless `force` and it is a run folder) or holds an input;
     ResourceError if its parent cannot be written.
     """
-    target = folder.resolve()
-    for path in inputs:
-        source = path.resolve()
-        if source == target or target in source.parents:
-            raise RefusedError(
-                "output-is-input",
-                found=f"output '{folder}' holds the input '{path}'",
-                expected="another folder",
-            )
-    if not force:
-        refuse_existing(folder, "choose another --out, or --force to replace that run")
-    if folder.exists() and not _is_run(folder):
-        raise RefusedError(
-            "not-a-run",
-            found=f"'{folder}' is not a run folder",
-            expected="a run of dynid to replace",
-            do="delete it",
-        )
-    parent = target.parent
-    while not parent.exists():
-        parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ResourceError(
-            "cannot-write",
-            found=f"no permission to write in '{parent}'",
-            expected="a writable folder for --out",
-        )
+    check_place(folder, inputs, force, _is_run, "run")
 
 
 def save(identification: Identification, folder: Path, force: bool = False) -> Path:

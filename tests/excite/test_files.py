@@ -129,7 +129,22 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert "not checked: self-collision" in done.out
     page = (out / "picture.html").read_text()
     assert all(word in page for word in ("Margins", "velocity", "torque"))
-    assert run(*command, "--out", out).code == 7
+    refused = run(*command, "--out", out)
+    assert (refused.code, "--force to replace that plan" in refused.err) == (7, True)
+    (out / "picture.html").unlink()
+    assert run(*command, "--floor", -0.5, "--out", out, "--force").code == 0
+    assert (out / "picture.html").read_text() == page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["traj"]
+
+
+def test_force_replaces_a_plan_alone(tmp_path: Path, run: Run) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "arm.toml").write_bytes(ARM.read_bytes())
+    for robot, word in ((ARM, "not a plan folder"), (mine / "arm.toml", "output-is-input")):
+        done = run("excite", robot, "--out", mine, "--force")
+        assert (done.code, word in done.err) == (7, True), done.err
+    assert [path.name for path in mine.iterdir()] == ["arm.toml"]
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: Path) -> None:

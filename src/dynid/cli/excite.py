@@ -128,6 +128,7 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; the motion does not depend on it.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
     root: RootOption = None,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
@@ -136,10 +137,10 @@ def command(
     from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
     from dynid.diagnostics import Diagnostics
     from dynid.excite.criteria import Criterion
+    from dynid.excite.folder import check_output
     from dynid.robot import load_robot
-    from dynid.store import check_output
 
-    check_output(out, (robot,))
+    check_output(out, [robot, *(path for path in (resume, run, after, config) if path is not None)], force)
     forms, kind = formats(form), word(criterion, Criterion, "criterion")
     given = Given(
         share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,
@@ -160,16 +161,18 @@ def command(
         )
     plan = plan_of(wanted, Search(starts, iterations, seed, workers), current.information, bounds)
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
-    _write(plan, out, forms, rate, settings)
+    _write(plan, out, forms, rate, settings, force)
     print_diagnostics(diagnostics)
     _tell(plan, out)
 
 
-def _write(plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any]) -> None:
+def _write(
+    plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any], force: bool
+) -> None:
     from dynid.excite.folder import write_plan
     from dynid.report.plan import plan_html
 
-    write_plan(plan, out, forms, rate, settings, plan_html(plan))
+    write_plan(plan, out, forms, rate, settings, plan_html(plan), force)
 
 
 def _tell(plan: Sheet, out: Path) -> None:

@@ -12,9 +12,18 @@ from dynid.arrays import finite_or_none
 from dynid.excite.codec import parts_of, to_json
 from dynid.excite.export import Format, write_motion
 from dynid.excite.plan import Sheet
-from dynid.staging import staged_folder
+from dynid.staging import check_place, staged_folder
 
 FORMAT = 1
+
+
+def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Refuses an output folder before anything is computed.
+
+    Raises RefusedError if it exists (unless `force` and it is a plan) or holds an input; ResourceError if its parent
+    cannot be written.
+    """
+    check_place(folder, inputs, force, _is_plan, "plan")
 
 
 def write_plan(
@@ -24,15 +33,17 @@ def write_plan(
     rate: float,
     settings: Mapping[str, Any],
     picture: str,
+    force: bool = False,
 ) -> tuple[Path, ...]:
     """Writes everything; returns the paths.
 
     settings: plain data to be kept in plan.json.    picture: the page that shows the plan, HTML.
+    force: whether a plan that stands there is replaced.
     Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
     not fit the arm.
     """
     robot = plan.information.robot
-    with staged_folder(folder) as scratch:
+    with staged_folder(folder, _is_plan if force else None) as scratch:
         _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
         _text(scratch / "picture.html", picture)
         _text(scratch / "trajectory.json", to_json(plan.trajectory))
@@ -60,6 +71,10 @@ def plan_dict(plan: Sheet) -> dict[str, Any]:
         "stopped": plan.stopped,
         "margins": [asdict(margin) for margin in plan.margins],
     } | plan.describe()
+
+
+def _is_plan(folder: Path) -> bool:
+    return (folder / "plan.json").is_file()
 
 
 def _text(path: Path, text: str) -> None:
