@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dynid.arrays import Float
+from dynid.log.bag import BAG_READERS, BagReader
 from dynid.log.csv import CsvReader
-from dynid.log.log import Table
+from dynid.log.log import Table, Text
 from dynid.log.parquet import ParquetReader
 from dynid.log.read import READERS, open_table
 from dynid.testing import LogReaderContract
+from tests.log.bags import states, storage, write_bag
 
 
 class TestCsv(LogReaderContract):
@@ -62,5 +65,53 @@ class TestParquetThroughTheDispatch(TestParquet):
         return open_table(path)
 
 
+class Renamed:
+    """A bag under the names of the contract: its own columns are called q_, dq_ and tau_ with a joint's name."""
+
+    NAMES: ClassVar[dict[str, str]] = {"t": "t", "q one": "q_one", "tau": "tau_one"}
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.path, self.row_count = table, table.path, table.row_count
+        back = {own: name for name, own in self.NAMES.items()}
+        self.column_names = tuple(back[name] for name in table.column_names if ":" not in name)
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        for batch in self.table.batches(tuple(self.NAMES[name] for name in columns), rows, start, stop):
+            yield {name: batch[self.NAMES[name]] for name in columns}
+
+
+class TestMcap(LogReaderContract):
+    suffix = ".mcap"
+    text = False
+    index = 1
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        t, q, tau = (np.asarray(columns[name], dtype=np.float64) for name in ("t", "q one", "tau"))
+        messages = states(t, ["one"], q[:, None], tau=tau[:, None], start=0)
+        name = path.name if self.suffix == ".bag" else f"{path.stem}_{self.suffix[1:]}"
+        written = write_bag(path.with_name(name), messages, chunk=20_000)
+        if written.is_dir():
+            storage(written).rename(path)
+
+    def can_read(self, path: Path) -> bool:
+        return BAG_READERS[self.index].can_read(path.read_bytes()[:4096])
+
+    def open(self, path: Path) -> Table:
+        return Renamed(BAG_READERS[self.index].open(path))
+
+
+class TestRos1Bag(TestMcap):
+    suffix = ".bag"
+    index = 0
+
+
+class TestRosbag2Database(TestMcap):
+    suffix = ".db3"
+    index = 2
+
+
 def test_every_registered_reader_is_tested_here() -> None:
-    assert {type(reader) for reader in READERS} == {CsvReader, ParquetReader}
+    assert {type(reader) for reader in READERS} == {CsvReader, ParquetReader, BagReader}
+    assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

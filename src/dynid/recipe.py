@@ -187,6 +187,13 @@ class Experiment:
         raw = dict(self.raw) | {"estimate": section | {"method": method}}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
+    def with_topics(self, topics: Sequence[str] | None) -> Experiment:
+        """The same experiment with these topics of bags under [log]; None or empty = as it is."""
+        if not topics:
+            return self
+        raw = dict(self.raw) | {"log": dict(self.raw.get("log", {})) | {"topic": list(topics)}}
+        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
     @property
     def data(self) -> DataSection:
         """Which trajectories serve for what."""
@@ -338,11 +345,13 @@ def open_log(
     chosen = [_selection(one) for one in selection] or [Selection()]
     log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
-        raise UsageError(
+        told = [one.text for one in log.remarks if "effort of" in one.text]
+        kind = InputError if told else UsageError
+        raise kind(
             "no-effort",
-            found="a mapping without effort",
+            found="; ".join(told) or "a mapping without effort",
             expected="torque or current of every joint",
-            do="add log.effort",
+            do="record it, or take it from another topic with log.effort" if told else "add log.effort",
         )
     for name in channels:
         if name not in log.mapping.extra:

@@ -19,6 +19,7 @@ from dynid.log.read import READERS, Log, Selection, open_table, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
+from tests.log.bags import states, storage, write_bag
 
 T = 600
 t = 3.0 + np.arange(T) / 200.0
@@ -77,7 +78,12 @@ def test_readers_tell_their_files_apart(tmp_path: Path) -> None:
     heads = [
         write_log(tmp_path / name, t, COLUMNS).read_bytes()[:4096] for name in ("log.parquet", "log.csv")
     ]
-    assert [[reader.can_read(head) for reader in READERS] for head in heads] == [[True, False], [False, True]]
+    bags = [write_bag(tmp_path / name, states(t, NAMES, q)) for name in ("a.bag", "b_mcap", "c_db3")]
+    heads[1:1] = [(storage(one) if one.is_dir() else one).read_bytes()[:4096] for one in bags]
+    # The last reader takes any text: it is asked last.
+    taken = [[reader.can_read(head) for reader in READERS] for head in heads]
+    np.testing.assert_array_equal(np.array(taken)[:, :-1], np.eye(5, dtype=bool)[:, :-1])
+    assert taken[-1] == [False, False, False, False, True]
     suffixes = [suffix for reader in READERS for suffix in reader.suffixes]
     assert len(set(suffixes)) == len(suffixes)
 

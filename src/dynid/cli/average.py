@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, ForceOption, LogsArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import (
+    ConfigOption,
+    ForceOption,
+    LogsArgument,
+    RootOption,
+    TopicOption,
+    print_diagnostics,
+    say,
+)
 
 
 def command(
@@ -20,6 +28,7 @@ def command(
         float, typer.Option("--margin", min=0.0, help="Seconds continued on both sides, for filters.")
     ] = 0.5,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     root: RootOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -35,7 +44,7 @@ def command(
     _refuse(out, (Path(robot), *logs), force)
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_topics(topic)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         means = average_periods(log, period, skip, diagnostics)

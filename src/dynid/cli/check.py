@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, LogsArgument, RootOption, TopicOption, print_diagnostics, say
 
 if TYPE_CHECKING:
     from dynid.diagnostics import Diagnostics
@@ -29,6 +29,7 @@ def command(
         bool, typer.Option("--fit", help="Also fit the model and look for what its residuals give away.")
     ] = False,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
@@ -39,7 +40,7 @@ def command(
 
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_topics(topic)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         if plan is not None:

@@ -15,9 +15,18 @@ if TYPE_CHECKING:
 RobotArgument = Annotated[
     Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")
 ]
-LogsArgument = Annotated[list[Path], typer.Argument(help="Log files: Parquet or CSV.", metavar="LOG...")]
+LogsArgument = Annotated[
+    list[Path],
+    typer.Argument(help="Logs: Parquet, CSV, ROS bags (or their folders), MCAP.", metavar="LOG..."),
+]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="experiment.toml: channels, signals, model, method.")
+]
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic", help="Topic of a bag's joint states; may be repeated. Default: the only one that fits."
+    ),
 ]
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")

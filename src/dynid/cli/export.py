@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, TopicOption, print_diagnostics, say
 
 
 def command(
@@ -45,6 +45,7 @@ def command(
         ),
     ] = None,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a stored model as URDF, MJCF, C code, JSON or a table."""
@@ -66,6 +67,7 @@ def command(
     unseen = None
     if validation:
         experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+        experiment = experiment.with_topics(topic)
         unseen = open_log(experiment, validation, stored.robot, experiment.data.validate_on, diagnostics)
     try:
         exported = export(

@@ -15,6 +15,7 @@ from dynid.cli.common import (
     RobotArgument,
     RootOption,
     ThreadsOption,
+    TopicOption,
     print_diagnostics,
     progress_bar,
     say,
@@ -26,6 +27,7 @@ def command(
     logs: LogsArgument,
     out: Annotated[Path, typer.Option("--out", help="Run folder to write; must not exist.")],
     config: ConfigOption = None,
+    topic: TopicOption = None,
     validation: Annotated[
         list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")
     ] = None,
@@ -71,7 +73,7 @@ def command(
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_topics(topic)
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from dynid.cli.common import ConfigOption, ThreadsOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, ThreadsOption, TopicOption, print_diagnostics, say
 
 
 def command(
@@ -36,6 +36,7 @@ def command(
         Path | None, typer.Option("--out", help="JSON file to write the payload to; must not exist.")
     ] = None,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Find mass, centre and inertia of a payload, with intervals."""
@@ -63,6 +64,7 @@ def command(
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    experiment = experiment.with_topics(topic)
     way = cast(Literal["difference", "joint"], method)
     friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)

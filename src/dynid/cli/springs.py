@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import LogsArgument, RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import LogsArgument, RobotArgument, RootOption, TopicOption, print_diagnostics, say
 
 if TYPE_CHECKING:
     from dynid.spring_search import GeometrySearch
@@ -28,6 +28,7 @@ def command(
     ] = None,
     starts: Annotated[int, typer.Option("--starts", min=1, help="Starts, the first from the guess.")] = 8,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the further starts.")] = 0,
+    topic: TopicOption = None,
     root: RootOption = None,
 ) -> None:
     """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
@@ -41,7 +42,7 @@ def command(
 
     bounds = _bounds(bound)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_topics(topic)
     settings = experiment.settings()
     spring = _spring(settings.terms, label)
     others = Terms(tuple(term for term in settings.terms if term is not spring))

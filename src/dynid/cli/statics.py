@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, ForceOption, RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import (
+    ConfigOption,
+    ForceOption,
+    RobotArgument,
+    RootOption,
+    TopicOption,
+    print_diagnostics,
+    say,
+)
 
 if TYPE_CHECKING:
     from dynid.diagnostics import Diagnostics
@@ -24,6 +32,7 @@ def command(
     robot: RobotArgument,
     poses: PosesArgument,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     table: Annotated[
         bool, typer.Option("--table", help="POSES is a table: q_<joint>, tau_<joint>, from_<joint>.")
     ] = False,
@@ -51,7 +60,7 @@ def command(
         for name in ("two_step", "one_shot"):
             check_output(out / name, (robot, *poses, *(motion or ())), force)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_topics(topic)
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)

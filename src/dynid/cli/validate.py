@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, ThreadsOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, LogsArgument, ThreadsOption, TopicOption, print_diagnostics, say
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
     logs: LogsArgument,
     config: ConfigOption = None,
+    topic: TopicOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="JSON file to write the scores to; must not exist.")
     ] = None,
@@ -37,6 +38,7 @@ def command(
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    experiment = experiment.with_topics(topic)
     log = open_log(experiment, logs, stored.robot, experiment.data.validate_on, diagnostics)
     result = validate(stored, log, diagnostics, threads)
     if out is not None:

@@ -54,6 +54,8 @@ class LogWatch:
         n = log.robot.n
         self.balanced = np.zeros(n, dtype=np.bool_) if balanced is None else balanced
         self.log, self.robot, self.sink = log, log.robot, diagnostics
+        for remark in log.remarks:
+            diagnostics.extend(Diagnostics([remark]))
         self.done: list[TrajectorySummary] = []
         self.missing: dict[str, Float] = {}
         self.total_rows = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dynid.arrays import Float, Int
 
@@ -22,7 +22,8 @@ class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
     To add a file format write one class with these members and register its reader in dynid.log.read. It may also have
-    `extent(column)`, the least and greatest number of a column where the file itself tells, or None.
+    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; and `remarks`,
+    diagnostics for the user.
     """
 
     path: Path
@@ -33,6 +34,19 @@ class Table(Protocol):
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), or text."""
+        ...
+
+
+@runtime_checkable
+class ManyTopics(Protocol):
+    """A table of a file that holds several streams: which of them make the rows depends on who asks."""
+
+    def of_joints(self, joints: Sequence[str], topics: Sequence[str] = ()) -> Table:
+        """The table of the streams that hold these joints, or of the named ones."""
+        ...
+
+    def of_columns(self, columns: Sequence[str]) -> Table:
+        """The same with the rows that these columns make."""
         ...
 
 
@@ -75,6 +89,8 @@ class ChannelMap:
     (a counterbalance torque, a temperature, a vendor's own model), SI factor 1 unless declared.
     effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
     Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
+    topics: of bags, where unqualified columns are; none = the only topic that fits.
+    own_names: groups that are left out take dynid's own columns where the file has them.
     """
 
     time: Channel
@@ -98,6 +114,8 @@ class ChannelMap:
     sort: bool = False
     delimiter: str = ","
     decimal: str = "."
+    topics: tuple[str, ...] = ()
+    own_names: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from dynid.robot.model import RobotModel
 from dynid.units import factor
 
 Columns = str | dict[str, str]
+OWN_COLUMNS = {"position": "q_{joint}", "velocity": "dq_{joint}", "effort": "tau_{joint}"}
 Lines = dict[tuple[Key, ...], int]
 
 
@@ -28,9 +30,9 @@ class TimeEntry(Strict):
 
 
 class JointEntry(Strict):
-    """One channel a joint: a template with {joint} or {number}, or a table joint -> column."""
+    """One channel a joint: a template with {joint} or {number}, or a table joint -> column; None = dynid's own."""
 
-    columns: Columns
+    columns: Columns | None = None
     unit: str
 
 
@@ -65,10 +67,11 @@ class ExtraEntry(Strict):
 
 
 class LogSection(Strict):
-    """The [log] table."""
+    """The [log] table; positions without columns of their own are dynid's own, as is then what is left out."""
 
-    time: TimeEntry
-    position: PositionEntry
+    topic: str | Annotated[list[str], Field(min_length=1)] | None = None
+    time: TimeEntry | None = None
+    position: PositionEntry | None = None
     velocity: JointEntry | None = None
     effort: EffortEntry | None = None
     motor_position: MotorEntry | None = None
@@ -152,6 +155,33 @@ def canonical_map(
     )
 
 
+def completed(
+    mapping: ChannelMap, columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
+) -> ChannelMap:
+    """The mapping with dynid's own columns, where the file has them, in place of what is left out.
+
+    A mapping that names the columns of its positions is complete.    extra: as for canonical_map.
+
+    Raises InputError if the file's columns are not dynid's own.
+    """
+    if not mapping.own_names:
+        return mapping
+    timed = columns if mapping.time.column == "t" else (*columns, "t")
+    own = canonical_map(timed, robot, file, extra)
+    moved = bool(mapping.motor_position)
+    return replace(
+        mapping,
+        position=mapping.position or own.position,
+        velocity=mapping.velocity or own.velocity,
+        effort=mapping.effort or own.effort,
+        motor_position=mapping.motor_position or own.motor_position,
+        motor_velocity=mapping.motor_velocity if moved else own.motor_velocity,
+        motor_side=mapping.motor_side if moved else own.motor_side,
+        trajectory=mapping.trajectory or own.trajectory,
+        extra={**own.extra, **mapping.extra},
+    )
+
+
 def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
     """A [log] table guessed from column names; units are left as ?, for they are never guessed."""
 
@@ -192,11 +222,24 @@ class _Resolver:
     def resolve(self) -> ChannelMap:
         s = self.section
         position = self.joints("position", s.position, ("angle", "length"))
+        convention = s.position or PositionEntry(unit="rad")
+        own_names = convention.columns is None
+        if s.time is None and not own_names:
+            self.errors.append(
+                InputError(
+                    "missing-key",
+                    found="log.position.columns without log.time",
+                    expected="a column and its unit",
+                    do='add time = { column = "...", unit = "s" }',
+                    place=self.place("position"),
+                )
+            )
+        time = s.time or TimeEntry(column="t", unit="s")
         offset = {}
-        for joint, value in s.position.offset.items():
+        for joint, value in convention.offset.items():
             if self.known(joint, "position", "offset"):
                 offset[joint] = value * (position[joint].factor if joint in position else 1.0)
-        for joint in s.position.sign:
+        for joint in convention.sign:
             self.known(joint, "position", "sign")
         for joint in s.effort.sign if s.effort else ():
             self.known(joint, "effort", "sign")
@@ -209,7 +252,7 @@ class _Resolver:
             with suppress(InputError):  # it is in the list already
                 quantity, _ = factor(s.effort.unit, kinds, self.place("effort"))
         resolved = ChannelMap(
-            time=Channel(s.time.column, s.time.unit, self.factor(s.time.unit, ("time",), "time")),
+            time=Channel(time.column, time.unit, self.factor(time.unit, ("time",), "time")),
             position=position,
             velocity=self.joints("velocity", s.velocity, ("angular velocity", "velocity")),
             effort=effort,
@@ -225,9 +268,9 @@ class _Resolver:
             trajectory=s.trajectory,
             effort_quantity="torque" if quantity == "force" else quantity,
             effort_side=(s.effort.side if s.effort and s.effort.side else str(self.robot.drive.torque_side)),
-            position_side=s.position.side,
+            position_side=convention.side,
             position_offset=offset,
-            position_sign={k: float(v) for k, v in s.position.sign.items()},
+            position_sign={k: float(v) for k, v in convention.sign.items()},
             effort_sign={k: float(v) for k, v in s.effort.sign.items()} if s.effort else {},
             motor_side=s.motor_position.side if s.motor_position else "link",
             motor_offset=motor_offset,
@@ -235,6 +278,8 @@ class _Resolver:
             sort=s.sort,
             delimiter=s.delimiter,
             decimal=s.decimal,
+            topics=(s.topic,) if isinstance(s.topic, str) else tuple(s.topic or ()),
+            own_names=own_names,
         )
         if self.errors:
             raise InputErrors(self.errors)
@@ -282,20 +327,20 @@ class _Resolver:
             return {}
         scale = self.factor(entry.unit, quantities, key)
         names = self.robot.joint_names
-        if isinstance(entry.columns, str):
-            if not re.search(r"\{(joint|number)\}", entry.columns):
+        if not isinstance(entry.columns, dict):
+            template = entry.columns or OWN_COLUMNS.get(key, "")
+            if not re.search(r"\{(joint|number)\}", template):
                 self.errors.append(
                     InputError(
                         "template",
-                        found=f'columns = "{entry.columns}"',
+                        found=f'columns = "{template}"' if template else f"{key} without columns",
                         expected="a template with {joint} or {number}, or a table joint -> column",
                         place=self.place(key),
                     )
                 )
                 return {}
             columns = {
-                j: entry.columns.replace("{joint}", j).replace("{number}", str(i + 1))
-                for i, j in enumerate(names)
+                j: template.replace("{joint}", j).replace("{number}", str(i + 1)) for i, j in enumerate(names)
             }
         else:
             columns = {

@@ -14,15 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.arrays import Float
+from dynid.diagnostics import Diagnostic
 from dynid.errors import InputError, InputErrors, Place, ResourceError, UsageError
+from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
+from dynid.log.bag_files import bag_files
 from dynid.log.csv import CsvReader
-from dynid.log.log import Channel, ChannelMap, LogReader, RawChunk, Table, Trajectory
-from dynid.log.mapping import canonical_map
+from dynid.log.log import Channel, ChannelMap, LogReader, ManyTopics, RawChunk, Table, Trajectory
+from dynid.log.mapping import canonical_map, completed
 from dynid.log.parquet import ParquetReader
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.model import RobotModel
 
-READERS: tuple[LogReader, ...] = (ParquetReader(), CsvReader())
+READERS: tuple[LogReader, ...] = (ParquetReader(), *BAG_READERS, CsvReader())
 
 
 def read_log(
@@ -31,12 +34,14 @@ def read_log(
     mapping: ChannelMap | None = None,
     select: Sequence[Selection | str] = (Selection(),),
     extra: Sequence[str] = (),
+    topics: Sequence[str] = (),
 ) -> Log:
-    """Opens one or several log files of a robot.
+    """Opens one or several logs of a robot: CSV, Parquet, ROS bags, MCAP files, folders of rosbag2.
 
     mapping: which column measures what; None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
     select: trajectories to use, by name or glob, in whole or in part.
     extra: further columns that terms of the model read, for a log with dynid's own column names.
+    topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
 
     Raises InputError for files, columns or trajectories that do not exist or cannot be read.
     """
@@ -45,13 +50,18 @@ def read_log(
         raise UsageError("no-log", found="no log file", expected="at least one")
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("log-twice", found="the same log file twice", expected="each file once")
-    tables = []
-    for file in files:
-        delimiter, decimal = (mapping.delimiter, mapping.decimal) if mapping else (",", ".")
-        tables.append(open_table(file, delimiter, decimal))
-    chosen = mapping or canonical_map(tables[0].column_names, robot, str(files[0]), extra)
+    delimiter, decimal = (mapping.delimiter, mapping.decimal) if mapping else (",", ".")
+    tables = [open_table(file, delimiter, decimal) for file in files]
+    joints, named = _joints_and_topics(robot, mapping)
+    tables = [_of_joints(table, joints, topics or named) for table in tables]
+    columns = tables[0].column_names
+    if mapping is None:
+        chosen = canonical_map(columns, robot, str(files[0]), extra)
+    else:
+        chosen = completed(mapping, columns, robot, str(files[0]), extra)
     for table in tables:
         _require_columns(table, chosen)
+    tables = [_of_columns(table, _columns(chosen)) for table in tables]
     found = trajectories_in(tables, chosen)
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
     return Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)))
@@ -63,7 +73,18 @@ def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
     if not path.exists():
         raise InputError("file-missing", found="no such file", expected="a log file", place=place)
     if path.is_dir():
-        raise InputError("file-missing", found="a folder", expected="a log file", place=place)
+        if is_bag_folder(path):
+            return open_bag_folder(path)
+        parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
+        raise InputError(
+            "file-missing",
+            found="a folder",
+            expected="a log file, or a folder of rosbag2 with its metadata.yaml",
+            do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
+            if parts
+            else "",
+            place=place,
+        )
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -108,6 +129,11 @@ class Log:
     def has_effort(self) -> bool:
         """Whether joint effort was logged."""
         return bool(self.mapping.effort)
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """What the readers of the files have to tell the user."""
+        return tuple(one for table in self.tables for one in getattr(table, "remarks", ()))
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -267,8 +293,30 @@ def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
     return mapped
 
 
+def _joints_and_topics(
+    robot: RobotModel, mapping: ChannelMap | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if mapping is None or not mapping.position:
+        return robot.joint_names, mapping.topics if mapping else ()
+    joints, topics = joints_of_columns([channel.column for channel in mapping.position.values()])
+    return joints, mapping.topics or topics
+
+
+def _of_joints(table: Table, joints: Sequence[str], topics: Sequence[str]) -> Table:
+    chosen: Table = table.of_joints(joints, topics) if isinstance(table, ManyTopics) else table
+    return chosen
+
+
+def _of_columns(table: Table, columns: Sequence[str]) -> Table:
+    chosen: Table = table.of_columns(columns) if isinstance(table, ManyTopics) else table
+    return chosen
+
+
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
+    """SHA-256 of a file, read in pieces; of a folder of rosbag2 that of its files' names and hashes."""
+    if path.is_dir():
+        listed = "".join(f"{file_hash(one)} {one.name}\n" for one in bag_files(path))
+        return hashlib.sha256(listed.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -79,8 +79,12 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
     return found
 
 
+def _stem(path: Path) -> str:
+    return path.name if path.is_dir() else path.stem
+
+
 def _by_stem(one: Trajectory) -> str:
-    stem = one.file.stem
+    stem = _stem(one.file)
     return f"{one.file.parent.name}/{stem}" if one.name == stem else f"{stem}:{one.name}"
 
 
@@ -93,7 +97,7 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
     if m.trajectory is None and extent is not None and table.row_count:
         ends = extent(m.time.column)
         if ends is not None:
-            return [(table.path.stem, 0, table.row_count, ends[0] * m.time.factor, ends[1] * m.time.factor)]
+            return [(_stem(table.path), 0, table.row_count, ends[0] * m.time.factor, ends[1] * m.time.factor)]
     columns = (m.time.column, *((m.trajectory,) if m.trajectory else ()))
     runs: list[list[Any]] = []
     row = 0
@@ -102,7 +106,7 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
         labels = (
             batch[m.trajectory]
             if m.trajectory
-            else Text(np.zeros(len(t), dtype=np.int64), (table.path.stem,))
+            else Text(np.zeros(len(t), dtype=np.int64), (_stem(table.path),))
         )
         if not isinstance(labels, Text):
             values, codes = np.unique(labels, return_inverse=True)

@@ -1,0 +1,206 @@
+"""ROS bags and MCAP files as tables: a row a message, columns t, q_<joint>, dq_<joint>, tau_<joint> by joint name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostic, Diagnostics
+from dynid.errors import InputError, Place
+from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
+from dynid.log.bag_files import METADATA, Topic
+from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of
+from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, survey
+from dynid.log.log import Text
+
+PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
+MAX_KEPT_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class BagReader:
+    """Opens recordings of joint states of one kind, known by their first bytes."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    magic: bytes
+
+    def can_read(self, head: bytes) -> bool:
+        """Whether the first bytes are those of this format."""
+        return head.startswith(self.magic)
+
+    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> BagTable:
+        """Looks through a bag; raises InputError or UnfitDataError for what is none, or damaged."""
+        return BagTable(survey(path))
+
+
+BAG_READERS = (
+    BagReader("ROS 1 bag", (".bag",), ROS1_MAGIC),
+    BagReader("MCAP", (".mcap",), MCAP_MAGIC),
+    BagReader("rosbag2 database", (".db3",), SQLITE_MAGIC),
+)
+
+
+def is_bag_folder(path: Path) -> bool:
+    """Whether a folder is a rosbag2 recording."""
+    return (path / METADATA).is_file()
+
+
+def open_bag_folder(path: Path) -> BagTable:
+    """Looks through a rosbag2 folder; raises InputError or UnfitDataError for what is none, or damaged."""
+    return BagTable(survey(path))
+
+
+def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The joints, by their names in the bag, and the topics that columns of positions speak of."""
+    parts = [column.rpartition(":") for column in columns]
+    plain = [name for topic, _, name in parts if not topic]
+    named = all(name.startswith(PREFIX["position"]) for *_, name in parts)
+    joints = tuple(name.removeprefix(PREFIX["position"]) for *_, name in parts) if named else ()
+    return joints, () if plain else tuple(dict.fromkeys(topic for topic, *_ in parts))
+
+
+class BagTable:
+    """The joint states of a bag.
+
+    Columns are t, and q_, dq_ and tau_ with the name of a joint for the joints on the chosen topics; those of any other
+    topic are TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and
+    efforts that always are, count as not measured. t is the header's time in s, or that of reception where headers tell
+    none, counted from the first row for clocks of the wall.
+    """
+
+    def __init__(
+        self,
+        found: Survey,
+        topics: tuple[Topic, ...] = (),
+        wanted: Wanted | None = None,
+        remarks: tuple[Diagnostic, ...] = (),
+    ) -> None:
+        self.survey, self.topics = found, topics
+        self.path = found.path
+        spoken = [one for one, sorts in found.sorts.items() if sorts]
+        main = topics or (tuple(spoken) if len(spoken) == 1 else ())
+        self._items: dict[str, tuple[tuple[Topic, ...], Item]] = {}
+        for group, qualifier in ((main, ""), *(((one,), f"{one.name}:") for one in spoken)):
+            if group:
+                for item in _measured(found, group):
+                    self._items[f"{qualifier}{PREFIX[item[0]]}{item[1]}"] = (group, item)
+        self.column_names = (TIME, *self._items)
+        sink = Diagnostics(list(remarks))
+        self._sources: Sources | None = None
+        self._kept: dict[str, Float] | None = None
+        if wanted is not None:
+            self._sources = sources_of(found, wanted, sink)
+        self.remarks = tuple(sink)
+        self.row_count = self._sources.row_count if self._sources else None
+
+    def of_joints(self, joints: Sequence[str], topics: Sequence[str] = ()) -> BagTable:
+        """The same bag with the topics that hold these joints.
+
+        topics: names to choose among; none = the only one that fits.
+
+        Raises InputError where none fits, or several do.
+        """
+        chosen = chosen_topics(self.survey, joints, topics)
+        sink = Diagnostics()
+        _told_choice(self.survey, chosen, joints, sink)
+        return BagTable(self.survey, chosen, None, tuple(sink))
+
+    def of_columns(self, columns: Sequence[str]) -> BagTable:
+        """The same bag with one row for each message that holds these columns, joined by time where several do."""
+        wanted = {name: self._items[name] for name in columns if name != TIME}
+        return BagTable(self.survey, self.topics, wanted, self.remarks)
+
+    def extent(self, column: str) -> tuple[float, float] | None:
+        """Least and greatest time; None for other columns."""
+        return self._sources.extent() if self._sources is not None and column == TIME else None
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; rows are counted from the front of the bag."""
+        sources = self._sources
+        if sources is None:
+            yield from self.of_columns([*columns, *self._positions()]).batches(columns, rows, start, stop)
+            return
+        position = 0
+        for block in self._blocks(sources, columns):
+            count = len(block[TIME])
+            first = max(start - position, 0)
+            last = count if stop is None else min(stop - position, count)
+            for a in range(first, last, rows):
+                b = min(a + rows, last)
+                yield {name: block[name][a:b] for name in columns}
+            position += count
+            if stop is not None and position >= stop:
+                return
+
+    def _blocks(self, sources: Sources, columns: Sequence[str]) -> Iterator[Mapping[str, Float]]:
+        # A log is read several times over, and taking messages apart is most of the work: short ones are kept.
+        names = sources.columns
+        if 8 * sources.sources[0].count * len(names) > MAX_KEPT_BYTES:
+            return sources.stream(columns)
+        if self._kept is None:
+            parts = list(sources.stream(names))
+            self._kept = (
+                {name: np.concatenate([part[name] for part in parts]) for name in names} if parts else {}
+            )
+        return iter([self._kept] if self._kept else [])
+
+    def _positions(self) -> list[str]:
+        found = [name for name, (_, item) in self._items.items() if item[0] == "position" and ":" not in name]
+        if not found:
+            raise InputError(
+                "several-topics",
+                found="joint states on " + ", ".join(one.name for one in self.survey.sorts),
+                expected="one topic",
+                place=Place(file=str(self.path)),
+            )
+        return found
+
+
+def _measured(found: Survey, topics: tuple[Topic, ...]) -> list[Item]:
+    # Positions are wanted whatever they are: what is wrong with them is told by the checks.
+    often = set(found.measured(topics, MEASURED_SHARE))
+    return [
+        *(("position", name) for name in found.names(topics)),
+        *(
+            item
+            for item in found.measured(topics)
+            if item[0] == "effort" or (item[0] == "velocity" and item in often)
+        ),
+    ]
+
+
+def _told_choice(found: Survey, topics: tuple[Topic, ...], joints: Sequence[str], sink: Diagnostics) -> None:
+    place = Place(file=str(found.path))
+    names = ", ".join(one.name for one in topics)
+    others = [one.name for one, sorts in found.sorts.items() if sorts and one not in topics]
+    beside = f"; beside it: {', '.join(others)}" if others else ""
+    count = sum(sort.count for one in topics for sort in found.sorts[one])
+    sink.note("topic", f"{count} messages of {names} are read{beside}", place)
+    more = [name for name in found.names(topics) if name not in joints]
+    if more:
+        sink.note("other-joints", f"joints that the robot does not have: {', '.join(more)}", place)
+    have = set(_measured(found, topics))
+    some = set(found.measured(topics))
+    for kind in ("velocity", "effort"):
+        lost = [joint for joint in joints if (kind, joint) not in have]
+        if any((kind, joint) in some for joint in lost):
+            sink.warn(
+                "not-measured",
+                f"{kind} of {', '.join(lost)} is missing in over {100 * (1 - MEASURED_SHARE):.0f} % of the messages "
+                f"of {names} and counts as not measured",
+                place,
+            )
+        elif lost:
+            sink.note("not-measured", f"{kind} of {', '.join(lost)} is empty or not finite on {names}", place)
+    claimed = sum(one.count for one in topics)
+    if claimed != count:
+        sink.warn(
+            "message-count", f"the bag's index claims {claimed} messages of {names}, {count} are there", place
+        )

@@ -1,0 +1,279 @@
+"""Bag files on disk: their topics and raw messages; the only file that imports the optional package rosbags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
+from dynid.log.bag_damage import intact_part
+
+METADATA = "metadata.yaml"
+
+MAX_METADATA_BYTES = 4_000_000
+MAX_ALIASES = 100
+MAX_CHUNK_BYTES = 1 << 30
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&]\w+", re.MULTILINE)
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)*")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a bag: its name, message type, and the number of messages that the bag's index claims."""
+
+    name: str
+    kind: str
+    count: int
+
+
+class Bag:
+    """A ROS 1 bag, a rosbag2 folder, or a bare .mcap or .db3 file; opened anew for every pass over it.
+
+    kinds: message types that will be taken apart; `codecs` holds how, by topic.
+
+    Raises InputError for what is no bag or lacks the definition of such a type, UnfitDataError for a truncated one.
+    """
+
+    def __init__(self, path: Path, kinds: Collection[str]) -> None:
+        self.path = path
+        self.ros1 = path.suffix.lower() == ".bag"
+        if path.is_dir():
+            _check_folder(path)
+        with self._opened() as reader:
+            counts: dict[tuple[str, str], int] = {}
+            for one in reader.connections:
+                counts[one.topic, one.msgtype] = counts.get((one.topic, one.msgtype), 0) + one.msgcount
+            self.topics = tuple(Topic(*key, count) for key, count in sorted(counts.items()))
+            self.codecs = {
+                one: Codec(self._typestore(reader, one), one.kind, self.ros1)
+                for one in self.topics
+                if one.kind in kinds
+            }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that the bag consists of."""
+        return bag_files(self.path)
+
+    def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, bytes]]:
+        """Yields (topic, time of reception in ns, serialised message) in the order of reception.
+
+        Raises UnfitDataError or InputError where the file is damaged.
+        """
+        wanted = {(one.name, one.kind): one for one in topics}
+        with self._opened() as reader:
+            connections = [one for one in reader.connections if (one.topic, one.msgtype) in wanted]
+            if not connections:
+                return
+            by_id = {id(one): wanted[one.topic, one.msgtype] for one in connections}
+            for connection, time, raw in reader.messages(connections):
+                topic = by_id.get(id(connection)) or wanted[connection.topic, connection.msgtype]
+                yield topic, time, raw
+
+    def _typestore(self, reader: Any, topic: Topic) -> Any:
+        from rosbags.typesys import Stores, get_typestore
+
+        known = get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE)
+        types = next(
+            (
+                found
+                for one in reader.connections
+                if (one.topic, one.msgtype) == (topic.name, topic.kind)
+                and (found := self._definitions(one)) is not None
+            ),
+            {},
+        )
+        if topic.kind not in types:
+            if topic.kind in known.fielddefs:
+                return known
+            raise InputError(
+                "unknown-schema",
+                found=f"no message definition of {topic.kind} (topic {topic.name})",
+                expected="definitions in the bag",
+                do="record with a newer ROS, or convert the bag with the definitions at hand",
+                place=Place(file=str(self.path)),
+            )
+        if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
+            return known
+        # Definitions become Python code: nothing but names may come from the file.
+        for name, (_, entries) in types.items():
+            for text in (name, *(field for field, _ in entries)):
+                if not _IDENTIFIER.fullmatch(text):
+                    raise RefusedError(
+                        "schema-name",
+                        found=f"the name {text!r} in a message definition",
+                        expected="letters, digits and _",
+                        place=Place(file=str(self.path)),
+                    )
+        store = get_typestore(Stores.EMPTY)
+        store.register({name: ([], entries) for name, (_, entries) in types.items()})
+        return store
+
+    def _definitions(self, connection: Any) -> dict[str, Any] | None:
+        """Parsed message definitions that the bag holds for a connection, by type; None where there are none."""
+        try:
+            return _parsed(connection)
+        except Exception as error:  # whatever a parser of others makes of whatever is in the file
+            text = " ".join(str(error).split())[:160]
+            raise InputError(
+                "unknown-schema",
+                found=f"a definition of {connection.msgtype} (topic {connection.topic}) that cannot be read ({text})",
+                expected="one in the language of ROS messages",
+                place=Place(file=str(self.path)),
+            ) from error
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        readers = _readers(self.path)
+        with _translated(self.path), readers[0 if self.ros1 else 1](self.path) as reader:
+            _refuse_bombs(reader, self.path)
+            yield reader
+
+
+class Codec:
+    """Messages of one type to objects and back, as rosbags does it."""
+
+    def __init__(self, store: Any, kind: str, ros1: bool) -> None:
+        self.store, self.kind, self.ros1 = store, kind, ros1
+
+    def decode(self, raw: bytes) -> Any:
+        """The message as an object; raises rosbags' errors."""
+        return (self.store.deserialize_ros1 if self.ros1 else self.store.deserialize_cdr)(raw, self.kind)
+
+    def encode(self, message: Any) -> bytes:
+        """The message as bytes."""
+        if self.ros1:
+            return bytes(self.store.serialize_ros1(message, self.kind))
+        return bytes(self.store.serialize_cdr(message, self.kind, little_endian=True))
+
+    def fields(self, kind: str) -> list[tuple[str, Any]]:
+        """Fields of a message type: (name, description of rosbags)."""
+        return [(name, description) for name, description in self.store.fielddefs[kind][1]]
+
+
+def bag_files(path: Path) -> tuple[Path, ...]:
+    """The files of a bag: itself, or metadata.yaml and the storage files of a folder."""
+    if not path.is_dir():
+        return (path,)
+    endings = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
+    return tuple(sorted(one for one in path.iterdir() if one.name == METADATA or one.name.endswith(endings)))
+
+
+def _readers(path: Path) -> tuple[Any, Any]:
+    try:
+        from rosbags.rosbag1 import Reader as Ros1Reader
+        from rosbags.rosbag2 import Reader as Ros2Reader
+    except ImportError as error:
+        raise ResourceError(
+            "no-rosbags",
+            found=f"no package '{error.name}'",
+            expected="rosbags, which reads ROS bags and MCAP files",
+            do="pip install 'dynid[bags]'",
+            place=Place(file=str(path)),
+        ) from error
+    return Ros1Reader, Ros2Reader
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Errors of rosbags, which parses what others wrote and raises whatever comes up, become ours."""
+    try:
+        yield
+    except (DynidError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is None:  # of a decompressor
+            raise _damaged(path, error) from error
+        raise ResourceError(
+            "file-unreadable",
+            found=f"'{error.strerror}'",
+            expected="a readable bag",
+            place=Place(file=str(error.filename or path)),
+        ) from error
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DynidError:
+    text = " ".join(str(error).split())[:200] or type(error).__name__
+    place = Place(file=str(path))
+    intact = intact_part(path)
+    if intact:
+        return UnfitDataError(
+            "truncated",
+            found=f"a damaged or truncated bag ({text}): {intact}",
+            expected="the whole file",
+            do="copy it again, or repair it (`ros2 bag reindex`, `rosbag reindex`, `mcap recover`)",
+            place=place,
+        )
+    if "not indexed" in text:
+        return UnfitDataError(
+            "truncated",
+            found="a bag without an index: its recording was cut off",
+            expected="a closed bag",
+            do="run `rosbag reindex` on a copy",
+            place=place,
+        )
+    return InputError(
+        "bag",
+        found=f"a bag that cannot be read ({text})",
+        expected="a ROS 1 bag, or a rosbag2 recording in MCAP or SQLite",
+        place=place,
+    )
+
+
+def _check_folder(path: Path) -> None:
+    place = Place(file=str(path / METADATA))
+    with (path / METADATA).open("rb") as file:
+        text = file.read(MAX_METADATA_BYTES + 1).decode("utf-8", "replace")
+    if len(text) > MAX_METADATA_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
+        raise RefusedError(
+            "metadata",
+            found="a metadata.yaml of huge size or with many aliases",
+            expected="that of a recording",
+            place=place,
+        )
+    root = path.resolve()
+    outside = [str(one.name) for one in bag_files(path) if root not in one.resolve().parents]
+    if outside or re.search(r"^\s*(?:-|path:)\s*['\"]?(?:/|.*\.\./)", text, re.MULTILINE):
+        raise RefusedError(
+            "bag-path",
+            found="a bag with files outside its folder" + (f" ({', '.join(outside)})" if outside else ""),
+            expected="all files within it",
+            place=place,
+        )
+
+
+def _refuse_bombs(reader: Any, path: Path) -> None:
+    storage = getattr(reader, "storage", None)
+    for one in getattr(storage, "storages", [storage]):
+        sizes = [chunk.uncompressed_size for chunk in getattr(one, "chunks", ())]
+        if max(sizes, default=0) > MAX_CHUNK_BYTES:
+            raise RefusedError(
+                "decompression",
+                found=f"a chunk of {max(sizes)} bytes",
+                expected=f"at most {MAX_CHUNK_BYTES}",
+                do="record with smaller chunks",
+                place=Place(file=str(path)),
+            )
+
+
+def _parsed(connection: Any) -> dict[str, Any] | None:
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    text, form = connection.msgdef.data, connection.msgdef.format.name
+    if form == "MSG":
+        return dict(get_types_from_msg(text, connection.msgtype))
+    if form != "IDL":
+        return None
+    ruler = "=" * 80 + "\n"
+    types: dict[str, Any] = {}
+    for part in text.split(ruler):
+        body = part.split("\n", 1)[1] if part.startswith("IDL: ") else part
+        if body.strip():
+            types |= get_types_from_idl(body)
+    return types

@@ -1,0 +1,243 @@
+"""What a bag holds: one pass over its joint states, which joints come in which messages, how often, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Int
+from dynid.errors import InputError, Place
+from dynid.log.bag_files import Bag, Topic
+from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
+
+BLOCK = 4096
+FIRST_STAMPS = 256
+MAX_SORTS = 1000
+MEASURED_SHARE = 0.99
+
+Item = tuple[str, str]  # (position | velocity | effort, joint)
+
+
+@dataclass(eq=False)
+class Sort:
+    """Messages of one topic that hold the same numbers of the same joints.
+
+    zeros: how many of the `count` stamps are 0; first and last are those of the others.    received: first and last
+    time of reception.    finite: number of finite values of each item.    times: (k, 2) stamp and reception of the
+    first ones.
+    """
+
+    topic: Topic
+    names: tuple[str, ...]
+    fields: tuple[str, ...]
+    count: int = 0
+    zeros: int = 0
+    first: int = np.iinfo(np.int64).max
+    last: int = -1
+    received: tuple[int, int] = (np.iinfo(np.int64).max, -1)
+    finite: dict[Item, int] = field(default_factory=dict)
+    times: list[Int] = field(default_factory=list)
+
+    @property
+    def items(self) -> frozenset[Item]:
+        """What these messages hold."""
+        return frozenset((kind, name) for kind in self.fields for name in self.names)
+
+    def see(self, group: Group, received: Int) -> None:
+        """Takes a group of such messages into the account."""
+        stamps = group.stamp[group.stamp > 0]
+        self.count += len(group.stamp)
+        self.zeros += len(group.stamp) - len(stamps)
+        if len(stamps):
+            self.first, self.last = min(self.first, int(stamps.min())), max(self.last, int(stamps.max()))
+        self.received = (
+            min(self.received[0], int(received.min())),
+            max(self.received[1], int(received.max())),
+        )
+        if sum(map(len, self.times)) < FIRST_STAMPS:
+            self.times.append(np.stack([group.stamp, received], axis=1)[:FIRST_STAMPS])
+        for kind, values in group.fields.items():
+            for name, number in zip(group.names, np.isfinite(values).sum(axis=0).tolist(), strict=True):
+                self.finite[kind, name] = self.finite.get((kind, name), 0) + number
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The topics of joint states of a bag and the sorts of messages on each."""
+
+    bag: Bag
+    decoders: Mapping[Topic, Decoder]
+    sorts: Mapping[Topic, tuple[Sort, ...]]
+
+    @property
+    def path(self) -> Path:
+        """Of the bag."""
+        return self.bag.path
+
+    def names(self, topics: Collection[Topic]) -> tuple[str, ...]:
+        """Joints whose positions come on these topics, in the order in which they first do."""
+        found = [
+            name
+            for one in topics
+            for sort in self.sorts[one]
+            if "position" in sort.fields
+            for name in sort.names
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def measured(self, topics: Collection[Topic], share: float = 0.0) -> tuple[Item, ...]:
+        """Items with at least one finite value, in more than this share of the messages with that joint's position."""
+        total: dict[str, int] = {}
+        finite: dict[Item, int] = {}
+        for sort in (sort for one in topics for sort in self.sorts[one]):
+            for name in sort.names:
+                total[name] = total.get(name, 0) + sort.count * ("position" in sort.fields)
+            for item, number in sort.finite.items():
+                finite[item] = finite.get(item, 0) + number
+        joints = dict.fromkeys(name for _, name in finite)
+        return tuple(
+            (kind, name)
+            for kind in FIELDS
+            for name in joints
+            if finite.get((kind, name), 0) > share * total[name] and finite.get((kind, name), 0) > 0
+        )
+
+
+def survey(path: Path) -> Survey:
+    """Looks through a bag.
+
+    Raises InputError if it holds no joint states, or such without messages.
+    """
+    bag = Bag(path, KINDS)
+    topics = list(bag.codecs)
+    if not topics:
+        listed = ", ".join(f"{one.name} ({one.kind})" for one in bag.topics[:20])
+        raise InputError(
+            "no-joint-states",
+            found=f"the topics {listed}" if listed else "a bag without topics",
+            expected=" or ".join(kind.replace("/msg/", "/") for kind in KINDS),
+            place=Place(file=str(path)),
+        )
+    decoders = {one: Decoder(codec, one, path) for one, codec in bag.codecs.items()}
+    sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {one: {} for one in topics}
+    for topic, received, groups in blocks(bag, decoders):
+        for group in groups:
+            fields = tuple(kind for kind in FIELDS if kind in group.fields)
+            key = group.names, fields
+            if key not in sorts[topic]:
+                if len(sorts[topic]) >= MAX_SORTS:
+                    raise InputError(
+                        "joint-names",
+                        found=f"over {MAX_SORTS} different lists of joints on topic {topic.name}",
+                        expected="the joints of a robot",
+                        place=Place(file=str(path)),
+                    )
+                sorts[topic][key] = Sort(topic, *key)
+            sorts[topic][key].see(group, received[group.rows])
+    if not any(sorts.values()):
+        raise InputError(
+            "no-rows",
+            found=f"no message on {', '.join(one.name for one in topics)}",
+            expected="data",
+            place=Place(file=str(path)),
+        )
+    return Survey(bag, decoders, {one: tuple(found.values()) for one, found in sorts.items()})
+
+
+def blocks(
+    bag: Bag, decoders: Mapping[Topic, Decoder], rows: int = BLOCK
+) -> Iterator[tuple[Topic, Int, Iterator[Group]]]:
+    """Yields the messages of some topics in blocks: topic, times of reception (k,) in ns, and groups of messages."""
+    raws: dict[Topic, list[bytes]] = {one: [] for one in decoders}
+    times: dict[Topic, list[int]] = {one: [] for one in decoders}
+    numbers = dict.fromkeys(decoders, 0)
+
+    def taken(topic: Topic) -> tuple[Topic, Int, Iterator[Group]]:
+        block, received = raws[topic], np.array(times[topic], dtype=np.int64)
+        raws[topic], times[topic] = [], []
+        numbers[topic] += len(block)
+        return topic, received, decoders[topic].decode(block, numbers[topic] - len(block))
+
+    for topic, time, raw in bag.messages(decoders):
+        raws[topic].append(raw)
+        times[topic].append(time)
+        if len(raws[topic]) >= rows:
+            yield taken(topic)
+    yield from (taken(topic) for topic in decoders if raws[topic])
+
+
+def chosen_topics(found: Survey, joints: Sequence[str], asked: Sequence[str]) -> tuple[Topic, ...]:
+    """The topics to take a robot's joints from: those asked for, or the only one that has them all.
+
+    Raises InputError for topics that are not there, joints that are not on them, and where several topics fit.
+    """
+    place = Place(file=str(found.path))
+    if asked:
+        topics = tuple(_named(found, name) for name in asked)
+        missing = [joint for joint in joints if joint not in found.names(topics)]
+        if missing:
+            raise _missing_joints(found, missing, topics)
+        return topics
+    fitting = [one for one, sorts in found.sorts.items() if sorts and set(joints) <= set(found.names([one]))]
+    states = [one for one in fitting if one.kind == JOINT_STATE]
+    best = states if len(states) == 1 else fitting
+    if len(best) == 1:
+        return (best[0],)
+    if not best:
+        nearest = max(found.sorts, key=lambda one: len(set(joints) & set(found.names([one]))))
+        raise _missing_joints(found, [j for j in joints if j not in found.names([nearest])], [nearest])
+    raise InputError(
+        "several-topics",
+        found="the robot's joints on " + ", ".join(_described(found, one) for one in best),
+        expected="one topic",
+        do=f'choose with --topic {best[0].name}, or topic = "{best[0].name}" under [log]',
+        place=place,
+    )
+
+
+def _described(found: Survey, topic: Topic) -> str:
+    sorts = found.sorts[topic]
+    first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)
+    count = sum(one.count for one in sorts)
+    rate = f", {1e9 * (count - 1) / (last - first):.4g} Hz" if last > first else ""
+    kinds = dict.fromkeys(kind for kind, _ in found.measured([topic]))
+    return f"{topic.name} ({topic.kind.rpartition('/')[2]}, {count} messages{rate}: {', '.join(kinds)})"
+
+
+def _named(found: Survey, name: str) -> Topic:
+    topics = {one.name: one for one, sorts in found.sorts.items() if sorts}
+    if name in topics or f"/{name}" in topics:
+        return topics.get(name) or topics[f"/{name}"]
+    near = get_close_matches(name, topics, n=1, cutoff=0.4)
+    raise InputError(
+        "unknown-topic",
+        found=f"no joint states on topic {name}",
+        expected="one of " + ", ".join(topics),
+        do=f"did you mean {near[0]}?" if near else "",
+        place=Place(file=str(found.path)),
+    )
+
+
+def _missing_joints(found: Survey, missing: Sequence[str], topics: Collection[Topic]) -> InputError:
+    have = found.names(topics)
+    elsewhere = {joint: one.name for joint in missing for one in found.sorts if joint in found.names([one])}
+    near = [(joint, get_close_matches(joint, have, n=1, cutoff=0.6)) for joint in missing]
+    hints = [f"'{close[0]}' for '{joint}'" for joint, close in near if close]
+    do = ""
+    if len(elsewhere) == len(missing):
+        names = [one.name for one in topics] + sorted(set(elsewhere.values()))
+        do = "the others are on other topics: " + " ".join(f"--topic {name}" for name in names)
+    elif hints:
+        do = f"did you mean {', '.join(hints)}? Map names with position.columns under [log]"
+    listed = ", ".join(have[:40]) or "no joint with a position"
+    return InputError(
+        "missing-joint",
+        found=f"no {', '.join(missing)} on topic {', '.join(one.name for one in topics)}, which has {listed}",
+        expected="every joint of the robot",
+        do=do,
+        place=Place(file=str(found.path)),
+    )
