@@ -52,6 +52,11 @@ def european(text: str) -> str:
     return text.replace(",", ";").replace(".", ",")
 
 
+def clock(text: str) -> str:
+    head, *lines = text.splitlines()
+    return "\n".join([head, *("2024-01-05 10:30:00," + line.split(",", 1)[1] for line in lines)])
+
+
 FILES = (
     FileCase(33, "empty", lambda t, p: b"", "file-empty", ("log.csv", "an empty file")),
     FileCase(33, "blank", lambda t, p: " \n\n", "file-empty", ("log.csv",)),
@@ -142,6 +147,7 @@ FILES = (
         ("row 0", "'tau_j3' = '1.5Nm'"),
     ),
     FileCase(45, "time", lambda t, p: cell(t, 3, 0, "12:30"), "text-cell", ("row 3", "'t' = '12:30'")),
+    FileCase(45, "clock", lambda t, p: clock(t), "text-cell", ("row 0", "'t' = '2024-01-05 10:30:00'")),
     FileCase(
         45,
         "word behind empty lines",

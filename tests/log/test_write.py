@@ -44,7 +44,10 @@ def test_round_trip(ending: str, robot: RobotModel) -> None:
     holds()
 
 
-@pytest.mark.parametrize("name", ["True", "false", "TRUE"])
+@pytest.mark.parametrize(
+    "name",
+    ["True", "false", "TRUE", "2024-01-05", "2024-01-05 10:30:00", "2024-01-05T10:30:00.5Z", "10:30:00"],
+)
 def test_a_name_that_looks_like_a_value_stays_a_name(name: str, robot: RobotModel, tmp_path: Path) -> None:
     t, q = np.arange(4.0), np.zeros((4, 2))
     for ending in ("csv", "parquet"):

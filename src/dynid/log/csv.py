@@ -69,12 +69,14 @@ class CsvTable:
 
         try:
             # The types are guessed from the first block: a column that begins with whole numbers, or with nothing,
-            # must not be held to that further down.
+            # must not be held to that further down, and a name that is a date is still a name.
             with opened({}) as first_look:
-                whole = (pa.types.is_integer, pa.types.is_null)
-                kinds = {
-                    f.name: pa.float64() for f in first_look.schema if any(test(f.type) for test in whole)
-                }
+                kinds = {}
+                for field in first_look.schema:
+                    if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
+                        kinds[field.name] = pa.float64()
+                    elif pa.types.is_temporal(field.type):
+                        kinds[field.name] = pa.string()
             stream = opened(kinds)
             position = 0
             for batch in stream:
