@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.arrays import Float
+from dynid.signals.density import averaged_density
 
 SHARE = 0.999
 HIGHEST_MOTION = 20.0
@@ -52,22 +52,9 @@ def choose_cutoff(positions: Sequence[Float], rate: float, joint_names: tuple[st
     is ten times the greatest reach, between 5 and 25 Hz and below a fifth of the sampling rate.
     Source: the rule of thumb of Khalil and Dombre 2002, section 12.4.2 (filter at ten times the dynamics' frequency).
     """
-    longest = max(len(q[0]) for q in positions)
+    longest = max(q.shape[1] for q in positions)
     size = int(min(longest, max(256, 8 * rate)))
-    total: Float | None = None
-    weight = 0
-    frequency = np.zeros(0)
-    for q in positions:
-        if q.shape[1] < size:
-            continue
-        frequency, density = welch(q, fs=rate, nperseg=size, detrend="constant", axis=1)
-        total = density * q.shape[1] if total is None else total + density * q.shape[1]
-        weight += q.shape[1]
-    if total is None:
-        joined = max(positions, key=lambda q: q.shape[1])
-        frequency, total = welch(joined, fs=rate, nperseg=joined.shape[1], detrend="constant", axis=1)
-        weight = 1
-    spectrum = total / weight
+    frequency, spectrum = averaged_density([q for q in positions if q.shape[1] >= size], rate, size)
     velocity = spectrum * (2 * np.pi * frequency) ** 2
     velocity = np.where(frequency <= HIGHEST_MOTION, velocity, 0.0)
     energy = np.cumsum(velocity, axis=1)
