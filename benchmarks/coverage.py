@@ -31,13 +31,13 @@ from dynid.estimate.uncertainty import Intervals
 from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
-from dynid.kernel.random import random_inertia
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.settings import DEFAULT_TERMS, default_estimator
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
+from dynid.testing import random_inertia
 
 ROBOTS = ("arm7", "ur5e", "puma560")
 CORRELATION = (0.05, 0.2, 0.5)

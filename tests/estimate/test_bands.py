@@ -13,7 +13,6 @@ import pytest
 from dynid.estimate.bands import POINTS, Bands
 from dynid.estimate.estimator import Estimate
 from dynid.identification import Identification
-from dynid.kernel.random import random_inertia
 from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
@@ -22,7 +21,7 @@ from dynid.signals.settings import Preparation
 from dynid.store import load, save
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.terms.friction_shapes import Presliding
-from dynid.testing import random_robot, simulated_log, smooth_samples
+from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 TERMS = RigidBody() + Viscous() + Coulomb(0.05)

@@ -15,14 +15,13 @@ from dynid.factor.data_base import influence
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.refine import Chart
 from dynid.identification import Identification
-from dynid.kernel.random import random_inertia
 from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
 from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, Viscous
-from dynid.testing import random_robot, simulated_log
+from dynid.testing import random_inertia, random_robot, simulated_log
 
 BODIES = random_inertia(3, 2)
 ROBOT: RobotModel = replace(

@@ -15,10 +15,9 @@ from dynid.feasible.entropic import divergence
 from dynid.feasible.interior import Entropic, entropic_optimum
 from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
 from dynid.feasible.whitened import Whitened
-from dynid.kernel.random import random_inertia
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.terms.term import Column
-from dynid.testing import random_robot
+from dynid.testing import random_inertia, random_robot
 
 SEEDS = range(6)
 

@@ -11,8 +11,8 @@ import pytest
 
 from dynid.errors import UsageError
 from dynid.kernel import Tree, backend, factor_torque, torque_regressor, using
-from dynid.kernel.random import random_motion, random_tree
 from dynid.parallel import ordered_map
+from dynid.testing import random_motion, random_tree
 
 NATIVE = backend() != "numpy"
 needs_native = pytest.mark.skipif(not NATIVE, reason="the native kernel was not built")

@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfilt_zi, sosfiltfilt
 from dynid import kernel as k
 from dynid.arrays import Float
 from dynid.errors import UsageError
-from dynid.kernel.random import random_motion, random_tree
+from dynid.testing import random_motion, random_tree
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

@@ -12,7 +12,7 @@ from dynid import kernel as k
 from dynid.arrays import Float
 from dynid.errors import SolverError, UsageError
 from dynid.kernel import Tree
-from dynid.kernel.random import random_inertia, random_motion, random_tree
+from dynid.testing import random_inertia, random_motion, random_tree
 
 pytestmark = pytest.mark.usefixtures("kernel")
 TREES = [(1, 1, 0.0), (2, 2, 0.0), (3, 7, 0.0), (4, 6, 0.5), (5, 9, 0.9), (6, 12, 0.3)]

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.kernel.random import random_inertia
 from dynid.robot import load_example
 from dynid.robot.model import JointType, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import RigidBody, Terms
-from dynid.testing import random_robot
+from dynid.testing import random_inertia, random_robot
 from tests.kernel.conftest import Oracle
 
 RIGID = Terms((RigidBody(),))

@@ -14,7 +14,6 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 from dynid.excite.trajectory import FourierTrajectory
 from dynid.identification import Identification
-from dynid.kernel.random import random_inertia
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.pipeline import identify
@@ -26,7 +25,7 @@ from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PolynomialFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
-from dynid.testing import random_robot
+from dynid.testing import random_inertia, random_robot
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02)

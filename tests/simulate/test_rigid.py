@@ -7,12 +7,12 @@ import pytest
 
 from dynid.errors import UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.kernel.random import random_motion
 from dynid.robot import load_example
 from dynid.simulate.rigid import inverse
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.testing import random_motion
 
 ARM = load_example("arm7")
 ROTOR = ARM.drive.reflected_rotor_inertia

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.kernel.random import random_inertia
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -22,7 +21,7 @@ from dynid.terms import (
     Term,
     Viscous,
 )
-from dynid.testing import TermContract
+from dynid.testing import TermContract, random_inertia
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])
 

@@ -9,7 +9,6 @@ import pytest
 
 from dynid.arrays import Float
 from dynid.errors import DynidError, UnfitDataError, UsageError
-from dynid.kernel.random import random_inertia
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.shapes.settle import merged
@@ -35,7 +34,7 @@ from dynid.terms import (
 )
 from dynid.terms.friction_choice import CANDIDATES
 from dynid.terms.friction_shapes import stop_operator
-from dynid.testing import TermContract, piece_of, random_robot, smooth_samples
+from dynid.testing import TermContract, piece_of, random_inertia, random_robot, smooth_samples
 
 BODY = random_inertia(5, 1)[0]
 # Zollo et al. 2015, eq. 44.

@@ -10,7 +10,6 @@ import pytest
 from dynid.arrays import Float
 from dynid.errors import UnfitDataError, UsageError
 from dynid.factor.base import structural_base
-from dynid.kernel.random import random_inertia
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
@@ -18,7 +17,7 @@ from dynid.terms import Offset, RigidBody, Term, Terms
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.nuisance import Drift, GainError, GravityTilt, Nominal, TorqueDelay
-from dynid.testing import TermContract, random_robot, smooth_samples
+from dynid.testing import TermContract, random_inertia, random_robot, smooth_samples
 
 ROBOT = random_robot(2, 3, 0.0)
 BODIES = tuple(random_inertia(9, 3).ravel().tolist())

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError, UnfitDataError, UsageError
-from dynid.kernel.random import random_inertia
 from dynid.robot.drive import Drive
 from dynid.terms import (
     AsymmetricCoulomb,
@@ -52,7 +51,7 @@ from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.nuisance import Drift, GainError, GravityTilt, TorqueDelay
-from dynid.testing import random_robot, smooth_samples
+from dynid.testing import random_inertia, random_robot, smooth_samples
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])
 EXAMPLES: dict[str, Term] = {

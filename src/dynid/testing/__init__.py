@@ -24,6 +24,7 @@ from dynid.testing.diagnoses import DiagnosisContract
 from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
 from dynid.testing.motion import measured_regression
+from dynid.testing.trees import random_inertia, random_motion, random_tree
 from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
 __all__ = [
@@ -43,7 +44,10 @@ __all__ = [
     "measured_regression",
     "on_threads",
     "piece_of",
+    "random_inertia",
+    "random_motion",
     "random_robot",
+    "random_tree",
     "simulated_log",
     "small_arm",
     "smooth_samples",

@@ -12,12 +12,12 @@ from dynid.arrays import Bool, Float, Int
 from dynid.estimate.estimator import Piece, Regression
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Block, Factor, Factors
-from dynid.kernel.random import random_inertia, random_tree
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Column, Terms
+from dynid.testing.trees import random_inertia, random_tree
 
 RATIO, SHIFT = -0.7, 0.2
 
