@@ -17,7 +17,7 @@ from dynid.log.read import Log
 from dynid.parallel import ordered_map
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
-from dynid.signals import prepare as preparing
+from dynid.signals import windows
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.settings import Preparation
 from tests.robot_files import ROBOTS
@@ -103,11 +103,11 @@ def test_windows_equal_the_whole(
     t = stamps(9000)
     q, tau = noisy(t)
     log = make_log(t, q, tau=tau)
-    monkeypatch.setattr(preparing, "WINDOW_SECONDS", 1e6)
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 1e6)
     whole, one_each = kept(prepare(log, settings))
     assert one_each == len(whole)
     for seconds in (3.0, 7.7):
-        monkeypatch.setattr(preparing, "WINDOW_SECONDS", seconds)
+        monkeypatch.setattr(windows, "WINDOW_SECONDS", seconds)
         parts, count = kept(prepare(log, settings))
         assert count > 3
         assert_same(whole, parts, 1e-9)
@@ -118,7 +118,7 @@ def test_windows_equal_the_whole(
 def test_how_rows_arrive_does_not_matter(
     rows: int, stamps: Callable[[int], np.ndarray], make_log: MakeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "WINDOW_SECONDS", 5.0)
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 5.0)
     t = stamps(6000)
     q, tau = noisy(t)
     log = make_log(t, q, tau=tau)
@@ -135,7 +135,7 @@ def test_how_rows_arrive_does_not_matter(
 
 
 def test_threads_do_not_matter(make_log: MakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "WINDOW_SECONDS", 4.0)
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 4.0)
     t = jittered(8000)
     q, tau = noisy(t)
     prepared = prepare(make_log(t, q, tau=tau), PLAIN)
@@ -194,7 +194,7 @@ def test_thinning_does_not_fold_noise(make_log: MakeLog) -> None:
 def test_the_decimation_grid_is_that_of_the_segment(
     make_log: MakeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "WINDOW_SECONDS", 3.3)
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 3.3)
     t = gappy(9000)
     q, tau = noisy(t)
     prepared = prepare(make_log(t, q, tau=tau), replace(PLAIN, cutoff=1.0))
@@ -208,7 +208,7 @@ def test_the_decimation_grid_is_that_of_the_segment(
 
 
 def test_own_samples_cover_every_segment_once(make_log: MakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "WINDOW_SECONDS", 3.0)
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 3.0)
     t = gappy(6000)
     q, tau = noisy(t)
     settings = replace(PLAIN, trim=0.24, decimate=False)

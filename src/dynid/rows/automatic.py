@@ -16,7 +16,8 @@ from dynid.rows.momentum_filter import Hold
 from dynid.rows.power import FilteredPowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.signals.prepare import Prepared, Window
+from dynid.signals.prepare import Prepared
+from dynid.signals.windows import Window
 from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
 from dynid.terms.friction_choice import FrictionChoice

@@ -17,9 +17,10 @@ from dynid.rows.torque import TorqueRows
 from dynid.signals.cutoff import choose_cutoff
 from dynid.signals.density import averaged_density
 from dynid.signals.filter import zero_phase_filter
-from dynid.signals.prepare import Prepared, Window
+from dynid.signals.prepare import Prepared
 from dynid.signals.resample import at_times, is_uniform
 from dynid.signals.samples import Samples
+from dynid.signals.windows import Window
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia

@@ -5,7 +5,6 @@ Windows overlap by what the filters need, so the result equals that of one pass 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError, UsageError
 from dynid.log.checks import LogWatch, longest_step
 from dynid.log.read import Log
-from dynid.signals.align import Piece, pieces
+from dynid.signals.align import pieces
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import ZeroPhase
@@ -27,39 +26,11 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
+from dynid.signals.windows import Cutter, Window, between
 
-WINDOW_SECONDS = 30.0
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
-
-
-@dataclass(frozen=True, eq=False)
-class Window:
-    """Clean rows that one window of samples is made from.
-
-    t: (T,) times.    parts: the rows of all channels one after another, each (L, T_i), views of what was read.
-    Grid samples start..stop of the segment are its own, low..high are computed; begins, ends: whether low and high are
-    the segment's own ends.
-    """
-
-    trajectory: str
-    segment: int
-    step: float
-    origin: float
-    t: Float
-    parts: tuple[Float, ...]
-    low: int
-    start: int
-    stop: int
-    high: int
-    begins: bool
-    ends: bool
-
-    @property
-    def lines(self) -> Float:
-        """The rows in one piece, (L, T)."""
-        return np.concatenate(self.parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +124,14 @@ class Prepared:
         segment = 0
         for index, trajectory in enumerate(self.log.trajectories):
             step = max(1.0 / self.source_rate, median_step(self.log, index))
-            cutter = _Cutter(self, trajectory.name, step)
+            cutter = Cutter(
+                trajectory.name,
+                step,
+                self.source_rate,
+                self.overlap,
+                self.state_decimation,
+                self.settings.shortest,
+            )
             chunks = self.log.chunks(trajectory)
             if watch is not None:
                 chunks = watch.observed(trajectory, chunks)
@@ -251,7 +229,7 @@ class Prepared:
             start = round((float(grid[0]) - window.origin) * self.source_rate) - first
             if start >= 0 and start + len(grid) <= len(t):
                 whole = np.ones(len(grid), dtype=np.bool_)
-                return np.concatenate(_between(window.parts, start, start + len(grid)), axis=1), whole
+                return np.concatenate(between(window.parts, start, start + len(grid)), axis=1), whole
         return at_times(t, window.lines, grid), bracketed(t, grid, 3.5 * window.step)
 
     def _layout(self, lines: Float) -> dict[str, Float]:
@@ -273,62 +251,6 @@ class Prepared:
             layout[name] = lines[at : at + width]
             at += width
         return layout
-
-
-class _Cutter:
-    """Cuts the segments of one trajectory into windows, forgetting rows that no later window needs."""
-
-    def __init__(self, prepared: Prepared, trajectory: str, step: float) -> None:
-        D = prepared.state_decimation
-        self.prepared, self.trajectory, self.step = prepared, trajectory, step
-        self.rate, self.overlap = prepared.source_rate, prepared.overlap
-        self.size = max(int(WINDOW_SECONDS * self.rate) // D, 1) * D
-        # Grid samples known beyond a window before it is cut: enough to tell that it is not the last one, so that
-        # where windows end does not depend on how the rows arrived.
-        self.ahead = max(self.overlap + 2, self.size // 2)
-        self.held: list[Piece] = []
-        self.done, self.origin = 0, 0.0
-
-    def cut(self, piece: Piece) -> Iterator[Window]:
-        """Takes a piece and yields the windows that are complete."""
-        if not self.held:
-            self.done, self.origin = 0, float(piece.t[0])
-        self.held.append(piece)
-        last = float(piece.t[-1])
-        enough = (last - self.origin) * self.rate > self.done + self.size + self.ahead + 2
-        if not (enough or piece.last):
-            return
-        t = np.concatenate([one.t for one in self.held])
-        lines = tuple(one.lines for one in self.held)
-        count = math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6) + 1
-        if not (piece.last and self.done == 0 and t[-1] - self.origin < self.prepared.settings.shortest):
-            yield from self._complete(piece, t, lines, count)
-        if piece.last:
-            self.held = []
-        else:
-            self._forget()
-
-    def _complete(self, piece: Piece, t: Float, lines: tuple[Float, ...], count: int) -> Iterator[Window]:
-        while self.done < count:
-            stop = min(self.done + self.size, count)
-            if piece.last and count - stop < self.size // 2:
-                stop = count
-            if not piece.last and count - stop < self.ahead:
-                return
-            low, high = max(self.done - self.overlap, 0), min(stop + self.overlap, count)
-            a = max(int(np.searchsorted(t, self.origin + (low - 2) / self.rate)) - 1, 0)
-            b = int(np.searchsorted(t, self.origin + (high + 2) / self.rate)) + 1
-            yield Window(
-                self.trajectory, piece.segment, self.step, self.origin, t[a:b], _between(lines, a, b),
-                low, self.done, stop, high, low == 0, piece.last and high == count,
-            )  # fmt: skip
-            self.done = stop
-
-    def _forget(self) -> None:
-        # A window takes up to two rows before the first time that it needs.
-        needed = self.origin + (self.done - self.overlap - 8) / self.rate
-        while len(self.held) > 1 and np.count_nonzero(self.held[1].t < needed) > 2:
-            del self.held[0]
 
 
 def prepare(
@@ -388,17 +310,6 @@ def prepare(
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
     return Prepared(log, resolved, rate, D, final, evidence)
-
-
-def _between(parts: tuple[Float, ...], start: int, stop: int) -> tuple[Float, ...]:
-    """Columns start..stop of parts that stand side by side."""
-    found, at = [], 0
-    for part in parts:
-        a, b = max(start - at, 0), min(stop - at, part.shape[1])
-        if b > a:
-            found.append(part[:, a:b])
-        at += part.shape[1]
-    return tuple(found) or (parts[0][:, :0],)
 
 
 def _rows(lines: Float) -> Float:
