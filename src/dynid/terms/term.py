@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
+from dynid.arrays import Bool, Float
 from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.assembly import joined, side_by_side, split
 
 
 @dataclass(frozen=True)
@@ -189,14 +190,14 @@ class Terms:
         target: (T, n), appended to each joint's panel as its last line.
         """
         parts = ((term.torque_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
-        return _side_by_side(robot, parts, samples, wanted, target)
+        return side_by_side(robot, parts, samples, wanted, target)
 
     def motor_regressor(
         self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
     ) -> Panels:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
-        return _side_by_side(robot, parts, samples, wanted, target)
+        return side_by_side(robot, parts, samples, wanted, target)
 
     @property
     def remembers(self) -> bool:
@@ -224,9 +225,9 @@ class Terms:
         counts = [len(term.columns(robot)) for term in self.terms]
         parts = [
             form(robot, term.seen(samples), own)
-            for form, term, own in zip(forms, self.terms, _split(wanted, counts), strict=True)
+            for form, term, own in zip(forms, self.terms, split(wanted, counts), strict=True)
         ]
-        P, R = (_joined(robot, [part[i] for part in parts], counts, samples) for i in range(2))
+        P, R = (joined(robot, [part[i] for part in parts], counts, samples) for i in range(2))
         return P, R
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
@@ -234,10 +235,10 @@ class Terms:
         counts = [len(term.columns(robot)) for term in self.terms]
         parts = [
             term.energy_form(robot, term.seen(samples), own)
-            for term, own in zip(self.terms, _split(wanted, counts), strict=True)
+            for term, own in zip(self.terms, split(wanted, counts), strict=True)
         ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
-        return stored, _joined(robot, [part[1] for part in parts], counts, samples)
+        return stored, joined(robot, [part[1] for part in parts], counts, samples)
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as dP/dt + R, (T, n) each."""
@@ -290,48 +291,6 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
     """Panels without a column."""
     nothing = np.zeros((0, len(samples)))
     return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
-
-
-def _split(wanted: Bool, counts: list[int]) -> list[Bool]:
-    return list(np.split(wanted, np.cumsum(counts)[:-1])) if counts else []
-
-
-def _joined(robot: RobotModel, parts: list[Panels], counts: list[int], samples: Samples) -> Panels:
-    first = np.cumsum([0, *counts], dtype=np.int64)[:-1]
-    nothing, none = np.zeros((0, len(samples))), np.zeros(0, dtype=np.int64)
-    return Panels(
-        columns=tuple(
-            np.concatenate([none, *(p.columns[j] + a for p, a in zip(parts, first, strict=True))])
-            for j in range(robot.n)
-        ),
-        values=tuple(np.concatenate([nothing, *(p.values[j] for p in parts)]) for j in range(robot.n)),
-    )
-
-
-def _side_by_side(
-    robot: RobotModel,
-    parts: Iterable[tuple[Callable[[RobotModel, Samples, Bool], Panels], Samples, int]],
-    samples: Samples,
-    wanted: Bool | None,
-    target: Float | None,
-) -> Panels:
-    columns: list[list[Int]] = [[] for _ in range(robot.n)]
-    values: list[list[Float]] = [[] for _ in range(robot.n)]
-    first = 0
-    for regressor, seen, count in parts:
-        part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
-        if part_wanted.any():
-            part = regressor(robot, seen, part_wanted)
-            for joint in range(robot.n):
-                columns[joint].append(part.columns[joint] + first)
-                values[joint].append(part.values[joint])
-        first += count
-    for joint in range(robot.n):
-        values[joint].append(np.zeros((0, len(samples))) if target is None else target[None, :, joint])
-    return Panels(
-        columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
-        values=tuple(np.concatenate(v) for v in values),
-    )
 
 
 def _is_friction(term: Term) -> bool:
