@@ -150,20 +150,7 @@ def tell_validation(page: StudyPage, best: Float) -> None:
         Figure 5 takes the bodies of the semidefinite program (below) through a recursive Newton-Euler routine. The same
         figures for the real robot stand at the end."""
     )
-    limits = arm().limits
-    travel = np.abs(AMPLITUDE) * PERIOD / np.pi
-    share = travel / (limits.upper - limits.lower)
-    page.table(
-        "Table I: amplitudes and periods of (31)",
-        ("", *(f"joint {j + 1}" for j in range(7))),
-        [
-            ("amplitude, rad/s (printed)", *map(float, AMPLITUDE)),
-            ("period, s (printed)", *map(float, PERIOD)),
-            ("travel that follows, rad", *map(float, travel)),
-            ("of the joint's range, %", *map(float, 100 * share)),
-        ],
-        name="table_1",
-    )
+    share = _travel(page)
     q, dq, ddq = validation_motion(2)
     t = np.arange(len(q)) / RATE
     tree = arm().tree
@@ -181,9 +168,7 @@ def tell_validation(page: StudyPage, best: Float) -> None:
         f"Figure 3: measured torque and that of the coefficients, along (31), both filtered at {SHOWN:g} Hz",
         torque_figure(t[:half], seen, bare, full),
     )
-    page.figure(
-        "figure4", "Figure 4: friction by joint", friction_figure(dq, sensed - rigid, fitted)
-    )  # fmt: skip
+    page.figure("figure4", "Figure 4: friction by joint", friction_figure(dq, sensed - rigid, fitted))
     page.figure(
         "figure5",
         "Figure 5: measured torque and Newton-Euler torque of bodies with friction, along (31), filtered alike",
@@ -221,6 +206,25 @@ def tell_validation(page: StudyPage, best: Float) -> None:
             2.0,
         ),
     )  # fmt: skip
+
+
+def _travel(page: StudyPage) -> Float:
+    # Table I and what follows from it; returns the share (7,) of each joint's range.
+    limits = arm().limits
+    travel = np.abs(AMPLITUDE) * PERIOD / np.pi
+    share = travel / (limits.upper - limits.lower)
+    page.table(
+        "Table I: amplitudes and periods of (31)",
+        ("", *(f"joint {j + 1}" for j in range(7))),
+        [
+            ("amplitude, rad/s (printed)", *map(float, AMPLITUDE)),
+            ("period, s (printed)", *map(float, PERIOD)),
+            ("travel that follows, rad", *map(float, travel)),
+            ("of the joint's range, %", *map(float, 100 * share)),
+        ],
+        name="table_1",
+    )
+    return np.asarray(share)
 
 
 def _friction_table(page: StudyPage, fitted: Sigmoids, dq: Float) -> None:

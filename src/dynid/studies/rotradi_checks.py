@@ -51,22 +51,8 @@ def check_equations(page: StudyPage) -> None:
         the whole regressor at q'' = 0: the product-rule term of the momentum counts twice. The f1 parts are right."""
     )
     rng = np.random.default_rng(0)
-    q, dq, ddq = rng.uniform(-3, 3, (3, 400, 3))
-    states = Samples.from_motion(q, dq, ddq)
-    robot, to_full = arm(), lift()
-    every = np.ones(len(to_full), dtype=np.bool_)
-    Y = TERMS.torque_regressor(robot, states, every).dense(len(to_full)) @ to_full
-    P, R = (form.dense(len(to_full)) @ to_full for form in TERMS.momentum_form(robot, states, every))
-    gap = {
-        "33": np.abs(Y - closed.torque_regressor(states.q, states.dq, states.ddq)),
-        "34 f1": np.abs(P - closed.momentum(states.q, states.dq)),
-        "34 f2": np.abs(R - closed.force_printed(states.q, states.dq)),
-        "34 right": np.abs(R - closed.force(states.q, states.dq)),
-    }
-    gap["36"] = np.abs(
-        closed.power(states.q, states.dq, states.ddq)[:, :15] - _carried(Y[..., :15], states.dq)
-    )
-    gap["35"] = np.abs(closed.energy(states.q, states.dq)[:, :13] - _energy_by_parameter(states, P)[:, :13])
+    states = Samples.from_motion(*rng.uniform(-3, 3, (3, 400, 3)))
+    gap = _gaps(states)
     wrong = np.argwhere(gap["34 f2"].max(axis=0) > 1e-12)
     page.table(
         "Entries of the printed (34) that are wrong",
@@ -110,6 +96,23 @@ def check_equations(page: StudyPage) -> None:
             right=1.0114,
         ),
     )
+
+
+def _gaps(states: Samples) -> dict[str, Float]:
+    # What each equation's entries miss of the general ones.
+    robot, to_full = arm(), lift()
+    every = np.ones(len(to_full), dtype=np.bool_)
+    Y = TERMS.torque_regressor(robot, states, every).dense(len(to_full)) @ to_full
+    P, R = (form.dense(len(to_full)) @ to_full for form in TERMS.momentum_form(robot, states, every))
+    q, dq, ddq = states.q, states.dq, states.ddq
+    return {
+        "33": np.abs(Y - closed.torque_regressor(q, dq, ddq)),
+        "34 f1": np.abs(P - closed.momentum(q, dq)),
+        "34 f2": np.abs(R - closed.force_printed(q, dq)),
+        "34 right": np.abs(R - closed.force(q, dq)),
+        "35": np.abs(closed.energy(q, dq)[:, :13] - _energy_by_parameter(states, P)[:, :13]),
+        "36": np.abs(closed.power(q, dq, ddq)[:, :15] - _carried(Y[..., :15], dq)),
+    }
 
 
 def _link_3_error(states: Samples, printed: bool) -> float:
