@@ -17,8 +17,9 @@ from dynid.excite.limits import Bounds, MotionLimits
 from dynid.excite.plan import information_of, prior_theta
 from dynid.excite.reserve import TorqueSpread
 from dynid.excite.swing import swing
-from dynid.excite.torque_plan import TorquePlan, TorqueTask, design_torque
+from dynid.excite.torque_plan import TorquePlan, design_torque
 from dynid.excite.torque_sines import TorqueMotion, TorqueSinusoids
+from dynid.excite.torque_task import TorqueTask
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.simulate.control import OpenLoop

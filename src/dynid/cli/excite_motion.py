@@ -152,7 +152,8 @@ def _commanded(
 ) -> Sheet:
     from dynid.cli.common import progress_bar
     from dynid.excite.basis import FourierBasis
-    from dynid.excite.torque_plan import TorqueTask, design_torque
+    from dynid.excite.torque_plan import design_torque
+    from dynid.excite.torque_task import TorqueTask
 
     time, highest, ramp = wanted.time, wanted.frequency * wanted.harmonics, min(2.0, 0.2 * wanted.time)
     if wanted.focus:

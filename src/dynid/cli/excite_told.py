@@ -72,7 +72,7 @@ def _effort(plan: Plan | TorquePlan) -> str:
 
 
 def _commanded(plan: TorquePlan) -> list[str]:
-    from dynid.excite.torque_plan import VARIANTS
+    from dynid.excite.torque_task import VARIANTS
 
     bounds = plan.task.bounds
     about = (
