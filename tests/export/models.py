@@ -76,3 +76,14 @@ def mujoco_torque(data: bytes, model: ExportModel) -> np.ndarray:
         mujoco.mj_inverse(theirs, state)
         found.append(np.array(state.qfrc_inverse))
     return np.array(found)
+
+
+def check_in_mujoco(data: bytes, model: ExportModel) -> None:
+    """MuJoCo finds the model's torque, rotors and dry friction in an MJCF file."""
+    mujoco: Any = pytest.importorskip("mujoco")
+    q, dq, ddq = states(model.robot)
+    wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
+    np.testing.assert_allclose(mujoco_torque(data, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
+    theirs = mujoco.MjModel.from_xml_string(data.decode())
+    np.testing.assert_array_equal(theirs.dof_armature, model.rotor)
+    np.testing.assert_array_equal(theirs.dof_frictionloss, model.coulomb)

@@ -12,7 +12,7 @@ import pytest
 from dynid.export.mjcf import new_mjcf, quaternion
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_quaternion
-from tests.export.models import AGREE, model_of, mujoco_torque, shipped, states
+from tests.export.models import check_in_mujoco, model_of, shipped
 from tests.robot_files import ROBOTS
 
 
@@ -20,13 +20,7 @@ from tests.robot_files import ROBOTS
 def test_mujoco_finds_the_torque_of_the_model(name: str) -> None:
     path = shipped("ur_description/urdf/ur5_robot.urdf") if name == "urdf" else ROBOTS / f"{name}.toml"
     model = model_of(load_robot(path))
-    data = new_mjcf(model)
-    q, dq, ddq = states(model.robot)
-    wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
-    np.testing.assert_allclose(mujoco_torque(data, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
-    theirs = mujoco.MjModel.from_xml_string(data.decode())
-    np.testing.assert_array_equal(theirs.dof_armature, model.rotor)
-    np.testing.assert_array_equal(theirs.dof_frictionloss, model.coulomb)
+    check_in_mujoco(new_mjcf(model), model)
 
 
 def test_followers_and_limits(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -20,7 +19,7 @@ from dynid.log.read import read_log
 from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.robot.xml import parse
-from tests.export.models import AGREE, model_of, mujoco_torque, states
+from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states
 from tests.robot_files import ROBOTS
 
 # Degrees, defaults by class, a joint off the body's origin and with a reference, a frame, a body without joint, masses
@@ -93,12 +92,7 @@ def test_mujoco_finds_the_torque_of_the_model(tmp_path: Path) -> None:
     model = changed_model(path)
     data, faults = edit_mjcf(model, path, None)
     assert faults == ()
-    q, dq, ddq = states(model.robot)
-    wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
-    np.testing.assert_allclose(mujoco_torque(data, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
-    theirs = mujoco.MjModel.from_xml_string(data.decode())
-    np.testing.assert_array_equal(theirs.dof_armature, model.rotor)
-    np.testing.assert_array_equal(theirs.dof_frictionloss, model.coulomb)
+    check_in_mujoco(data, model)
 
 
 def test_only_inertias_and_joints_change(tmp_path: Path) -> None:

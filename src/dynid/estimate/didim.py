@@ -10,9 +10,9 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.errors import SolverError
-from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status
 from dynid.estimate.least_squares import WLS, completed, solve
-from dynid.estimate.simulated import Bench, ClosedLoopFit, tried
+from dynid.estimate.simulated import ClosedLoopFit, tried
 from dynid.estimate.source import factors_of_pieces
 from dynid.signals.samples import Samples
 
@@ -68,10 +68,7 @@ class DIDIM(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        require_enough(regression)
-        bench = Bench.of(regression, self.name, self.bandwidth)
-        start = bench.start()
-        feedback = bench.feedback(start, self.kp, self.kd)
+        bench, start, feedback = self.opened(regression, self.name)
 
         def fitted(value: Float) -> tuple[Estimate, Regression]:
             simulated = bench.simulated(value, feedback)

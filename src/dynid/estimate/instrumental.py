@@ -11,9 +11,9 @@ from dynid.arrays import Float, Int
 from dynid.errors import SolverError
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
-from dynid.estimate.estimator import Estimate, Piece, Regression, Status, require_enough
+from dynid.estimate.estimator import Estimate, Piece, Regression, Status
 from dynid.estimate.least_squares import WLS
-from dynid.estimate.simulated import Bench, ClosedLoopFit
+from dynid.estimate.simulated import ClosedLoopFit
 from dynid.estimate.source import LogSource, factors_of_pieces
 from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import Factor, Factors
@@ -41,10 +41,7 @@ class IV(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        require_enough(regression)
-        bench = Bench.of(regression, self.name, self.bandwidth)
-        start = bench.start()
-        feedback = bench.feedback(start, self.kp, self.kd)
+        bench, start, feedback = self.opened(regression, self.name)
         measured = list(bench.source.with_batches(bench.batches).pieces(bench.wanted))
 
         def following(value: Float) -> tuple[Float, Float, Solved]:

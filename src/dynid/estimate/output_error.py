@@ -34,10 +34,8 @@ class CLOE(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        require_enough(regression)
-        bench = Bench.of(regression, self.name, self.bandwidth)
-        start = bench.start()
-        problem = closed_loop(bench, bench.feedback(start, self.kp, self.kd), of_torque=False)
+        bench, start, feedback = self.opened(regression, self.name)
+        problem = closed_loop(bench, feedback, of_torque=False)
         what = f"positions under {bench.bandwidth:.2g} Hz feedback"
         return minimised(self, regression, problem, start, self.rounds, self.tolerance, what)
 
@@ -56,10 +54,8 @@ class CLIE(ClosedLoopFit):
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `DIDIM` does."""
-        require_enough(regression)
-        bench = Bench.of(regression, self.name, self.bandwidth)
-        start = bench.start()
-        problem = closed_loop(bench, bench.feedback(start, self.kp, self.kd), of_torque=True)
+        bench, start, feedback = self.opened(regression, self.name)
+        problem = closed_loop(bench, feedback, of_torque=True)
         what = f"torque under {bench.bandwidth:.2g} Hz feedback"
         return minimised(self, regression, problem, start, self.rounds, self.tolerance, what)
 

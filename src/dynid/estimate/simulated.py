@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Bool, Float
 from dynid.errors import DynidError, SolverError, UsageError
-from dynid.estimate.estimator import Regression, check_iteration
+from dynid.estimate.estimator import Regression, check_iteration, require_enough
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
@@ -290,6 +290,16 @@ class ClosedLoop:
             values = np.asarray(0.0 if gain is None else gain, dtype=float)
             if not (np.isfinite(values) & (values >= 0)).all():
                 raise UsageError("gains", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0")
+
+    def opened(self, regression: Regression, method: str) -> tuple[Bench, Float, Feedback]:
+        """Bench of the data, start of the search (b,), and the feedback that simulations run under.
+
+        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        """
+        require_enough(regression)
+        bench = Bench.of(regression, method, self.bandwidth)
+        start = bench.start()
+        return bench, start, bench.feedback(start, self.kp, self.kd)
 
 
 @dataclass(frozen=True)
