@@ -294,7 +294,7 @@ def _examine(
         return tuple
     robot, terms, diagnostics = call.robot, found.settled.terms, call.diagnostics
     evidence = Evidence(robot, terms, found.free, training.residuals, data.prepared.bandwidth)
-    refuse_other_readings(evidence)
+    refuse_other_readings(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
         refuse_negative_friction(found.free, training.residuals)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,7 @@ from dynid.arrays import Float
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
-from dynid.diagnosis.rivals import refuse_other_readings
+from dynid.diagnosis.rivals import refuse_constant_effort, refuse_other_readings
 from dynid.diagnosis.tilt import across, find_tilt
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
@@ -29,6 +30,8 @@ from dynid.settings import DEFAULT_TERMS
 from dynid.signals.samples import Samples
 from dynid.simulate.rigid import inverse
 from dynid.terms.gain import DriveGain
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from dynid.testing.lab import RATE, fitted
 from tests.command_line import Run
@@ -73,7 +76,7 @@ def test_the_reading_that_fits_is_named_without_any_description(
     unknown = np.full_like(evidence.robot.inertia_prior, np.nan)
     bare = replace(evidence, robot=replace(evidence.robot, inertia_prior=unknown))
     with pytest.raises(UnfitDataError, match=identifier) as stopped:
-        refuse_other_readings(bare)
+        refuse_other_readings(bare, Diagnostics())
     assert says in str(stopped.value)
     assert stopped.value.exit_code == 4
     told = re.search(
@@ -85,7 +88,9 @@ def test_the_reading_that_fits_is_named_without_any_description(
 
 
 def test_the_declared_reading_passes() -> None:
-    refuse_other_readings(spoilt("nothing"))
+    sink = Diagnostics()
+    refuse_other_readings(spoilt("nothing"), sink)
+    assert list(sink) == []
 
 
 def test_a_wrong_model_is_no_wrong_reading() -> None:
@@ -94,7 +99,7 @@ def test_a_wrong_model_is_no_wrong_reading() -> None:
 
     evidence = evidence_of(small_arm(), cable, seed=1)
     assert (evidence.rms > 0.1 * evidence.torque_rms).any()
-    refuse_other_readings(evidence)
+    refuse_other_readings(evidence, Diagnostics())
 
 
 def test_a_dead_encoder_is_no_wrong_wiring() -> None:
@@ -102,13 +107,64 @@ def test_a_dead_encoder_is_no_wrong_wiring() -> None:
     r = evidence.residuals
     q, dq = r.q.copy(), r.dq.copy()
     q[:, 0], dq[:, 0] = 0.3 + 1e-5 * np.sin(np.arange(len(q))), 0.0
-    refuse_other_readings(replace(evidence, residuals=replace(r, q=q, dq=dq)))
+    refuse_other_readings(replace(evidence, residuals=replace(r, q=q, dq=dq)), Diagnostics())
 
 
 def test_free_gains_make_every_reading_right() -> None:
     evidence = spoilt("torque sign")
     terms = replace(evidence.terms, terms=(*evidence.terms, DriveGain()))
-    refuse_other_readings(replace(evidence, terms=terms))
+    refuse_other_readings(replace(evidence, terms=terms), Diagnostics())
+
+
+@pytest.mark.parametrize("joints", [(4, 5), (1, 3)])
+def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
+    """Friction makes up most of a light arm's torque: without it some exchange is a little less bad."""
+    robot = MACHINES["arm7"].robot
+    evidence = rubbed(robot, Terms((RigidBody(),)))
+    sink = Diagnostics()
+    refuse_other_readings(evidence, sink)
+    (warning,) = sink.warnings
+    assert warning.identifier == "large-misfit"
+    assert "rigid_body: misses" in warning.text
+    missed = {name: float(share) for share, name in re.findall(r"([\d.]+) % of '(\w+)'", warning.text)}
+    assert set(missed) <= set(robot.joint_names)
+    assert list(missed.values()) == sorted(missed.values(), reverse=True)
+    assert all(share > 50 for share in missed.values())
+    # The exchange itself would be found with friction in the model.
+    order = list(range(robot.n))
+    order[joints[0]], order[joints[1]] = order[joints[1]], order[joints[0]]
+    with pytest.raises(UnfitDataError, match="joint-order"):
+        refuse_other_readings(rubbed(robot, DEFAULT_TERMS, order), Diagnostics())
+
+
+def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) -> Evidence:
+    """A robot whose joints carry three times their described friction, efforts in some order."""
+    path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
+    q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
+    theta = np.array([0.0 if np.isnan(c.prior) else c.prior for c in DEFAULT_TERMS.columns(robot)])
+    theta = np.where(
+        [c.term in ("viscous", "coulomb") for c in DEFAULT_TERMS.columns(robot)], 3 * theta, theta
+    )
+    tau = inverse(robot, DEFAULT_TERMS, theta, q, dq, ddq)
+    tau += 0.005 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    samples = Samples.from_motion(q, dq, ddq, tau if order is None else tau[:, order], RATE)
+    return fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), terms)
+
+
+def test_an_effort_that_never_changes_is_told_as_such() -> None:
+    evidence = spoilt("nothing")
+    r = evidence.residuals
+    for value, stops in ((1.5, True), (-0.2, True), (0.0, False)):
+        measured = r.measured.copy()
+        measured[:, 1] = value
+        constant = replace(evidence, residuals=replace(r, measured=measured))
+        if stops:
+            with pytest.raises(UnfitDataError, match="constant-effort") as stopped:
+                refuse_other_readings(constant, Diagnostics())
+            assert f"joint 'shoulder': found an effort of {value:g} throughout" in str(stopped.value)
+            assert stopped.value.exit_code == 4
+        else:
+            refuse_constant_effort(constant)
 
 
 @pytest.mark.parametrize(("degrees", "azimuth"), [(0.7, 0.3), (3.0, 2.0), (6.0, 4.5)])

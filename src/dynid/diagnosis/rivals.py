@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from dynid.arrays import Bool, Float
 from dynid.diagnosis.evidence import Evidence, regressor
+from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -24,31 +25,40 @@ RIDGE = 1e-10
 ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay")
 # The product of the joints' mean square errors has to fall by this factor.
 DECISIVE = 6.0
+# A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
+FITS, MENDS = 0.25, 0.5
+# A joint that misses more than this share of its torque is far from any use.
+LARGE = 0.5
+# Below this share of its mean an effort that varies is rounding of the filters.
+CONSTANT = 1e-9
+WIRING = ("joint-order", "torque-sign", "position-sign")
 REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
 
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """A reading of the log.    identifier, what, do: of its error.    joint: that it speaks of, "" = all."""
+    """A reading of the log.    identifier, what, do: of its error.    joints: whose channels it changes."""
 
     identifier: str
     what: str
     do: str
-    joint: str
+    joints: tuple[int, ...]
     robot: RobotModel
     samples: Samples
 
 
-def refuse_other_readings(evidence: Evidence) -> None:
-    """Fits the plain model to other readings of the log, and stops if one of them fits decisively better.
+def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Fits the plain model to other readings of the log, and stops if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
-    Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
+    Warns of joints that miss most of their torque in every reading.
+    Raises UnfitDataError: joint-order, torque-sign, position-sign, gravity-compensated or constant-effort.
     """
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
+    refuse_constant_effort(evidence)
     if any(term.name == "drive_gain" for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
@@ -64,17 +74,55 @@ def refuse_other_readings(evidence: Evidence) -> None:
         (float(np.nansum(np.log(declared / value))), value, one) for value, one in scored if value is not None
     ]
     gain, value, best = max(gains, key=lambda found: found[0])
-    if gain > np.log(DECISIVE):
-        before, after = 100 * np.sqrt(declared), 100 * np.sqrt(value)
+    before, after = np.sqrt(declared), np.sqrt(value)
+    if gain > np.log(DECISIVE) and _mends(best, before, after):
         worst = int(np.nanargmax(before - after))
         raise UnfitDataError(
             best.identifier,
-            found=f"{best.what}: the fit misses {before[worst]:.3g} % of the torque of "
-            f"'{evidence.robot.joint_names[worst]}' as declared, and {after[worst]:.3g} % when read so",
+            found=f"{best.what}: the fit misses {100 * before[worst]:.3g} % of the torque of "
+            f"'{evidence.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
             expected="a log that fits best as it is declared",
             do=best.do,
-            place=Place(joint=best.joint or None),
+            place=Place(
+                joint=evidence.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
+            ),
         )
+    _tell_large(evidence, before, diagnostics)
+
+
+def refuse_constant_effort(evidence: Evidence) -> None:
+    """Raises UnfitDataError for a joint that moves under an effort that never changes; none at all is a free joint."""
+    tau = evidence.motion.tau
+    mean = tau.mean(axis=0)
+    for joint in np.flatnonzero((np.ptp(tau, axis=0) <= CONSTANT * np.abs(mean)) & (mean != 0)):
+        raise UnfitDataError(
+            "constant-effort",
+            found=f"an effort of {mean[joint]:.4g} throughout, while the joint moves by "
+            f"{np.ptp(evidence.motion.q[:, joint]):.3g}",
+            expected="an effort that follows the motion",
+            do="map the column that holds this joint's effort under [log], or look at the driver",
+            place=Place(joint=evidence.robot.joint_names[joint]),
+        )
+
+
+def _mends(rival: Rival, before: Float, after: Float) -> bool:
+    # Where the model lacks most of the torque some reading is always a little less bad than another.
+    changed = list(rival.joints)
+    worst = int(np.nanargmax(before - after))
+    return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
+
+
+def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> None:
+    large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
+    if not large:
+        return
+    names = ", ".join(f"{100 * missed[j]:.3g} % of '{evidence.robot.joint_names[j]}'" for j in large)
+    model = ", ".join(term.name for term in _plain(evidence)[0])
+    diagnostics.warn(
+        "large-misfit",
+        f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
+        "model lacks what makes up this torque, friction for one, or more than one channel is wrong",
+    )
 
 
 def thinned(evidence: Evidence) -> Samples:
@@ -137,7 +185,7 @@ def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
         "gravity-compensated",
         "torque without gravity",
         "log the measured torque, not the one that is left after gravity compensation",
-        "",
+        tuple(range(robot.n)),
         replace(robot, gravity=np.zeros(3)),
         samples,
     )
@@ -154,7 +202,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             "joint-order",
             f"efforts of {pair} that are exchanged",
             "exchange their columns under effort in [log]",
-            names[a],
+            (a, b),
             robot,
             replace(samples, tau=samples.tau[:, order]),
         )
@@ -162,7 +210,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             "joint-order",
             f"positions of {pair} that are exchanged",
             "exchange their columns under position and velocity in [log]",
-            names[a],
+            (a, b),
             robot,
             _exchanged(samples, order),
         )
@@ -172,7 +220,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             "torque-sign",
             "effort of the other sign",
             f"set effort.sign = {{ {name} = -1 }} under [log]",
-            name,
+            (j,),
             robot,
             replace(samples, tau=samples.tau * sign),
         )
@@ -180,7 +228,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             "position-sign",
             "position of the other sign",
             f"set position.sign = {{ {name} = -1 }} under [log]",
-            name,
+            (j,),
             robot,
             _turned(samples, sign),
         )
