@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dynid.choices import meant
 from dynid.config import Key, Strict, line_of, read_toml, validate
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, UsageError
@@ -85,7 +85,7 @@ class ModelSection(Strict):
     """[model]: the equations and the terms, by name or as tables with options."""
 
     rows: str | dict[str, Any] = "auto"
-    terms: list[str | dict[str, Any]] | None = None
+    terms: Annotated[list[str | dict[str, Any]], Field(min_length=1)] | None = None
     automatic: bool | None = None
 
 
@@ -128,7 +128,7 @@ class EstimateSection(Strict):
     horizon: Positive | None = None
     width: Positive | None = None
     bound: Positive | None = None
-    feasible: bool = False
+    feasible: bool | None = None
     folds: Annotated[int, Field(ge=2)] = 5
     seed: Annotated[int, Field(ge=0)] = 0
     block_seconds: Positive | None = None
@@ -179,8 +179,18 @@ class Experiment:
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
     def with_method(self, method: str) -> Experiment:
-        """The same experiment with another method of estimation; options that it does not have are left out."""
-        kept = _OF_NO_METHOD | {f.name for f in fields(CATALOGUE[method])} if method in CATALOGUE else set()
+        """The same experiment with another method of estimation; options that it does not have are left out.
+
+        Raises UsageError for a method that does not exist.
+        """
+        if method not in CATALOGUE:
+            raise UsageError(
+                "unknown-method",
+                found=f"method '{method}'",
+                expected="one of " + ", ".join(CATALOGUE),
+                do=meant(method, CATALOGUE),
+            )
+        kept = _OF_NO_METHOD | {f.name for f in fields(CATALOGUE[method])}
         if self.content.estimate.feasible:
             kept |= _OF_BODIES
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept and k != "name"}
@@ -257,21 +267,40 @@ class Experiment:
             error.identifier, found=error.found, expected=error.expected, do=error.do, place=place
         )
 
+    @property
+    def _method(self) -> str:
+        # Whoever wants no real bodies and names no method wants what they would be drawn from.
+        section = self.content.estimate
+        if section.method is not None:
+            return section.method
+        return (
+            default_estimator().name
+            if section.feasible is not False
+            else default_estimator().unconstrained.name
+        )
+
+    @property
+    def choice_left_out(self) -> str:
+        """Why the model is not chosen by the data though no terms are given; "" where it is, or nobody wants it."""
+        model = self.content.model
+        if model.terms is not None or model.automatic is not None or self.automatic:
+            return ""
+        return f"method '{self._method}' works on every sample, and dozens of models would take it hours"
+
     def _estimator(self) -> Any:
         section = self.content.estimate
-        method = section.method or default_estimator().name
+        method = self._method
         if method not in CATALOGUE:
-            near = get_close_matches(method, CATALOGUE, n=1, cutoff=0.4)
             raise InputError(
                 "unknown-method",
                 found=f"estimate.method = '{method}'",
                 expected="one of " + ", ".join(CATALOGUE),
-                do=f"did you mean '{near[0]}'?" if near else "",
+                do=meant(method, CATALOGUE),
                 place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
             )
         kind = CATALOGUE[method]
         own = {f.name for f in fields(kind)} - {"name", "inner"}
-        wrapped = section.feasible and method != "feasible"
+        wrapped = bool(section.feasible) and method != "feasible"
         known = own | _OF_BODIES if wrapped else own
         options = {
             key: getattr(section, key)
@@ -289,12 +318,12 @@ class Experiment:
         if isinstance(section.strength, str) and method != "feasible":
             raise InputError(
                 "unknown-option",
-                found=f"estimate.strength = '{section.strength}' with method '{section.method}'",
+                found=f"estimate.strength = '{section.strength}' with method '{method}'",
                 expected="a number > 0",
                 do="only the method 'feasible' chooses its strength itself",
                 place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
             )
-        if section.method is None:
+        if section.method is None and method == "feasible":
             options.setdefault("prior", default_estimator().prior)
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
@@ -345,13 +374,15 @@ def open_log(
     chosen = [_selection(one) for one in selection] or [Selection()]
     log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
-        told = [one.text for one in log.remarks if "effort of" in one.text]
+        remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
+        told = [one.text for one in remarks]
         kind = InputError if told else UsageError
         raise kind(
             "no-effort",
             found="; ".join(told) or "a mapping without effort",
             expected="torque or current of every joint",
             do="record it, or take it from another topic with log.effort" if told else "add log.effort",
+            place=remarks[0].place if remarks else Place(),
         )
     for name in channels:
         if name not in log.mapping.extra:

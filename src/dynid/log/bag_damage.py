@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 ROS1_MAGIC = b"#ROSBAG V"
 MCAP_MAGIC = b"\x89MCAP0\r\n"
 SQLITE_MAGIC = b"SQLite format 3\0"
-_MCAP_MESSAGE, _MCAP_CHUNK, _MCAP_FOOTER = 0x05, 0x06, 0x02
+_MCAP_FOOTER, _MCAP_MESSAGE, _MCAP_CHUNK, _MCAP_INDEX = 0x02, 0x05, 0x06, 0x07
 
 
 def intact_part(path: Path) -> str:
@@ -35,71 +35,57 @@ def intact_part(path: Path) -> str:
 
 def _mcap(file: BinaryIO, size: int) -> str:
     file.seek(len(MCAP_MAGIC))
-    times: list[int] = []
-    spans: list[tuple[int, int]] = []
-    ended = False
-    for kind, head in _mcap_records(file, size):
-        if kind == _MCAP_MESSAGE:
-            times = [min([*times[:1], head[1]]), max([*times[-1:], head[1]])]
-        elif kind == _MCAP_CHUNK:
-            spans.append((head[0], head[1]))
-        ended = kind == _MCAP_FOOTER
-    if ended:
-        return ""
-    count = f"{len(spans)} whole chunk(s)"
-    ends = [*times, *(time for span in spans for time in span)]
-    return _said(count, size, (max(ends) - min(ends)) * 1e-9 if ends else 0.0)
-
-
-def _mcap_records(file: BinaryIO, size: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    chunks, count = 0, 0
+    ends: list[int] = []
     while True:
         lead = file.read(9)
-        if len(lead) < 9:
-            return
-        kind, length = lead[0], struct.unpack("<Q", lead[1:])[0]
+        length = struct.unpack("<Q", lead[1:])[0] if len(lead) == 9 else size
         start = file.tell()
         if start + length > size:
-            return
+            return _said(chunks, count, size, ends)
         head = file.read(min(length, 16))
+        if lead[0] == _MCAP_FOOTER:
+            return ""
+        if lead[0] == _MCAP_MESSAGE and len(head) >= 14:
+            count += 1
+            ends = _extended(ends, struct.unpack_from("<Q", head, 6))
+        elif lead[0] == _MCAP_CHUNK and len(head) == 16:
+            chunks += 1
+            ends = _extended(ends, struct.unpack("<QQ", head))
+        elif lead[0] == _MCAP_INDEX and len(head) >= 6:
+            count += struct.unpack_from("<I", head, 2)[0] // 16
         file.seek(start + length)
-        if kind == _MCAP_MESSAGE and len(head) >= 14:
-            yield kind, (0, struct.unpack_from("<Q", head, 6)[0])
-        else:
-            yield kind, struct.unpack("<QQ", head) if len(head) == 16 else (0, 0)
 
 
 def _ros1(file: BinaryIO, size: int) -> str:
     file.seek(0)
     file.readline()
-    chunks, first, last = 0, 0, 0
-    index, reached = 0, file.tell()
-    while True:
-        parts = []
+    chunks, count = 0, 0
+    ends: list[int] = []
+    indexed = True
+    while file.tell() < size:
+        places = []
         for _ in range(2):
             lead = file.read(4)
             length = struct.unpack("<I", lead)[0] if len(lead) == 4 else size
-            if file.tell() + length > size:
-                cut = index == 0 or reached < size
-                return _said(f"{chunks} whole chunk(s)", size, last - first) if cut else ""
-            parts.append((file.tell(), length))
-            file.seek(length, 1)
-        reached = file.tell()
-        (at, length), (body, body_length) = parts
+            places.append((file.tell(), length))
+            if file.seek(length, 1) > size:
+                return _said(chunks, count, size, ends)
+        (at, length), (body, body_length) = places
         file.seek(at)
         header = file.read(min(length, 4096))
-        if b"op=\x03" in header:
-            index = struct.unpack_from("<Q", header, header.index(b"index_pos=") + 10)[0]
-        elif b"op=\x05" in header:
-            chunks += 1
-        elif b"op=\x04" in header and body_length >= 8:
-            file.seek(body)
-            begin = struct.unpack("<I", file.read(4))[0]
-            file.seek(body + body_length - 12)
-            end = struct.unpack("<I", file.read(4))[0]
-            first, last = min(first or begin, begin), max(last, end)
-        file.seek(reached)
-        if reached == size:
-            return _said(f"{chunks} whole chunk(s)", size, last - first) if index == 0 else ""
+        if b"op=\x03" in header and b"index_pos=" in header:
+            indexed = struct.unpack_from("<Q", header, header.index(b"index_pos=") + 10)[0] > 0
+        chunks += b"op=\x05" in header
+        if b"op=\x04" in header and body_length >= 12:
+            # Entries of the index behind a chunk: seconds, nanoseconds, place.
+            count += body_length // 12
+            for entry in (body, body + body_length - 12):
+                file.seek(entry)
+                seconds, nanoseconds = struct.unpack("<II", file.read(8))
+                ends = _extended(ends, [seconds * 1_000_000_000 + nanoseconds])
+        file.seek(body + body_length)
+    return "" if indexed else _said(chunks, count, size, ends)
 
 
 def _sqlite(head: bytes, size: int) -> str:
@@ -108,8 +94,13 @@ def _sqlite(head: bytes, size: int) -> str:
     pages = struct.unpack(">I", head[28:32])[0]
     if pages == 0 or size >= pages * page:
         return ""
-    return f"{size // page} of {pages} pages of the database are there, {size} bytes"
+    return f"{size // page} of {pages} pages of its database are there"
 
 
-def _said(count: str, size: int, seconds: float) -> str:
-    return f"{count} of messages over {seconds:.3g} s are intact in its {size} bytes"
+def _extended(ends: Sequence[int], times: Sequence[int]) -> list[int]:
+    return [min(*ends, *times, times[0]), max(*ends, *times, times[0])]
+
+
+def _said(chunks: int, count: int, size: int, ends: Sequence[int]) -> str:
+    seconds = (ends[1] - ends[0]) * 1e-9 if ends else 0.0
+    return f"{chunks} chunk(s) and {count} messages of the index, over {seconds:.3g} s, are whole in its {size} bytes"

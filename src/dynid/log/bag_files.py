@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -183,10 +184,14 @@ def _translated(path: Path) -> Iterator[None]:
     """Errors of rosbags, which parses what others wrote and raises whatever comes up, become ours."""
     try:
         yield
-    except (DynidError, MemoryError):
+    except DynidError:
         raise
+    except MemoryError as error:
+        if sum(one.stat().st_size for one in bag_files(path)) > MAX_CHUNK_BYTES:
+            raise
+        raise _damaged(path, ValueError("a record longer than the file")) from error
     except OSError as error:
-        if error.errno is None:  # of a decompressor
+        if error.errno in (None, errno.EINVAL):  # of a decompressor, or of a place outside the file
             raise _damaged(path, error) from error
         raise ResourceError(
             "file-unreadable",
@@ -201,21 +206,21 @@ def _translated(path: Path) -> Iterator[None]:
 def _damaged(path: Path, error: Exception) -> DynidError:
     text = " ".join(str(error).split())[:200] or type(error).__name__
     place = Place(file=str(path))
-    intact = intact_part(path)
+    if "checksum" in text:
+        return UnfitDataError(
+            "checksum",
+            found=f"a damaged bag ({text})",
+            expected="the bytes that were recorded",
+            do="copy it again",
+            place=place,
+        )
+    intact = "" if "not supported" in text else intact_part(path)
     if intact:
         return UnfitDataError(
             "truncated",
             found=f"a damaged or truncated bag ({text}): {intact}",
             expected="the whole file",
             do="copy it again, or repair it (`ros2 bag reindex`, `rosbag reindex`, `mcap recover`)",
-            place=place,
-        )
-    if "not indexed" in text:
-        return UnfitDataError(
-            "truncated",
-            found="a bag without an index: its recording was cut off",
-            expected="a closed bag",
-            do="run `rosbag reindex` on a copy",
             place=place,
         )
     return InputError(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.arrays import Bool, Float, Int
-from dynid.errors import DynidError, InputError, Place
+from dynid.errors import InputError, Place
 from dynid.log.bag_files import Codec, Topic
 
 Bytes = npt.NDArray[np.uint8]
@@ -86,6 +86,10 @@ class _Layout:
         return Group(rows, self.names, seconds[:, 0] * 1_000_000_000 + seconds[:, 1], fields)
 
 
+class _WrongMessage(Exception):
+    """What was found and what expected."""
+
+
 class Decoder:
     """Reads the messages of one topic of joint states.
 
@@ -99,13 +103,17 @@ class Decoder:
         self.layouts: dict[int, list[_Layout]] = {}
         self.tries = 0
 
-    def decode(self, raws: Sequence[bytes], first: int = 0) -> Iterator[Group]:
+    def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
         """Yields the messages in groups.
 
-        first: number of the first message, for error messages.
+        first: number of the first message.    seconds (k,): since the topic's first message; both for error messages.
 
         Raises InputError, naming the message, for one that cannot be read.
         """
+
+        def alone(row: int) -> _Content:
+            return self.content(raws[row], first + row, None if seconds is None else float(seconds[row]))
+
         lengths = np.array([len(raw) for raw in raws], dtype=np.int64)
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
@@ -120,11 +128,11 @@ class Decoder:
                     rows, data = rows[~same], data[~same]
             while len(rows):
                 if self.tries >= MAX_LAYOUTS:
-                    yield from (_alone(i, self.content(raws[i], first + i)) for i in rows.tolist())
+                    yield from (_alone(row, alone(row)) for row in rows.tolist())
                     break
                 self.tries += 1
                 top = int(rows[0])
-                content = self.content(raws[top], first + top)
+                content = alone(top)
                 found = self._layout(raws[top], content)
                 if found is None:
                     yield _alone(top, content)
@@ -135,27 +143,30 @@ class Decoder:
                 yield found.group(rows[same], data[same])
                 rows, data = rows[~same], data[~same]
 
-    def content(self, raw: bytes, number: int) -> _Content:
-        """One message as rosbags reads it; raises InputError with its number."""
+    def content(self, raw: bytes, number: int, seconds: float | None = None) -> _Content:
+        """One message as rosbags reads it; raises InputError with its number and time."""
         try:
-            message = self.codec.decode(raw)
-            return self._content(message, number)
-        except DynidError:
-            raise
-        except Exception as error:
+            return self._content(self.codec.decode(raw))
+        except _WrongMessage as error:
+            found, expected = error.args
+        except Exception as error:  # whatever comes up in reading what others wrote
             text = " ".join(str(error).split())[:160]
-            raise self._error(number, f"that cannot be read ({text})", f"one of {self.topic.kind}") from error
+            found, expected = f"that cannot be read ({text})", f"one of {self.topic.kind}"
+        raise InputError(
+            "message",
+            found=f"message {number} of topic {self.topic.name} {found}",
+            expected=expected,
+            place=Place(file=str(self.path), row=number, time=seconds),
+        )
 
-    def _content(self, message: Any, number: int) -> _Content:
+    def _content(self, message: Any) -> _Content:
         names = tuple(str(name) for name in getattr(message, _NAMES[self.topic.kind]))
         stamp = message.header.stamp
         fields = {}
         for name, (holder, ending) in self._holders(message).items():
             values = np.asarray(getattr(holder, ending), dtype=np.float64)
             if len(values) and len(values) != len(names):
-                raise self._error(
-                    number, f"with {len(names)} names and {len(values)} of {name}", "one a name"
-                )
+                raise _WrongMessage(f"with {len(names)} names and {len(values)} of {name}", "one a name")
             if len(values):
                 fields[name] = values
         # Seconds before 1970 do not occur: both kinds of bag are read as unsigned, as the layouts do.
@@ -168,6 +179,17 @@ class Decoder:
         return {name: (holder, ending) for name, ending in zip(FIELDS, _ENDING[kind], strict=True)}
 
     def _layout(self, raw: bytes, content: _Content) -> _Layout | None:
+        try:
+            found = self._found_layout(raw, content)
+            if found is not None and _equal(
+                found.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content
+            ):
+                return found
+        except Exception:  # types that cannot be filled or written, whatever they are, are read one by one
+            return None
+        return None
+
+    def _found_layout(self, raw: bytes, content: _Content) -> _Layout | None:
         codec, kind = self.codec, self.topic.kind
         message = codec.decode(raw)
         blank = copy.deepcopy(message)
@@ -197,18 +219,7 @@ class Decoder:
                 return None
             fields[name] = (first, len(content.names))
         fixed = np.flatnonzero(_bytes(zeros) == _bytes(ones))
-        layout = _Layout(content.names, _bytes(raw), fixed, at, fields)
-        return (
-            layout if _equal(layout.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content) else None
-        )
-
-    def _error(self, number: int, found: str, expected: str) -> InputError:
-        return InputError(
-            "message",
-            found=f"message {number} of topic {self.topic.name} {found}",
-            expected=expected,
-            place=Place(file=str(self.path), row=number),
-        )
+        return _Layout(content.names, _bytes(raw), fixed, at, fields)
 
 
 def _alone(row: int, content: _Content) -> Group:

@@ -155,12 +155,14 @@ def blocks(
     raws: dict[Topic, list[bytes]] = {one: [] for one in decoders}
     times: dict[Topic, list[int]] = {one: [] for one in decoders}
     numbers = dict.fromkeys(decoders, 0)
+    began: dict[Topic, int] = {}
 
     def taken(topic: Topic) -> tuple[Topic, Int, Iterator[Group]]:
         block, received = raws[topic], np.array(times[topic], dtype=np.int64)
         raws[topic], times[topic] = [], []
         numbers[topic] += len(block)
-        return topic, received, decoders[topic].decode(block, numbers[topic] - len(block))
+        seconds = np.asarray((received - began.setdefault(topic, int(received[0]))) * 1e-9, dtype=np.float64)
+        return topic, received, decoders[topic].decode(block, numbers[topic] - len(block), seconds)
 
     for topic, time, raw in bag.messages(decoders):
         raws[topic].append(raw)
