@@ -216,7 +216,7 @@ def test_a_wide_bag_is_read_in_blocks(
     robot: RobotModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynid.log.bag_survey.BLOCK", 64)
-    monkeypatch.setattr("dynid.log.bag.MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr("dynid.log.bag_survey.MAX_KEPT_BYTES", 0)
     path = write_bag(tmp_path / "run_mcap", states(t, NAMES, q, dq, tau))
     log = read_log(path, robot)
     for _ in range(2):

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostic, Diagnostics
 from dynid.errors import InputError, Place
@@ -18,7 +16,6 @@ from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, su
 from dynid.log.log import Text
 
 PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
-MAX_KEPT_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,6 @@ class BagTable:
         self.column_names = (TIME, *self._items)
         sink = Diagnostics(list(remarks))
         self._sources: Sources | None = None
-        self._kept: dict[str, Float] | None = None
         if wanted is not None:
             self._sources = sources_of(found, wanted, sink)
         self.remarks = tuple(sink)
@@ -128,7 +124,7 @@ class BagTable:
             yield from self.of_columns([*columns, *self._positions()]).batches(columns, rows, start, stop)
             return
         position = 0
-        for block in self._blocks(sources, columns):
+        for block in sources.stream(columns):
             count = len(block[TIME])
             first = max(start - position, 0)
             last = count if stop is None else min(stop - position, count)
@@ -138,18 +134,6 @@ class BagTable:
             position += count
             if stop is not None and position >= stop:
                 return
-
-    def _blocks(self, sources: Sources, columns: Sequence[str]) -> Iterator[Mapping[str, Float]]:
-        # A log is read several times over, and taking messages apart is most of the work: short ones are kept.
-        names = sources.columns
-        if 8 * sources.sources[0].count * len(names) > MAX_KEPT_BYTES:
-            return sources.stream(columns)
-        if self._kept is None:
-            parts = list(sources.stream(names))
-            self._kept = (
-                {name: np.concatenate([part[name] for part in parts]) for name in names} if parts else {}
-            )
-        return iter([self._kept] if self._kept else [])
 
     def _positions(self) -> list[str]:
         found = [name for name, (_, item) in self._items.items() if item[0] == "position" and ":" not in name]

@@ -44,6 +44,11 @@ class Group:
     stamp: Int
     fields: Mapping[str, Float]
 
+    @property
+    def nbytes(self) -> int:
+        """Of all its numbers."""
+        return self.rows.nbytes + self.stamp.nbytes + sum(values.nbytes for values in self.fields.values())
+
 
 @dataclass(frozen=True, eq=False)
 class _Content:

@@ -13,7 +13,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.errors import InputError, Place
 from dynid.log.bag_files import Topic
 from dynid.log.bag_messages import Group
-from dynid.log.bag_survey import FIRST_STAMPS, Item, Sort, Survey, blocks
+from dynid.log.bag_survey import FIRST_STAMPS, Item, Sort, Survey
 
 TIME = "t"
 # Clocks below this count from their own zero (simulation); others are those of the wall.
@@ -90,11 +90,6 @@ class Sources:
     origin: int
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """All of them."""
-        return (TIME, *(name for one in self.sources for name in one.columns))
-
-    @property
     def row_count(self) -> int | None:
         """Number of rows, None where the survey does not tell."""
         main = self.sources[0]
@@ -122,8 +117,7 @@ class Sources:
     def messages(self, source: Source, columns: Collection[str]) -> Iterator[Block]:
         """Yields times and values of the messages of a source."""
         wanted = {name: item for name, item in source.columns.items() if name in columns}
-        decoders = {source.topic: self.survey.decoders[source.topic]}
-        for _, received, groups in blocks(self.survey.bag, decoders):
+        for received, groups in self.survey.blocks(source.topic):
             ns = np.full(len(received), -1, dtype=np.int64)
             values = {name: np.full(len(received), np.nan) for name in wanted}
             for group in groups:

@@ -17,9 +17,12 @@ from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
 BLOCK = 4096
 FIRST_STAMPS = 256
 MAX_SORTS = 1000
+# A log is read several times over, and taking messages apart is most of the work: of shorter bags the numbers are kept.
+MAX_KEPT_BYTES = 64_000_000
 MEASURED_SHARE = 0.99
 
 Item = tuple[str, str]  # (position | velocity | effort, joint)
+Block = tuple[Int, Sequence[Group]]
 
 
 @dataclass(eq=False)
@@ -67,16 +70,28 @@ class Sort:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The topics of joint states of a bag and the sorts of messages on each."""
+    """The topics of joint states of a bag and the sorts of messages on each.
+
+    kept: the messages of each topic in blocks, None where they are too many.
+    """
 
     bag: Bag
     decoders: Mapping[Topic, Decoder]
     sorts: Mapping[Topic, tuple[Sort, ...]]
+    kept: Mapping[Topic, Sequence[Block]] | None
 
     @property
     def path(self) -> Path:
         """Of the bag."""
         return self.bag.path
+
+    def blocks(self, topic: Topic) -> Iterator[Block]:
+        """Yields the messages of a topic in blocks: times of reception (k,) in ns, and groups."""
+        if self.kept is not None:
+            yield from self.kept[topic]
+        else:
+            for _, received, groups in blocks(self.bag, {topic: self.decoders[topic]}):
+                yield received, groups
 
     def names(self, topics: Collection[Topic]) -> tuple[str, ...]:
         """Joints whose positions come on these topics, in the order in which they first do."""
@@ -124,7 +139,13 @@ def survey(path: Path) -> Survey:
         )
     decoders = {one: Decoder(codec, one, path) for one, codec in bag.codecs.items()}
     sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {one: {} for one in topics}
+    kept: dict[Topic, list[Block]] | None = {one: [] for one in topics}
+    size = 0
     for topic, received, groups in blocks(bag, decoders):
+        size += received.nbytes + sum(group.nbytes for group in groups)
+        kept = kept if size <= MAX_KEPT_BYTES else None
+        if kept is not None:
+            kept[topic].append((received, groups))
         for group in groups:
             fields = tuple(kind for kind in FIELDS if kind in group.fields)
             key = group.names, fields
@@ -145,24 +166,24 @@ def survey(path: Path) -> Survey:
             expected="data",
             place=Place(file=str(path)),
         )
-    return Survey(bag, decoders, {one: tuple(found.values()) for one, found in sorts.items()})
+    return Survey(bag, decoders, {one: tuple(found.values()) for one, found in sorts.items()}, kept)
 
 
 def blocks(
     bag: Bag, decoders: Mapping[Topic, Decoder], rows: int = BLOCK
-) -> Iterator[tuple[Topic, Int, Iterator[Group]]]:
+) -> Iterator[tuple[Topic, Int, Sequence[Group]]]:
     """Yields the messages of some topics in blocks: topic, times of reception (k,) in ns, and groups of messages."""
     raws: dict[Topic, list[bytes]] = {one: [] for one in decoders}
     times: dict[Topic, list[int]] = {one: [] for one in decoders}
     numbers = dict.fromkeys(decoders, 0)
     began: dict[Topic, int] = {}
 
-    def taken(topic: Topic) -> tuple[Topic, Int, Iterator[Group]]:
+    def taken(topic: Topic) -> tuple[Topic, Int, Sequence[Group]]:
         block, received = raws[topic], np.array(times[topic], dtype=np.int64)
         raws[topic], times[topic] = [], []
         numbers[topic] += len(block)
         seconds = np.asarray((received - began.setdefault(topic, int(received[0]))) * 1e-9, dtype=np.float64)
-        return topic, received, decoders[topic].decode(block, numbers[topic] - len(block), seconds)
+        return topic, received, list(decoders[topic].decode(block, numbers[topic] - len(block), seconds))
 
     for topic, time, raw in bag.messages(decoders):
         raws[topic].append(raw)
