@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.choices import named_kind
+from dynid.choices import named_kind, option_value
 from dynid.errors import InputError
+from dynid.rows import MomentumRows
+from dynid.terms import Coulomb, SpinningRotor
 
 KINDS = {"torque": ("rate", "order"), "power": ()}
 
@@ -39,3 +41,20 @@ def test_what_is_unknown_is_told(entry: object, identifier: str, says: str) -> N
         named_kind(entry, "rows", KINDS, tuple)  # type: ignore[arg-type]
     assert told.value.identifier == identifier
     assert says in str(told.value)
+
+
+def test_options_are_of_the_kind_of_their_field() -> None:
+    """Lists are tuples, whole numbers are numbers; nothing else is turned into anything."""
+    assert option_value(Coulomb, "coulomb", "width", 1) == 1.0
+    assert option_value(Coulomb, "coulomb", "joints", ["a", "b"]) == ("a", "b")
+    assert option_value(SpinningRotor, "spinning_rotor", "axes", [[0, 0, 1]]) == ((0.0, 0.0, 1.0),)
+    for kind, option, value, says in (
+        (Coulomb, "width", "0.1", "width = '0.1' of 'x'; expected a valid number"),
+        (Coulomb, "joints", "a", "joints = 'a' of 'x'; expected a valid tuple"),
+        (Coulomb, "joints", [1], "expected a valid string"),
+        (MomentumRows, "hold", "cubic", "expected 'linear' or 'zero'"),
+    ):
+        with pytest.raises(InputError) as told:
+            option_value(kind, "x", option, value)
+        assert told.value.identifier == "wrong-value"
+        assert says in str(told.value)

@@ -19,7 +19,7 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.pipeline import identify
 from dynid.recipe import Experiment
 from dynid.rows import ElasticRows, TorqueRows
-from dynid.settings import Settings, settings_to_recipe
+from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.store import load, save
@@ -118,6 +118,18 @@ def test_one_encoder_gives_the_rigid_model_and_says_what_is_lost(arm: Arm, log: 
 def test_springs_cancel_in_rigid_rows(arm: Arm, log: Log) -> None:
     with pytest.raises(UsageError, match=r'springs-in-rigid-rows.*rows = "elastic"'):
         identify(arm.robot, log, replace(ELASTIC, rows=TorqueRows()), diagnostics=Diagnostics())
+
+
+def test_elastic_rows_need_a_spring(arm: Arm, log: Log) -> None:
+    """Terms that were given are refused; a model that is chosen by the log gets its springs."""
+    rigid = replace(ELASTIC, terms=RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01))
+    with pytest.raises(UsageError, match=r"no-springs.*add 'stiffness'"):
+        identify(arm.robot, log, rigid, diagnostics=Diagnostics())
+    rigid = replace(ELASTIC, terms=DEFAULT_TERMS, automatic=True)
+    chosen = identify(arm.robot, log, rigid, diagnostics=Diagnostics())
+    # Joint 2's rotor spins on a moving link, which the default terms leave out: its spring makes up for that.
+    assert value(chosen, "K1") == pytest.approx(3000, rel=1e-3)
+    assert value(chosen, "K2") > 0
 
 
 def test_exchanged_encoders_are_refused_with_the_evidence(arm: Arm, log: Log) -> None:

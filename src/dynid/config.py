@@ -179,6 +179,7 @@ def _input_errors(
     prefix: tuple[Key, ...],
 ) -> InputErrors:
     found: list[DynidError] = []
+    wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
     for item in error.errors(include_url=False):
         path = prefix + _located(item["loc"], data, item["type"] == "missing")
         place = Place(file=file, line=line_of(path, lines) or 1)
@@ -196,9 +197,14 @@ def _input_errors(
                 InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
             )
         else:
-            message = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            value = _short(repr(item["input"]))
-            found.append(InputError("wrong-value", found=f"{name} = {value}", expected=message, place=place))
+            # A value that may be of several kinds is wrong for each of them, and one error.
+            index, kinds = wrong.setdefault(path, (len(found), []))
+            kinds.append(item["msg"].removeprefix("Value error, ").removeprefix("Input should be "))
+            value, expected = _short(repr(item["input"])), " or ".join(dict.fromkeys(kinds))
+            found[index:] = [
+                InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
+                *found[index + 1 :],
+            ]
     return InputErrors(found)
 
 

@@ -25,11 +25,17 @@ SIGNIFICANCE = 4.0
 
 
 def for_encoders(
-    robot: RobotModel, terms: Terms, rows: Rows, mapping: ChannelMap, diagnostics: Diagnostics
+    robot: RobotModel,
+    terms: Terms,
+    rows: Rows,
+    mapping: ChannelMap,
+    diagnostics: Diagnostics,
+    automatic: bool = False,
 ) -> tuple[Terms, Rows]:
     """The model and the equations that a log allows: elastic joints where it has two encoders, rigid ones elsewhere.
 
-    Says in a warning what is lost. Raises UsageError for springs in rigid equations.
+    automatic: whether the terms are a beginning that may be added to.
+    Says in a warning what is lost. Raises UsageError for springs in rigid equations and for elastic ones without.
     """
     springs = [term.name for term in terms if isinstance(term, SpringTerm)]
     if not isinstance(rows, ElasticRows):
@@ -48,6 +54,15 @@ def for_encoders(
         _say_what_is_lost(lacking, springs, whole=not have, sink=diagnostics)
     if not have:
         return Terms(tuple(term for term in terms if not isinstance(term, SpringTerm))), TorqueRows()
+    if not springs:
+        if not automatic:
+            raise UsageError(
+                "no-springs",
+                found=f"{rows.name} rows, and no term between motor and link",
+                expected="the spring that joins both",
+                do="add 'stiffness' to the terms under [model]",
+            )
+        terms = Terms((*terms, Stiffness()))
     kept = (on_joints(term, have) for term in terms)
     return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
 

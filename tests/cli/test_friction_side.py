@@ -50,4 +50,7 @@ def test_both_sides_are_tried_and_the_better_one_is_kept(run: Run, log: Path, tm
     )
     assert wrong.code == 2
     assert "joint, motor, both" in wrong.err
+    wrong = run("identify", FILE, log, "--friction-side", "both", "--auto", "--out", tmp_path / "no")
+    assert wrong.code == 2
+    assert "friction-side-auto" in wrong.err
     assert not (tmp_path / "no").exists()

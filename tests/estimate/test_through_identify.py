@@ -11,7 +11,7 @@ import pytest
 
 import dynid
 from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError
+from dynid.errors import InputError, UsageError
 from dynid.estimate import CLOE, DIDIM, IRLS, OE, Estimator, simulated
 from dynid.estimate.simulated import thinned
 from dynid.recipe import Experiment
@@ -55,8 +55,13 @@ def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
     other = experiment.with_method("irls")
     assert other.settings().estimator == IRLS(rounds=3)
     assert other.settings().folds == 4
-    with pytest.raises(InputError, match="expected one of ols"):
-        experiment.with_method("didm").settings()
+    for wrong, near in (
+        ("didm", "did you mean 'didim'"),
+        ("WLS", "did you mean 'wls'"),
+        ("", "expected one of ols"),
+    ):
+        with pytest.raises(UsageError, match=near):
+            experiment.with_method(wrong)
     path.write_text('[estimate]\nmethod = "wls"\nhorizon = 1.0\n')
     with pytest.raises(InputError, match=r"experiment.toml:3.*estimate.horizon"):
         Experiment.read(path).settings()
@@ -67,6 +72,7 @@ def test_command_line(run: Run, robot_file: Path, train_log: Path, tmp_path: Pat
     assert done.code == 0, done.err
     written = json.loads((tmp_path / "run" / "run.json").read_text())
     assert written["recipe"]["experiment"]["estimate"]["method"] == "irls"
+    assert "model-not-chosen" in done.err
     again = dynid.load(tmp_path / "run")
     assert again.estimate.method == "irls"
     assert "huber weights" in again.estimate.status.text
@@ -93,7 +99,7 @@ def test_the_report_says_how_intervals_were_found(
 
 def test_a_method_that_does_not_exist(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     done = run("identify", robot_file, train_log, "--estimator", "iris", "--out", tmp_path / "run")
-    assert done.code == 3
+    assert done.code == 2
     assert "did you mean 'irls'?" in done.err
     assert not (tmp_path / "run").exists()
 

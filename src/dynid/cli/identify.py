@@ -59,6 +59,7 @@ def command(
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
     from dynid.diagnostics import Diagnostics
+    from dynid.errors import UsageError
     from dynid.friction_side import on_side
     from dynid.pipeline import identify
     from dynid.recipe import Experiment, open_log
@@ -70,6 +71,13 @@ def command(
     from dynid.terms.catalogue import terms_to_spec
 
     held_out = tuple(validation or ())
+    if friction_side is not None and auto:
+        raise UsageError(
+            "friction-side-auto",
+            found="--friction-side with --auto",
+            expected="one of them",
+            do="the side is chosen for the terms of the experiment, which --auto would choose anew",
+        )
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
@@ -77,6 +85,12 @@ def command(
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
+    if auto is None and friction_side is None and experiment.choice_left_out:
+        diagnostics.warn(
+            "model-not-chosen",
+            f"the default model is fitted as it is, not chosen on held-out blocks: {experiment.choice_left_out}. Run "
+            "without a method first and give its [model] here, or say --auto",
+        )
     if rows is not None and rows != "all":
         settings = replace(settings, rows=rows_from_spec(rows))
         section = recipe["experiment"].get("model", {}) | {"rows": rows}

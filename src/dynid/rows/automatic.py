@@ -129,7 +129,11 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
         rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
         return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
     motors = prepared.log.mapping.motor_position
-    both = "; motor positions are given to the drives' terms, and rigid rows keep no spring" if motors else ""
+    both = (
+        "; motor positions are given to the drives' terms, and rigid rows keep no spring: rows = 'elastic' finds it"
+        if motors
+        else ""
+    )
     if noise.worst <= TRUSTED_SHARE:
         reason = f"accelerations can be trusted: {_noise(noise)}{both}"
         return RowsChoice(TorqueRows(), reason, evidence)

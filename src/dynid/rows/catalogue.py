@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from dynid.choices import named_kind
+from dynid.choices import named_kind, option_value
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows
@@ -40,11 +40,11 @@ def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows | AutomaticRows:
 
     Raises InputError for an unknown scheme or option.
     """
-    _, kind, options = named_kind(
+    name, kind, options = named_kind(
         spec, "rows", CATALOGUE, lambda kind: [f.name for f in fields(kind) if f.name != "name"]
     )
     rows: Rows | AutomaticRows = kind(
-        **{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+        **{key: option_value(kind, name, key, value) for key, value in options.items()}
     )
     return rows
 

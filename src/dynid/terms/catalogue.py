@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dynid.choices import named_kind
+from dynid.choices import named_kind, option_value
 from dynid.errors import InputError
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.compensation import RotorCompensation
@@ -96,15 +96,15 @@ def _term(entry: str | Mapping[str, Any]) -> Term:
         raise InputError(
             "missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them"
         )
-    return kind(**{key: _value(kind, key, value) for key, value in options.items()})
+    return kind(**{key: _value(kind, name, key, value) for key, value in options.items()})
 
 
-def _value(kind: type[Term], key: str, value: Any) -> Any:
+def _value(kind: type[Term], name: str, key: str, value: Any) -> Any:
     if kind is OnMotor and key == "of":
         return _term(value)
     if key == "geometry":
         return lever_from_options(value)
-    return tuple(value) if isinstance(value, list) else value
+    return option_value(kind, name, key, value)
 
 
 def _options(kind: type[Term]) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from dynid.arrays import Bool, Float
+from dynid.choices import meant
 from dynid.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -380,6 +381,9 @@ def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
     for name in names:
         if name not in robot.joint_names:
             raise UsageError(
-                "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
+                "unknown-joint",
+                found=f"joint '{name}' of a term",
+                expected="one of " + ", ".join(robot.joint_names),
+                do=meant(name, robot.joint_names),
             )
     return tuple(j for j, name in enumerate(robot.joint_names) if not names or name in names)
