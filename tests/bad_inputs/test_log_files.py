@@ -69,7 +69,7 @@ FILES = (
         "neither",
         lambda t, p: b"\x00\x01rubbish" * 50,
         "log-format",
-        ("parquet, csv", "rubbis"),
+        ("parquet, ", ", csv", "rubbis"),
         "log.bin",
     ),
     FileCase(
