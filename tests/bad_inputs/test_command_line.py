@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.command_line import Run, make_log
@@ -49,6 +50,18 @@ def test_67_output_exists(run: Run, robot_file: Path, train_log: Path, tmp_path:
     assert forced.code == 7
     assert "not a run folder" in forced.err
     assert (target / "precious.txt").read_text() == "mine"
+
+
+def test_milliseconds_read_as_seconds(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+    """One message that names the unit, and no other word."""
+    table = pq.read_table(train_log)
+    slow = table.set_column(table.column_names.index("t"), "t", [1000.0 * table["t"].to_numpy()])
+    pq.write_table(slow, tmp_path / "ms.parquet")
+    refused = run("identify", robot_file, tmp_path / "ms.parquet", "--out", tmp_path / "run")
+    assert refused.code == 4
+    assert "declare the unit of log.time" in refused.err
+    assert len(refused.err.strip().splitlines()) == 1
+    assert contents(tmp_path) == ["ms.parquet"]
 
 
 def test_67_force_replaces_a_run(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:

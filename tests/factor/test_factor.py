@@ -217,8 +217,11 @@ def test_nothing_to_use_is_said() -> None:
     samples = motion(100)
     with pytest.raises(UnfitDataError, match="no usable sample"):
         assembly().factors([replace(samples, keep=np.zeros(100, dtype=np.bool_))])
-    with pytest.raises(UnfitDataError, match="no usable sample"):
+    with pytest.raises(UnfitDataError, match=r"reduce prepare.trim$"):
         assembly().factors([])
+    slow = replace(assembly(), parallel=ParallelFilter(1.0, None))
+    with pytest.raises(UnfitDataError, match=r"rows are 1 s apart: declare the unit of log.time"):
+        slow.factors([])
 
 
 def test_progress_adds_up_to_the_data() -> None:

@@ -18,6 +18,8 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
+SLOW_STEP = 0.1
+
 
 @dataclass(frozen=True)
 class Assembly:
@@ -59,13 +61,19 @@ class Assembly:
                 "no-samples",
                 found="no usable sample after masking, trimming and gating",
                 expected="motion longer than the filters' edges",
-                do="record longer, raise the cut-off or reduce prepare.trim",
+                do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
             )
         return Factors(
             group_names=self.rows.groups(self.robot),
             parameter_count=len(self.wanted),
             blocks=tuple(_without_stubs(pieces, self.block_seconds)),
         )
+
+    @property
+    def _slow(self) -> str:
+        # No robot is logged so slowly: what is taken for seconds are milliseconds, most likely.
+        step = 1.0 / self.parallel.rate
+        return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 
     def _blocks(self, samples: Samples) -> list[tuple[int, Block]]:
         # The number of a block within its segment is counted in samples: times differ in their last digits.

@@ -11,6 +11,7 @@ from dynid.errors import Place, UnfitDataError
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 
+LEAST_STATES = 50
 COMPARE_STEP = 0.02
 
 
@@ -52,13 +53,15 @@ def check_against_prior(robot: RobotModel, states: States, balanced: Bool | None
     is off by a factor of more than 30.
     """
     tau = states.tau
+    if len(tau) < LEAST_STATES:
+        return
     q, dq, ddq = (np.ascontiguousarray(x) for x in robot.tree_motion(states.q, states.dq, states.ddq))
     g = gravity_torque(robot.tree, robot.inertia_prior, q) @ robot.projection
     h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
     swing = g.std(axis=0)
     heavy = [int(j) for j in np.flatnonzero((swing > 0.2 * swing.max(initial=0.0)) & (swing > 0.3))]
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
-    if not heavy or len(tau) < 50:
+    if not heavy:
         return
     fits = {j: _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau) for j in heavy}
     names = robot.joint_names
