@@ -15,6 +15,7 @@ from dynid.absorbed import tell_absorbed
 from dynid.arrays import Bool
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.rivals import refuse_other_readings
 from dynid.diagnosis.symptom import Symptom
@@ -91,16 +92,7 @@ def identify(
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
-    data = _read(call)
-    found = _fit(call, data)
-    training = score(
-        found.fitted.assembly,
-        found.estimate,
-        data.batches,
-        Origin.TRAINING,
-        call.threads,
-        stage(progress, "residuals"),
-    )
+    data, found, training, masked = _fit_sound(call, _read(call))
     diagnosed = _examine(call, data, found, training)
     if validation is None:
         try:
@@ -112,7 +104,7 @@ def identify(
         hashes.join()
         validations = (_held_out_log(call, data, found, validation),)
     hashes.join()
-    symptoms = diagnosed()
+    symptoms = masked + diagnosed()
     settled, fitted = found.settled, found.fitted
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(data.settings),
@@ -248,6 +240,26 @@ def _fit(call: _Call, data: _Data) -> _Found:
     return _Found(search, model, settled, fitted, free, estimate, estimator, shapes, stiffness)
 
 
+def _fit_sound(call: _Call, data: _Data) -> tuple[_Data, _Found, Validation, tuple[Symptom, ...]]:
+    """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
+    trial = replace(call, diagnostics=Diagnostics())
+    found, training = _fit_and_score(trial, data)
+    evidence = _evidence(trial, data, found, training)
+    seen = () if evidence is None else spoilt_times(evidence)
+    sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
+    if sound is None:
+        call.diagnostics.extend(trial.diagnostics)
+        return data, found, training, ()
+    data = replace(data, batches=sound[0])
+    return data, *_fit_and_score(call, data), sound[1]
+
+
+def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation]:
+    found, told = _fit(call, data), stage(call.progress, "residuals")
+    assembly = found.fitted.assembly
+    return found, score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+
+
 def _unconstrained(estimator: Estimator) -> Estimator:
     return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
 
@@ -286,18 +298,23 @@ def _excuse(error: SolverError, wanted: Estimator, diagnostics: Diagnostics) -> 
     )
 
 
+def _evidence(call: _Call, data: _Data, found: _Found, training: Validation) -> Evidence | None:
+    rest, terms = training.residuals, found.settled.terms
+    return None if rest is None else Evidence(call.robot, terms, found.free, rest, data.prepared.bandwidth)
+
+
 def _examine(
     call: _Call, data: _Data, found: _Found, training: Validation
 ) -> Callable[[], tuple[Symptom, ...]]:
     """Refuses inputs that the residuals give away; the function waits for what else they say."""
-    if training.residuals is None:
+    evidence = _evidence(call, data, found, training)
+    if evidence is None:
         return tuple
     robot, terms, diagnostics = call.robot, found.settled.terms, call.diagnostics
-    evidence = Evidence(robot, terms, found.free, training.residuals, data.prepared.bandwidth)
     refuse_other_readings(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
-        refuse_negative_friction(found.free, training.residuals)
+        refuse_negative_friction(found.free, evidence.residuals)
     whole = replace(evidence, raw=first_torque(call.log))
     diagnosed = beside(
         lambda: diagnose(whole), call.threads

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Bool, Float
+from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.diagnostics import Diagnostics
 from dynid.errors import UnfitDataError
 from dynid.estimate.bands import Bands
@@ -77,7 +78,7 @@ def read_samples(
     threads: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[Iterable[Samples], LogSummary]:
-    """Samples of a log and what was found in it, in one pass over the files.
+    """Samples of a log and what was found in it, in one pass over the files; none where the effort is cut off.
 
     Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
     anew each time.
@@ -92,8 +93,21 @@ def read_samples(
         if expected < CACHE_BYTES:
             kept.append(samples)
     release_memory()  # the threads' heaps have grown by what the windows took
+    summary = watch.finish()
     anew = WithPast(prepared) if remembers else prepared
-    return (kept if expected < CACHE_BYTES else anew), watch.finish()
+    batches = kept if expected < CACHE_BYTES else anew
+    return _less_peaks(batches, summary, 1.0 / prepared.bandwidth, diagnostics), summary
+
+
+def _less_peaks(
+    batches: Iterable[Samples], summary: LogSummary, seconds: float, diagnostics: Diagnostics
+) -> Iterable[Samples]:
+    cut = np.flatnonzero(np.isfinite(summary.cut_off).any(axis=0))
+    if not len(cut):
+        return batches
+    size = np.max([one.effort for one in summary.trajectories], axis=0)
+    why = "effort at its peak (" + ", ".join(summary.joint_names[j] for j in cut) + ")"
+    return left_out(batches, AtPeak(summary.cut_off, size, seconds), why, diagnostics) or batches
 
 
 def score(

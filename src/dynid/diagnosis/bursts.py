@@ -14,6 +14,8 @@ from dynid.diagnosis.wording import ALARM, level
 
 # Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
 LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
+# A burst reaches from where its joints leave this size to where they are back, reversals or not.
+USUAL = 4.0
 REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
 END_CYCLES = 2.0
 MOST_NAMED = 5
@@ -39,9 +41,11 @@ class Bursts:
         high: Bool = np.asarray(beyond.any(axis=1))
         if not high.any() or high.mean() > MOST_TIME:
             return []
-        spans = stretches(evidence, high)
-        share = float((height[high] ** 2).sum() / (height**2).sum())
         joints = np.flatnonzero(beyond.any(axis=0))
+        own = height[:, joints]
+        whole = _reaching(high, np.asarray((own > USUAL).any(axis=1)))
+        spans = stretches(evidence, whole)
+        share = float((own[whole] ** 2).sum() / (own**2).sum())
         worst = int(joints[np.argmax(height[:, joints].max(axis=0))])
         return [self._symptom(evidence, height, spans, joints.tolist(), worst, share, threshold)]
 
@@ -83,6 +87,13 @@ class Bursts:
                 "bound for noise",
             ),
         )
+
+
+def _reaching(high: Bool, unusual: Bool) -> Bool:
+    """Runs of unusual samples (T,) that hold a high one."""
+    unusual = unusual | high
+    run = np.cumsum(np.diff(unusual, prepend=False))
+    return np.asarray(unusual & np.isin(run, run[high]))
 
 
 def heights(evidence: Evidence) -> Float:

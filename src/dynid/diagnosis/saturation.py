@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.evidence import Effect, Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
@@ -25,7 +26,7 @@ class Saturation:
     looks_at: str = "torque missing at the peaks"
 
     def look(self, evidence: Evidence) -> list[Symptom]:
-        """At most one symptom a joint and side."""
+        """At most one symptom a joint and side, with the times at which the torque is beyond the level."""
         found = []
         for joint in evidence.joints:
             for side in (1.0, -1.0):
@@ -56,6 +57,9 @@ class Saturation:
         name, share = evidence.robot.joint_names[joint], float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
         predicted = evidence.residuals.predicted[evidence.index, joint]
+        lower = [one for one in _caps(side * predicted) if one < cap]
+        # The level lies between two that were tried.
+        beyond = side * evidence.residuals.predicted[:, joint] > max(lower, default=cap)
         return Symptom(
             self.identifier,
             level(evidence, joint, share),
@@ -66,6 +70,7 @@ class Saturation:
             "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
             share,
             p_value,
+            times=tuple(stretches(evidence, beyond)),
             curve=binned_curve(
                 predicted,
                 evidence.error[:, joint],

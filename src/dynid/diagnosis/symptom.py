@@ -47,6 +47,7 @@ class Symptom:
     joint: its name, "" = the whole robot.    title, text, advice: what was seen, on what evidence, what to do.
     share: part of the residual's mean square that it explains, 0 to 1.
     p_value: chance of evidence as strong in a log without the effect, all that was looked through counted.
+    times: when it was seen, () = throughout.    masked: whether these times were left out of the fit.
     """
 
     identifier: str
@@ -59,6 +60,7 @@ class Symptom:
     p_value: float
     times: tuple[Interval, ...] = ()
     curve: Curve | None = None
+    masked: bool = False
 
 
 def symptom_to_dict(symptom: Symptom) -> dict[str, Any]:

@@ -291,12 +291,12 @@ class LogWatch:
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
         saturated = shares.max(axis=0)
+        cut_off = np.where(shares > SATURATED_SHARE, self.extreme * np.array([[1.0], [-1.0]]), np.nan)
         for k in np.flatnonzero(saturated > SATURATED_SHARE):
             side = int(np.argmax(shares[:, k]))
-            peak = float(self.extreme[side, k]) * (1 - 2 * side)
             self.sink.warn(
                 "saturated",
-                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its peak of {peak:.4g}: saturated?",
+                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its end {cut_off[side, k]:.4g}: saturated?",
                 Place(joint=names[k]),
             )
         if self.wraps:
@@ -307,7 +307,7 @@ class LogWatch:
                 "the logged velocity is quantised; the position is differentiated instead",
             )
         return LogSummary(
-            names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, self.wraps,
+            names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, cut_off, self.wraps,
             self.has_velocity, self.has_effort,
         )  # fmt: skip
 

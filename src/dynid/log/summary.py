@@ -42,6 +42,8 @@ class LogSummary:
     """What was found in a log.
 
     moved: (n,) whether each joint moved.    position_step, velocity_step: (n,) lattice of the values, 0 = none seen.
+    saturated: (n,) share of the effort at one end of its range.
+    cut_off: (2, n) effort at the upper and the lower end where more than a fiftieth of it lies there, else nan.
     wraps: number of jumps by 2 pi that are undone.
     """
 
@@ -51,6 +53,7 @@ class LogSummary:
     position_step: Float
     velocity_step: Float
     saturated: Float
+    cut_off: Float
     wraps: int
     has_velocity: bool
     has_effort: bool

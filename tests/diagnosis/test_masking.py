@@ -1,0 +1,188 @@
+"""Times that are left out of fit and scores: which samples, how many, and what the model gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.traps import MACHINES, Recording, recorded
+from dynid.arrays import Bool
+from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
+from dynid.diagnosis.symptom import Interval, Symptom
+from dynid.diagnostics import Diagnostics
+from dynid.identification import Identification
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.settings import Settings
+from dynid.signals.samples import Samples
+from dynid.testing import TrueMotion, evidence_of, small_arm
+
+
+def ramp(seconds: float = 10.0, rate: float = 100.0, start: float = 0.0) -> Samples:
+    """Two joints whose torque rises from -1 to 1 and falls from 1 to -1."""
+    t = start + np.arange(0.0, seconds, 1.0 / rate)
+    tau = np.stack([np.linspace(-1, 1, len(t)), np.linspace(1, -1, len(t))], axis=1)
+    return replace(Samples.from_motion(tau, tau, tau, tau, rate), t=t, trajectory="a")
+
+
+def test_a_mask_grows_by_its_reach() -> None:
+    for reach in (0, 1, 3):
+        rng = np.random.default_rng(reach)
+        mask = rng.random(200) < 0.05
+        near = [mask[max(i - reach, 0) : i + reach + 1].any() for i in range(200)]
+        np.testing.assert_array_equal(widened(mask, reach), near)
+
+
+def test_samples_at_either_end_are_masked_with_their_neighbours() -> None:
+    samples = ramp()
+    nan = np.nan
+    size = np.ones(2)
+    upper = AtPeak(np.array([[0.8, nan], [nan, nan]]), size, 0.5).among(samples)
+    assert samples.t[upper].min() == pytest.approx(10 * 0.5 * (1 + 0.79) - 0.5, abs=0.02)
+    assert upper[-1]
+    both = AtPeak(np.array([[nan, nan], [-0.8, -0.6]]), size, 0.0).among(samples)
+    expected = (samples.tau[:, 0] <= -0.79) | (samples.tau[:, 1] <= -0.59)
+    np.testing.assert_array_equal(both, expected)
+
+
+def test_times_belong_to_their_trajectory() -> None:
+    samples = ramp()
+    spans = (Interval("a", 2.0, 3.0), Interval("b", 6.0, 7.0))
+    masked = samples.t[Within(spans, 0.25).among(samples)]
+    assert (masked.min(), masked.max()) == pytest.approx((1.75, 3.25))
+
+
+def test_how_much_is_left_out_is_told() -> None:
+    batches = [ramp(), replace(ramp(), trajectory="b")]
+    sink = Diagnostics()
+    sound = left_out(batches, Within((Interval("a", 2.0, 4.0),), 0.0), "contact", sink)
+    assert isinstance(sound, list)
+    assert [int((~one.keep).sum()) for one in sound] == [201, 0]
+    (warning,) = sink.warnings
+    assert warning.identifier == "masked"
+    assert warning.text.startswith("contact: 2.01 s of 20 s (10 %) are left out")
+    assert all(one.keep.all() for one in batches)
+
+
+def test_batches_that_are_made_anew_stay_so() -> None:
+    class Anew:
+        made = 0
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            Anew.made += 1
+            return iter([ramp()])
+
+    sound = left_out(Anew(), Within((Interval("a", 2.0, 4.0),), 0.0), "contact", Diagnostics())
+    assert sound is not None
+    for _ in range(2):
+        assert [int((~one.keep).sum()) for one in sound] == [201]
+    assert Anew.made == 3
+
+
+def test_nothing_and_too_much_are_not_left_out() -> None:
+    sink = Diagnostics()
+    assert left_out([ramp()], Within((Interval("b", 2.0, 4.0),), 0.0), "contact", sink) is None
+    assert list(sink) == []
+    assert left_out([ramp()], Within((Interval("a", 2.0, 6.0),), 0.0), "contact", sink) is None
+    (warning,) = sink.warnings
+    assert warning.identifier == "not-masked"
+    assert "(40 %)" in warning.text
+
+
+def pushed(low: float, high: float, size: float) -> Evidence:
+    """The small arm, pushed on two joints for a while."""
+
+    def added(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+        inside = (motion.t >= low) & (motion.t <= high)
+        return size * motion.size * inside[:, None] * np.array([1.0, 1.0, 0.0])
+
+    return evidence_of(small_arm(), added, seed=3)
+
+
+def test_a_push_is_seen_from_its_beginning_to_its_end() -> None:
+    """However the joints turn round meanwhile."""
+    for low in (4.0, 7.3, 12.1):
+        evidence = pushed(low, low + 0.8, 0.3)
+        (symptom,) = Bursts().look(evidence)
+        (span,) = symptom.times
+        assert span.start == pytest.approx(low, abs=0.15)
+        assert span.end == pytest.approx(low + 0.8, abs=0.15)
+        assert [one.times for one in spoilt_times(evidence)] == [symptom.times]
+
+
+def test_what_is_masked_says_so() -> None:
+    (symptom,) = Bursts().look(pushed(7.3, 8.1, 0.3))
+    one = replace(symptom, times=(Interval("a", 3.0, 3.5),))
+    found = without_times([ramp()], (one,), 4.0, Diagnostics())
+    assert found is not None
+    batches, (told,) = found
+    assert told.masked
+    assert "left out of the fit" in told.advice
+    (samples,) = batches
+    assert (samples.t[~samples.keep].min(), samples.t[~samples.keep].max()) == pytest.approx((2.75, 3.75))
+    assert without_times([ramp()], (), 4.0, Diagnostics()) is None
+    assert without_times([ramp()], (replace(one, times=()),), 4.0, Diagnostics()) is None
+
+
+def test_clean_logs_lose_nothing() -> None:
+    for seed in range(3):
+        assert spoilt_times(evidence_of(small_arm(), seed=seed)) == ()
+
+
+def found_in(one: Recording, folder: Path, name: str) -> tuple[Identification, Diagnostics]:
+    path = folder / f"{name}.parquet"
+    write_log(path, one.t, canonical_columns(one.robot.joint_names, one.q, dq=one.dq, tau=one.tau))
+    sink = Diagnostics()
+    return identify(
+        one.robot, read_log(path, one.robot), Settings(automatic=False), diagnostics=sink, threads=1
+    ), sink
+
+
+def push(one: Recording) -> Recording:
+    tau = one.tau.copy()
+    tau[(one.t > 6.0) & (one.t < 6.9), 1:3] += 0.4 * tau[:, 1:3].std(axis=0)
+    return replace(one, tau=tau)
+
+
+def clip(one: Recording) -> Recording:
+    tau = one.tau.copy()
+    tau[:, 1] = np.minimum(tau[:, 1], np.quantile(tau[:, 1], 0.95))
+    return replace(one, tau=tau)
+
+
+def clip_and_shake(one: Recording) -> Recording:
+    """Cut off before the sensor's noise: no sample lies exactly at the peak."""
+    tau = clip(one).tau.copy()
+    tau[:, 1] += 0.004 * tau[:, 1].std() * np.random.default_rng(1).normal(size=len(tau))
+    return replace(one, tau=tau)
+
+
+def told_of(symptoms: tuple[Symptom, ...]) -> set[str]:
+    return {one.identifier for one in symptoms if one.masked}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "names"), [(push, {"bursts"}), (clip, set()), (clip_and_shake, {"saturation"})]
+)
+def test_a_spoilt_log_gives_nearly_what_the_clean_one_gives(
+    spoil: Callable[[Recording], Recording], names: set[str], tmp_path: Path
+) -> None:
+    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
+    clean, quiet = found_in(one, tmp_path, "clean")
+    assert not any(item.identifier == "masked" for item in quiet)
+    spoilt, sink = found_in(spoil(one), tmp_path, "spoilt")
+    assert [item.identifier for item in sink.warnings].count("masked") == 1
+    assert told_of(spoilt.symptoms) == names
+    error = spoilt.training.scores.total_relative
+    assert error < 1.3 * clean.training.scores.total_relative
+    a, b = clean.estimate, spoilt.estimate
+    assert a.names == b.names
+    off: Bool = np.abs(a.value - b.value) > 1.5 * np.hypot(a.half_width(), b.half_width())
+    assert off.sum() <= 1
