@@ -167,6 +167,16 @@ def test_parts_at_other_times_are_brought_to_one(robot: RobotModel, tmp_path: Pa
     assert len(chunk.t) == np.count_nonzero((t >= later[0]) & (t <= later[-1]))
 
 
+def test_a_turn_that_wraps_between_two_messages(robot: RobotModel, tmp_path: Path) -> None:
+    later = t[::2] + 0.0013
+    angle = np.angle(np.exp(1j * (3.0 * later)))
+    parts = states(t, NAMES[:1], q[:, :1]) + states(later, NAMES[1:], angle[:, None])
+    chunk = whole(read_log(write_bag(tmp_path / "run_mcap", parts), robot))
+    # t counts from where both began.
+    error = np.angle(np.exp(1j * (chunk.q[:, 1] - 3.0 * (chunk.t + later[0]))))
+    np.testing.assert_allclose(error, 0.0, atol=1e-12)
+
+
 def test_nothing_is_invented_where_a_part_pauses(robot: RobotModel, tmp_path: Path) -> None:
     second = np.concatenate([t[:200], t[260:]])
     rows = np.concatenate([q[:200, 1:], q[260:, 1:]])
@@ -247,7 +257,7 @@ def test_topics_are_found_or_asked_for(robot: RobotModel, tmp_path: Path) -> Non
     for name in ("/arm/joint_states", "arm/joint_states"):
         assert_same(whole(read_log(path, robot, topics=[name])))
     np.testing.assert_array_equal(whole(read_log(path, robot, topics=["/joint_command"])).q, q + 1.0)
-    with pytest.raises(InputError, match=r"unknown-topic.*did you mean /arm/joint_states\?"):
+    with pytest.raises(InputError, match=r"unknown-topic.*did you mean '/arm/joint_states'\?"):
         read_log(path, robot, topics=["/arm/joint_state"])
 
 

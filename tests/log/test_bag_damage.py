@@ -200,6 +200,40 @@ def test_a_definition_that_is_missing_or_torn(robot: RobotModel, tmp_path: Path)
         )
 
 
+IDL = """\
+IDL: sensor_msgs/msg/JointState
+module sensor_msgs { module msg { struct JointState {
+  std_msgs::msg::Header header;
+  sequence<string> name;
+  sequence<double> position;
+  sequence<double> velocity;
+  sequence<double> effort;
+}; }; };
+"""
+IDL_HEADER = """\
+IDL: std_msgs/msg/Header
+module std_msgs { module msg { struct Header {
+  builtin_interfaces::msg::Time stamp;
+  string frame_id;
+}; }; };
+"""
+
+
+def test_definitions_in_idl(robot: RobotModel, tmp_path: Path) -> None:
+    import sqlite3
+
+    path = storage(write_bag(tmp_path / "run_db3", STATES))
+    connection = sqlite3.connect(path)
+    text = ("=" * 80 + "\n").join(["", IDL, IDL_HEADER])
+    connection.execute(
+        "UPDATE message_definitions SET encoding = 'ros2idl', encoded_message_definition = ?", (text,)
+    )
+    connection.commit()
+    connection.close()
+    log = read_log(path, robot)
+    np.testing.assert_array_equal(log.read(log.trajectories[0]).q, q)
+
+
 def test_big_endian_messages_are_read_one_by_one(robot: RobotModel, tmp_path: Path) -> None:
     from rosbags.rosbag2 import Writer
 

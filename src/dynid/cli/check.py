@@ -45,6 +45,9 @@ def command(
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         if plan is not None:
             _compare(log, plan, diagnostics)
+        for remark in log.remarks:
+            if remark.severity == "note":
+                say(remark.text)
         summary = check_log(log, diagnostics, experiment.terms().balances(model))
         for line in summary.lines():
             say(line)

@@ -67,7 +67,7 @@ class BagTable:
     Columns are t, and q_, dq_ and tau_ with the name of a joint for the joints on the chosen topics; those of any other
     topic are TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and
     efforts that always are, count as not measured. t is the header's time in s, or that of reception where headers tell
-    none, counted from the first row for clocks of the wall.
+    none, counted on clocks of the wall from where all columns have begun.
     """
 
     def __init__(

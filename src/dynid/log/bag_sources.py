@@ -141,6 +141,7 @@ class _Follower:
         self.longest = max(GAP_STEPS * (last - first) // max(source.count - 1, 1), GAP_LEAST)
         self.ns = np.zeros(0, dtype=np.int64)
         self.values = {name: np.zeros(0) for name in self.names}
+        self.turns = {name: source.columns[name][0] == "position" for name in self.names}
 
     def at(self, ns: Int) -> dict[str, Float]:
         """Values at these times; nan where the source pauses."""
@@ -156,10 +157,16 @@ class _Follower:
         apart = (self.ns[right] != ns) & (self.ns[right] - self.ns[left] > self.longest)
         outside = apart | (ns < self.ns[0]) | (ns > self.ns[-1])
         base = self.ns[0]
-        found = {
-            name: np.where(outside, np.nan, np.interp(ns - base, self.ns - base, values))
-            for name, values in self.values.items()
-        }
+        share = (ns - self.ns[left]) / np.maximum(self.ns[right] - self.ns[left], 1)
+        found = {}
+        for name, values in self.values.items():
+            between = np.interp(ns - base, self.ns - base, values)
+            if self.turns[name]:
+                # A turn that jumps by 2 pi from one message to the next did not pass through all in between.
+                step = values[right] - values[left]
+                short = values[left] + share * (step - 2 * np.pi * np.round(step / (2 * np.pi)))
+                between = np.where((np.abs(step) > np.pi) & (self.ns[right] != ns), short, between)
+            found[name] = np.where(outside, np.nan, between)
         self._keep(self.ns >= ns.min() - SECOND)
         return found
 

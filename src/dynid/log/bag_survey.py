@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.arrays import Int
+from dynid.choices import meant
 from dynid.errors import InputError, Place
 from dynid.log.bag_files import Bag, Topic
 from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
@@ -235,12 +236,11 @@ def _named(found: Survey, name: str) -> Topic:
     topics = {one.name: one for one, sorts in found.sorts.items() if sorts}
     if name in topics or f"/{name}" in topics:
         return topics.get(name) or topics[f"/{name}"]
-    near = get_close_matches(name, topics, n=1, cutoff=0.4)
     raise InputError(
         "unknown-topic",
         found=f"no joint states on topic {name}",
         expected="one of " + ", ".join(topics),
-        do=f"did you mean {near[0]}?" if near else "",
+        do=meant(name, topics),
         place=Place(file=str(found.path)),
     )
 
