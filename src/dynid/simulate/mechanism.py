@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from dynid.kernel import equations_of_motion, solved
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices
+from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
 _STEP = 1e-6
@@ -219,9 +220,9 @@ class Mechanism:
         for term, values in self._others:
             if self._is_single(term):
                 whole = np.zeros(self.n)
-                whole[list(joint_indices(self.robot, getattr(term, "joints", ())))] = values
+                whole[list(joint_indices(self.robot, joints_of(term)))] = values
                 found.append((term, whole))
-        return found  # type: ignore[return-value]
+        return found
 
     @cached_property
     def _rest(self) -> tuple[Terms, Float]:
@@ -229,7 +230,7 @@ class Mechanism:
         return Terms(tuple(t for t, _ in kept)), np.concatenate([np.zeros(0), *(v for _, v in kept)])
 
     @staticmethod
-    def _is_single(term: Term) -> bool:
+    def _is_single(term: Term) -> TypeGuard[JointTerm]:
         own = type(term)
         plain = own.torque_regressor is JointTerm.torque_regressor and own.torque is Term.torque
         return (
