@@ -63,7 +63,7 @@ def test_a_bag_is_the_log_of_its_numbers(name: str, bare: bool, robot: RobotMode
     assert_same(whole(log))
     assert log.trajectories[0].name == (path.name if path.is_dir() else path.stem)
     assert log.duration == pytest.approx(t[-1])
-    assert told(log) == {"topic", "other-joints", "clock"}
+    assert told(log) == {"topic", "other-joints", "clock", "no-checksums"}
 
 
 @pytest.mark.parametrize(
@@ -319,6 +319,21 @@ def test_several_bags_are_several_trajectories(robot: RobotModel, tmp_path: Path
     assert [one.name for one in log.trajectories] == ["a", "b_mcap"]
     np.testing.assert_array_equal(np.concatenate([log.read(one).q for one in log.trajectories]), q)
     assert len(set(log.sha256.values())) == 2
+
+
+def test_a_recording_in_several_files(robot: RobotModel, tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "one_mcap", states(t[:200], NAMES, q[:200], dq[:200], tau[:200]))
+    rest = write_bag(tmp_path / "two_mcap", states(t[200:], NAMES, q[200:], dq[200:], tau[200:]))
+    storage(rest).rename(path / "two_mcap.mcap")
+    metadata = path / "metadata.yaml"
+    text = metadata.read_text().replace("  - one_mcap.mcap\n", "  - one_mcap.mcap\n  - two_mcap.mcap\n")
+    metadata.write_text(text)
+    log = read_log(path, robot)
+    assert_same(whole(log))
+    told_of = next(one.text for one in log.remarks if one.identifier == "message-count")
+    assert "claims 200 messages of /joint_states, 500 are there" in told_of
+    metadata.write_text(text.replace("message_count: 200", "message_count: 500"))
+    assert "message-count" not in told(read_log(path, robot))
 
 
 def test_a_folder_has_a_hash_of_its_own(robot: RobotModel, tmp_path: Path) -> None:

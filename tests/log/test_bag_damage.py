@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import sys
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -87,15 +90,21 @@ def test_a_recording_that_was_never_closed(tmp_path: Path) -> None:
         open_table(path)
 
 
-def test_a_checksum_that_does_not_fit(tmp_path: Path) -> None:
+def test_checksums(robot: RobotModel, tmp_path: Path) -> None:
     path = storage(write_bag(tmp_path / "run_mcap", STATES))
     data = bytearray(path.read_bytes())
-    # A chunk: kind, length, first and last time, size, checksum (0 = none), compression.
-    chunk = data.index(b"\x06", data.index(b"rosbags") if b"rosbags" in data[:60] else 8)
+    # A chunk: kind, length, first and last time, size, checksum (0 = none), name of the compression, length, messages.
+    chunk = data.index(b"\x06")
     while data[chunk + 9 : chunk + 17] != int(WALL + 50_000).to_bytes(8, "little"):
         chunk = data.index(b"\x06", chunk + 1)
-    data[chunk + 33 : chunk + 37] = b"\x01\x02\x03\x04"
-    path.write_bytes(data)
+    size = int.from_bytes(data[chunk + 25 : chunk + 33], "little")
+    right = crc32(data[chunk + 49 : chunk + 49 + size])
+    for value in (0, right, right ^ 1):
+        data[chunk + 33 : chunk + 37] = value.to_bytes(4, "little")
+        path.write_bytes(data)
+        if value != right ^ 1:
+            told = {one.identifier for one in read_log(path, robot).remarks}
+            assert ("no-checksums" in told) == (value == 0)
     with pytest.raises(UnfitDataError, match=r"error\[checksum\].*checksum mismatch.*copy it again"):
         open_table(path)
 
@@ -178,8 +187,6 @@ def test_bags_without_joint_states(robot: RobotModel, tmp_path: Path) -> None:
 
 
 def test_a_definition_that_is_missing_or_torn(robot: RobotModel, tmp_path: Path) -> None:
-    import sqlite3
-
     def database(name: str, statement: str) -> Path:
         messages = [replace(one, kind="control_msgs/msg/JointTrajectoryControllerState") for one in STATES]
         path = storage(write_bag(tmp_path / f"{name}_db3", messages if name != "known" else STATES))
@@ -220,8 +227,6 @@ module std_msgs { module msg { struct Header {
 
 
 def test_definitions_in_idl(robot: RobotModel, tmp_path: Path) -> None:
-    import sqlite3
-
     path = storage(write_bag(tmp_path / "run_db3", STATES))
     connection = sqlite3.connect(path)
     text = ("=" * 80 + "\n").join(["", IDL, IDL_HEADER])
@@ -262,7 +267,7 @@ def test_sources_that_share_no_time(robot: RobotModel, tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = file_of("run.bag", tmp_path)
-    monkeypatch.setitem(__import__("sys").modules, "rosbags.rosbag1", None)
+    monkeypatch.setitem(sys.modules, "rosbags.rosbag1", None)
     with pytest.raises(ResourceError, match=r"no-rosbags.*pip install 'dynid\[bags\]'"):
         open_table(path)
 

@@ -170,6 +170,8 @@ def _told_choice(found: Survey, topics: tuple[Topic, ...], joints: Sequence[str]
     more = [name for name in found.names(topics) if name not in joints]
     if more:
         sink.note("other-joints", f"joints that the robot does not have: {', '.join(more)}", place)
+    if not found.bag.checksums:
+        sink.note("no-checksums", "the bag carries no checksums: flipped bits would go unnoticed", place)
     have = set(_measured(found, topics))
     some = set(found.measured(topics))
     for kind in ("velocity", "effort"):

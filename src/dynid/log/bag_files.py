@@ -34,7 +34,8 @@ class Topic:
 class Bag:
     """A ROS 1 bag, a rosbag2 folder, or a bare .mcap or .db3 file; opened anew for every pass over it.
 
-    kinds: message types that will be taken apart; `codecs` holds how, by topic.
+    kinds: message types that will be taken apart; `codecs` holds how, by topic.    checksums: whether damage to numbers
+    would be noticed.
 
     Raises InputError for what is no bag or lacks the definition of such a type, UnfitDataError for a truncated one.
     """
@@ -48,6 +49,7 @@ class Bag:
             counts: dict[tuple[str, str], int] = {}
             for one in reader.connections:
                 counts[one.topic, one.msgtype] = counts.get((one.topic, one.msgtype), 0) + one.msgcount
+            self.checksums = _has_checksums(reader)
             self.topics = tuple(Topic(*key, count) for key, count in sorted(counts.items()))
             self.codecs = {
                 one: Codec(self._typestore(reader, one), one.kind, self.ros1)
@@ -251,6 +253,21 @@ def _check_folder(path: Path) -> None:
             expected="all files within it",
             place=place,
         )
+
+
+def _has_checksums(reader: Any) -> bool:
+    storage = getattr(reader, "storage", None)
+    parts = getattr(storage, "storages", [storage])
+    return all(getattr(one, "chunks", ()) for one in parts) and all(
+        any(_chunk_checksum(one.path, chunk.chunk_start_offset)) for one in parts for chunk in one.chunks[:1]
+    )
+
+
+def _chunk_checksum(path: Path, start: int) -> bytes:
+    # Of MCAP: kind, length, two times and the size come before it.
+    with path.open("rb") as file:
+        file.seek(start + 9 + 24)
+        return file.read(4)
 
 
 def _refuse_bombs(reader: Any, path: Path) -> None:
