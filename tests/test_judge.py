@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
+from dynid.errors import Place, UnfitDataError
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.factor.base import BaseMap
 from dynid.identification import Validation
@@ -191,3 +193,100 @@ def test_warnings_of_the_log_become_findings() -> None:
     verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
     log = [f for f in verdict.findings if f.title.startswith("Log:")]
     assert [(f.title, f.text) for f in log] == [("Log: saturated", "joint 'elbow' saturates")]
+
+
+def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict() -> None:
+    for identifier, level in (
+        ("saturated", "good"),
+        ("large-misfit", "usable"),
+        ("constraints-cost", "usable"),
+    ):
+        diagnostics = Diagnostics()
+        diagnostics.warn(identifier, "5 % of the effort lies at its end", Place(joint="elbow"))
+        verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+        assert verdict.level == level
+        assert verdict.findings[-1].text == "joint 'elbow': 5 % of the effort lies at its end"
+
+
+# Effects that the residuals show
+
+
+def symptom(**changed: Any) -> Symptom:
+    plain = Symptom(
+        "drift", "warning", "elbow", "elbow: friction changes with time", "By 1.", "Warm up.", 0.9, 1e-9
+    )
+    return replace(plain, **changed)
+
+
+@pytest.mark.parametrize(
+    ("one", "missed", "level"),
+    [
+        (symptom(), 0.04, "usable"),
+        (symptom(), 0.015, "good"),
+        (symptom(share=0.3), 0.04, "good"),
+        (symptom(masked=True), 0.04, "good"),
+        (symptom(level="note"), 0.04, "good"),
+        (symptom(joint="shoulder"), 0.04, "good"),
+        (symptom(joint=""), 0.04, "usable"),
+        (symptom(identifier="friction-form"), 0.04, "good"),
+        (symptom(identifier="friction-form"), 0.06, "usable"),
+    ],
+)
+def test_an_effect_that_makes_up_the_misfit_lowers_the_verdict(
+    one: Symptom, missed: float, level: str
+) -> None:
+    case = synthetic_regression(1)
+    estimate = WLS().fit(case.regression)
+    training = scored(Origin.TRAINING, 0.005, missed)
+    held_out = scored(Origin.HELD_OUT_LOG, 0.005, missed)
+    verdict = judge(estimate, case.regression.base, training, (held_out,), Diagnostics(), symptoms=(one,))
+    assert verdict.level == level
+    assert any(f.title == one.title for f in verdict.findings) == (one.level == "warning")
+
+
+# Logs that say little
+
+
+def thin(values: float | None, condition: float, prior: float, *validations: Validation) -> Verdict:
+    """Verdict with so many independent torques a parameter, a condition number, and a share from the prior."""
+    case = synthetic_regression(1)
+    rank = case.regression.base.rank
+    base = replace(case.regression.base, singular_values=np.geomspace(condition, 1.0, rank))
+    estimate = WLS().fit(case.regression)
+    borrowed = np.where(np.arange(rank) < prior * rank, 0.9, 0.1)
+    estimate = replace(estimate, base=base, prior_share=borrowed)
+    training = scored(Origin.TRAINING, 0.1, 0.1)
+    if values is not None:
+        # Two joints, two values a period of 10 Hz.
+        training = replace(training, residuals=stretch(values * rank / 40.0))
+    return judge(estimate, base, training, validations, Diagnostics(), bandwidth=10.0)
+
+
+def stretch(seconds: float) -> Residuals:
+    T = round(seconds * 100.0)
+    zero, count = np.zeros((T, 2)), np.zeros(T, dtype=np.int64)
+    return Residuals(("a",), JOINTS, np.arange(T) * 0.01, count, count, zero, zero, zero, zero, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "prior", "says"),
+    [
+        (100.0, 50.0, 0.0, ""),
+        (None, 500.0, 0.2, ""),
+        (100.0, 2.8e5, 0.0, "Hardly told apart"),
+        (100.0, 50.0, 0.6, "base parameters come from the description"),
+        (4.8, 50.0, 0.0, "Little data"),
+        (5.2, 50.0, 0.0, ""),
+    ],
+)
+def test_a_log_that_says_little_is_not_trusted(
+    values: float | None, condition: float, prior: float, says: str
+) -> None:
+    held_out = scored(Origin.HELD_OUT_LOG, 0.1, 0.1)
+    alone, checked = thin(values, condition, prior), thin(values, condition, prior, held_out)
+    assert alone.level == ("poor" if says else "usable")
+    assert checked.level == ("usable" if says else "good")
+    assert alone.headline.startswith("Do not use") == bool(says)
+    titles = [f.title for f in checked.findings]
+    assert any(says in title for title in titles)
+    assert ("All 5 base parameters were excited" in titles) == (condition < 1e4)

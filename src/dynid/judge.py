@@ -7,22 +7,31 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.friction import FrictionForm
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
 from dynid.identification import Validation
 from dynid.judgement import Finding, Verdict
 from dynid.residuals import Residuals
-from dynid.scores import Origin
+from dynid.scores import Origin, Scores
 from dynid.selection.findings import selection_findings
 from dynid.selection.result import Selection
 from dynid.shapes.result import Choice
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
-CONDITION_HIGH = 300.0
+CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
+# Of the base parameters, the share that may come from the description alone; and independent values a parameter.
+PRIOR_MANY, VALUES_FEW = 0.25, 5.0
+# An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
+# of friction bends those of friction first.
+SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.05
+# Warnings about the model itself: it is known to fit worse than it could.
+SPOILING = ("large-misfit", "constraints-cost")
 FRICTION_SIGNIFICANCE = 4.0
 SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
@@ -85,8 +94,12 @@ def judge(
     choices: Sequence[Choice] = (),
     symptoms: Sequence[Symptom] = (),
     selection: Selection | None = None,
+    bandwidth: float | None = None,
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found."""
+    """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found.
+
+    bandwidth: Hz, up to which torque was kept; None = unknown.
+    """
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
@@ -101,19 +114,31 @@ def judge(
             )
         )
     _identifiability(estimate, structural, findings)
+    thin = _thin_findings(estimate, training, bandwidth)
+    if thin:
+        # What the data hardly determine has to be shown to predict.
+        level = _worse(level, "usable" if unseen else "poor")
+        findings += thin
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
+    if any(_bends(symptom, training.scores) for symptom in symptoms):
+        level = _worse(level, "usable")
     if not estimate.status.ok:
         level = _worse(level, "usable")
         findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
     for warning in diagnostics.warnings:
-        findings.append(Finding("warning", f"Log: {warning.identifier}", str(warning.text)))
+        level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
+        where = str(warning.place)
+        text = f"{where}: {warning.text}" if where else warning.text
+        findings.append(Finding("warning", f"Log: {warning.identifier}", text))
     return Verdict(level, _headline(level, unseen, headline_scores), tuple(findings))
 
 
 def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
     if not unseen:
+        if level == "poor":
+            return "Do not use this model yet. It fits its training data, which hardly determine it."
         return "The model fits its training data; nothing is known about other motions."
     total = max(v.scores.total_relative for v in unseen)
     text = f"On data it has not seen the model misses {100 * total:.2g} % of the torque"
@@ -158,6 +183,38 @@ def _score_findings(validation: Validation, training: Validation, findings: list
     return level
 
 
+def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | None) -> list[Finding]:
+    """Signs that the log says little of the parameters, whatever it fits."""
+    base, found = estimate.base, []
+    more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
+    if base.condition > CONDITION_BAD:
+        text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
+        found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
+    borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
+    if borrowed > PRIOR_MANY * base.rank:
+        title = f"{borrowed} of {base.rank} base parameters come from the description"
+        found.append(Finding("warning", title, "The log is too weak to move them from their prior.", more))
+    r = training.residuals
+    if r is not None and bandwidth is not None:
+        seconds = len(r.t) / r.rate
+        # Nyquist: two independent values a period of the highest frequency kept.
+        values = 2.0 * bandwidth * seconds * len(r.joint_names) / base.rank
+        if values < VALUES_FEW:
+            text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
+            found.append(Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more))
+    return found
+
+
+def _bends(symptom: Symptom, scores: Scores) -> bool:
+    """Whether an effect that the fit still contains is large enough to have bent the parameters."""
+    if symptom.masked or symptom.level != "warning" or symptom.share < SYSTEMATIC:
+        return False
+    names = scores.joint_names
+    missed = scores.relative[names.index(symptom.joint)] if symptom.joint in names else scores.relative.max()
+    most = FRICTION_BENDS if symptom.identifier == FrictionForm().identifier else BENDS
+    return bool(np.sqrt(symptom.share) * missed > most)
+
+
 def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Finding]) -> None:
     base = estimate.base
     if base.rank < structural.rank:
@@ -171,13 +228,13 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
                 "Move every joint through its range, several at a time, with changing acceleration.",
             )
         )
-    else:
+    elif base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
                 "good", f"All {base.rank} base parameters were excited", "The motion informs every direction."
             )
         )
-    if base.condition > CONDITION_HIGH:
+    if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
                 "warning",

@@ -24,7 +24,7 @@ from dynid.diagnostics import Diagnostics
 from dynid.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
 from dynid.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.real_bodies import excuse, made_real, unconstrained
 from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
@@ -55,9 +55,6 @@ from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 from dynid.validation import block_seconds, origin_of, read_samples, score, score_log, stage
-
-# Real bodies may fit this much worse than the estimate that they come from before they are given up.
-MUCH_WORSE = 1.2
 
 
 def identify(
@@ -98,8 +95,8 @@ def identify(
         try:
             validations = _held_out_blocks(found, found.estimator, call.diagnostics)
         except SolverError as error:
-            _excuse(error, found.estimator, call.diagnostics)
-            validations = _held_out_blocks(found, _unconstrained(found.estimator), call.diagnostics)
+            excuse(error, found.estimator != default_estimator(), call.diagnostics)
+            validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
     else:
         hashes.join()
         validations = (_held_out_log(call, data, found, validation),)
@@ -124,6 +121,7 @@ def identify(
             settled.choices,
             symptoms,
             found.model.selection,
+            data.prepared.bandwidth,
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
@@ -211,7 +209,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     """Chooses the model, seeks its shapes and fits it; what cannot be is refused."""
     robot, settings, batches = call.robot, data.settings, data.batches
     # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
-    searching = _unconstrained(settings.estimator)
+    searching = unconstrained(settings.estimator)
 
     def fit(terms: Terms) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
@@ -235,7 +233,8 @@ def _fit(call: _Call, data: _Data) -> _Found:
     free, shapes = with_shape_uncertainty(fitted, settled, search)
     refuse_negative_stiffness(robot, free)
     refuse_negative_springs(free)
-    estimate, estimator = _made_real(settings.estimator, searching, fitted, free, call.diagnostics)
+    asked = settings.estimator != default_estimator()
+    estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(search, model, settled, fitted, free, estimate, estimator, shapes, stiffness)
 
@@ -258,44 +257,6 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation]:
     found, told = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
     return found, score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
-
-
-def _unconstrained(estimator: Estimator) -> Estimator:
-    return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
-
-
-def _made_real(
-    wanted: Estimator, searching: Estimator, fitted: Fitted, free: Estimate, diagnostics: Diagnostics
-) -> tuple[Estimate, Estimator]:
-    """The estimate among real bodies, where they are wanted, and the estimator that it came from."""
-    if not isinstance(wanted, FeasibleFit):
-        return free, wanted
-    try:
-        real = wanted.around(fitted.regression, free)
-    except SolverError as error:
-        _excuse(error, wanted, diagnostics)
-        return free, searching
-    worse = np.asarray(real.sigma) / np.asarray(free.sigma)
-    if wanted != default_estimator() or worse.max() <= MUCH_WORSE:
-        return real, wanted
-    diagnostics.warn(
-        "not-made-real",
-        f"bodies that can exist miss '{real.group_names[int(np.argmax(worse))]}' {worse.max():.2g} times as far as the "
-        "estimate, which is kept: impossible inertias stand for effects that the model lacks. Add what is missing, or "
-        "set method = 'feasible' to have real bodies all the same",
-    )
-    return free, searching
-
-
-def _excuse(error: SolverError, wanted: Estimator, diagnostics: Diagnostics) -> None:
-    # Nobody asked for the default: what it cannot do must not cost the run.
-    if wanted != default_estimator():
-        raise error
-    diagnostics.warn(
-        "not-made-real",
-        f"no real bodies were found near the estimate ({error.found}), which may hold bodies that cannot exist: "
-        "see its pseudo-inertias in the report, or give limits and a prior under [estimate]",
-    )
 
 
 def _evidence(call: _Call, data: _Data, found: _Found, training: Validation) -> Evidence | None:

@@ -1,0 +1,62 @@
+"""What real bodies cost is told: to those who asked for them, and in place of those that nobody asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.traps import MACHINES, recorded
+from dynid.diagnostics import Diagnostics
+from dynid.errors import SolverError
+from dynid.estimate import WLS
+from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.real_bodies import excuse, unconstrained
+from dynid.identification import Identification
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
+    columns = canonical_columns(one.robot.joint_names, one.q, dq=one.dq, tau=one.tau)
+    return write_log(tmp_path_factory.mktemp("log") / "log.parquet", one.t, columns)
+
+
+def found(log: Path, estimator: FeasibleFit) -> Identification:
+    robot = MACHINES["polar"].robot
+    return identify(robot, read_log(log, robot), Settings(estimator=estimator, automatic=False), threads=1)
+
+
+def test_a_mass_window_that_the_log_contradicts_is_told(log: Path) -> None:
+    mass = float(MACHINES["polar"].robot.inertia_prior[:, 0].sum())
+    right = found(log, FeasibleFit(total_mass=(0.5 * mass, 2.0 * mass)))
+    assert right.verdict.level == "good"
+    assert "constraints-cost" not in {item.identifier for item in right.diagnostics.warnings}
+    wrong = found(log, FeasibleFit(total_mass=(0.1 * mass, 0.2 * mass)))
+    said = {item.identifier: item.text for item in wrong.diagnostics.warnings}
+    assert f"total_mass = [{0.1 * mass:.4g}, {0.2 * mass:.4g}]" in said["constraints-cost"]
+    assert "times as far as the estimate without constraints" in said["constraints-cost"]
+    assert not any(f.title == "Little data" for f in wrong.verdict.findings)
+    assert wrong.verdict.level != "good"
+    assert wrong.estimate.method == "feasible"
+
+
+def test_what_was_asked_for_must_be_found_and_the_default_need_not() -> None:
+    error = SolverError("infeasible", found="no bodies")
+    with pytest.raises(SolverError):
+        excuse(error, True, Diagnostics())
+    sink = Diagnostics()
+    excuse(error, False, sink)
+    (warning,) = sink.warnings
+    assert warning.identifier == "not-made-real"
+    assert "(no bodies)" in warning.text
+
+
+def test_the_method_without_constraints() -> None:
+    assert unconstrained(WLS()) == WLS()
+    assert unconstrained(FeasibleFit()) == WLS(intervals=FeasibleFit().intervals)
