@@ -38,7 +38,7 @@ class State:
 
 
 def states(t: Float, names: Sequence[str], q: Float, dq: Float | None = None, tau: Float | None = None,
-           start: int = WALL, topic: str = "/joint_states") -> list[State]:  # fmt: skip
+           start: int = WALL, topic: str = "/joint_states", frame: str = "") -> list[State]:  # fmt: skip
     """A message for every row of a motion."""
     return [
         State(
@@ -48,6 +48,7 @@ def states(t: Float, names: Sequence[str], q: Float, dq: Float | None = None, ta
             NONE if dq is None else dq[k],
             NONE if tau is None else tau[k],
             topic,
+            frame=frame,
         )
         for k in range(len(t))
     ]

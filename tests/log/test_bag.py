@@ -359,6 +359,28 @@ def test_disordered_and_repeated_messages_meet_the_checks(robot: RobotModel, tmp
         check_log(log, Diagnostics())
 
 
+def test_padding_holds_anything(tmp_path: Path) -> None:
+    # Fields of CDR are aligned; what lies between them is whatever was in memory, and so may be some bytes at the end.
+    path = write_bag(tmp_path / "run_mcap", states(t, ("a", "bcd"), q, dq, frame="odd"))
+    found = survey(path)
+    ((topic, decoder),) = found.decoders.items()
+    raws = [bytearray(raw) for _, _, raw in found.bag.messages([topic])]
+    # After the head of 4 bytes: stamp 8; length 4, "odd" and its end 4; number 4; length 4, "a" and its end 2.
+    padding = 4 + 8 + 4 + 4 + 4 + 4 + 2
+    assert raws[0][padding - 2 : padding + 2] == b"a\0\0\0"
+    for raw in raws:
+        raw[padding : padding + 2] = rng.bytes(2)
+        raw.extend(rng.bytes(2))
+    fresh = Decoder(decoder.codec, topic, path)
+    (group,) = fresh.decode([bytes(raw) for raw in raws])
+    assert fresh.tries == 1
+    assert group.names == ("a", "bcd")
+    np.testing.assert_array_equal(group.fields["position"], q)
+    np.testing.assert_array_equal(group.fields["velocity"], dq)
+    renamed = [bytes(raw).replace(b"bcd", b"xyz") for raw in raws]
+    assert [one.names for one in fresh.decode([bytes(raws[0]), *renamed])] == [("a", "bcd"), ("a", "xyz")]
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_blocks_are_read_as_messages_are_one_by_one(name: str, tmp_path: Path) -> None:
     # Frames, joints and sizes that change from message to message; every number by either way, bit for bit.

@@ -29,6 +29,8 @@ _ENDING = {
     CONTROLLER_STATE: ("positions", "velocities", "effort"),
 }
 MAX_LAYOUTS = 64
+# Messages may end in padding up to this.
+ALIGNMENT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,8 @@ class _Content:
 class _Layout:
     """Where messages with the same names and sizes keep their numbers.
 
-    template: one of them.    fixed: bytes that hold no number, so must be those of the template.    stamp: offset of
-    two 32-bit integers.    fields: offset and count of float64 numbers.
+    template: one of them.    fixed: bytes that hold neither numbers nor padding, so must be those of the template.
+    stamp: offset of two 32-bit integers.    fields: offset and count of float64 numbers.
     """
 
     names: tuple[str, ...]
@@ -202,7 +204,7 @@ class Decoder:
         full = copy.deepcopy(message)
         _fill(codec, full, kind, ones=True)
         zeros, ones = codec.encode(blank), codec.encode(full)
-        if not len(zeros) == len(ones) == len(raw):
+        if not len(zeros) == len(ones) <= len(raw) < len(zeros) + ALIGNMENT:
             return None
 
         def region(changed: Any) -> tuple[int, int]:
@@ -223,8 +225,19 @@ class Decoder:
             if last - first != 8 * len(content.names):
                 return None
             fields[name] = (first, len(content.names))
-        fixed = np.flatnonzero(_bytes(zeros) == _bytes(ones))
+        same = np.flatnonzero(_bytes(zeros) == _bytes(ones)).tolist()
+        fixed = np.array([at for at in same if self._matters(raw, at, content)], dtype=np.int64)
         return _Layout(content.names, _bytes(raw), fixed, at, fields)
+
+    def _matters(self, raw: bytes, at: int, content: _Content) -> bool:
+        # Writers leave whatever was in memory between fields that must be aligned.
+        changed = bytearray(raw)
+        changed[at] ^= 0xFF
+        try:
+            found = self._content(self.codec.decode(bytes(changed)))
+        except Exception:  # what cannot be read any more mattered
+            return True
+        return not _same(found, content)
 
 
 def _alone(row: int, content: _Content) -> Group:
@@ -233,9 +246,13 @@ def _alone(row: int, content: _Content) -> Group:
 
 
 def _equal(group: Group, content: _Content) -> bool:
-    same = int(group.stamp[0]) == content.stamp and set(group.fields) == set(content.fields)
-    return same and all(
-        group.fields[name].tobytes() == values.tobytes() for name, values in content.fields.items()
+    fields = {name: values[0] for name, values in group.fields.items()}
+    return _same(_Content(group.names, int(group.stamp[0]), fields), content)
+
+
+def _same(one: _Content, other: _Content) -> bool:
+    return ((one.names, one.stamp, set(one.fields)) == (other.names, other.stamp, set(other.fields))) and all(
+        one.fields[name].tobytes() == values.tobytes() for name, values in other.fields.items()
     )
 
 
