@@ -13,6 +13,7 @@ from dynid.errors import InputError, InputErrors
 from dynid.log.log import Channel, ChannelMap
 from dynid.log.mapping import LogSection, canonical_map, channel_map, suggestion
 from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 
 PLAIN = """\
@@ -138,3 +139,33 @@ def test_a_table_is_suggested_but_units_are_never_guessed(
     assert text in str(found.value)
     with pytest.raises(InputError, match="unit"):
         channel_map(LogSection.model_validate(table), robot, "x.toml")
+
+
+def test_what_is_left_out_has_dynids_own_names(robot: RobotModel, tmp_path: Path) -> None:
+    t, rows = np.arange(60) / 100.0, np.random.default_rng(4).normal(size=(3, 60, 2))
+    path = write_log(tmp_path / "log.csv", t, canonical_columns(robot.joint_names, *rows))
+    plain = read_log(path, robot)
+    assert resolved("", robot).own_names
+    for text in (
+        "",
+        'effort = { unit = "N m" }',
+        'position = { unit = "rad" }\nvelocity = { unit = "rad/s" }',
+    ):
+        log = read_log(path, robot, resolved(text, robot))
+        one, other = (each.read(each.trajectories[0]) for each in (log, plain))
+        for part in ("t", "q", "dq", "tau"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+    scaled = read_log(path, robot, resolved('effort = { unit = "mNm" }', robot))
+    np.testing.assert_allclose(scaled.read(scaled.trajectories[0]).tau, 1e-3 * rows[2], rtol=1e-15)
+    # Positions with columns of their own: nothing is added to what is named.
+    named = resolved(
+        'time = { column = "t", unit = "s" }\nposition = { columns = "q_{joint}", unit = "rad" }', robot
+    )
+    assert read_log(path, robot, named).mapping.velocity == {}
+    with pytest.raises(InputErrors, match=r"missing-key.*without log.time"):
+        resolved('position = { columns = "q_{joint}", unit = "rad" }', robot)
+    with pytest.raises(InputErrors, match="motor_position without columns"):
+        resolved('motor_position = { unit = "rad" }', robot)
+    other = write_log(tmp_path / "other.csv", t, {"pos_elbow": t})
+    with pytest.raises(InputError, match="no-mapping"):
+        read_log(other, robot, resolved('effort = { unit = "A" }', robot))
