@@ -295,6 +295,26 @@ def test_columns_of_another_topic(robot: RobotModel, tmp_path: Path) -> None:
     np.testing.assert_array_equal(chunk.theta, 3.0 * q)
 
 
+def test_topics_with_clocks_of_their_own(robot: RobotModel, tmp_path: Path) -> None:
+    groups = {
+        "position": {name: Channel(f"q_{name}", "rad", 1.0) for name in NAMES},
+        "effort": {name: Channel(f"/motor:tau_{name}", "N m", 1.0) for name in NAMES},
+    }
+    mapping = ChannelMap(time=Channel("t", "s", 1.0), topics=("/link",), **groups)
+    found = []
+    for ms in (0, 8, 40):
+        # The motors' clock is late: their stamps are too small for what is received at the same time.
+        motor = [
+            replace(one, ns=one.ns - ms * 10**6, received=one.ns + 50_000)
+            for one in states(t, NAMES, q, topic="/motor", tau=tau)
+        ]
+        path = write_bag(tmp_path / f"late{ms}_mcap", [*states(t, NAMES, q, topic="/link"), *motor])
+        log = read_log(path, robot, mapping)
+        found += [one.text for one in log.remarks if one.identifier == "two-clocks"]
+    assert len(found) == 1
+    assert "/motor come +0.04 s later" in found[0]
+
+
 def test_names_that_differ_from_the_models_are_mapped(robot: RobotModel, tmp_path: Path) -> None:
     path = write_bag(tmp_path / "run_mcap", states(t, ("left/shoulder", "left/elbow"), q, dq, tau))
     with pytest.raises(InputError, match=r"missing-joint.*'left/shoulder' for 'shoulder'"):
@@ -311,14 +331,16 @@ def test_names_that_differ_from_the_models_are_mapped(robot: RobotModel, tmp_pat
 
 
 def test_several_bags_are_several_trajectories(robot: RobotModel, tmp_path: Path) -> None:
+    last = canonical_columns(NAMES, q[300:], dq[300:], tau[300:])
     paths = [
         write_bag(tmp_path / "a.bag", states(t[:200], NAMES, q[:200], dq[:200], tau[:200])),
-        write_bag(tmp_path / "b_mcap", states(t[200:], NAMES, q[200:], dq[200:], tau[200:])),
+        write_bag(tmp_path / "b_mcap", states(t[200:300], NAMES, q[200:300], dq[200:300], tau[200:300])),
+        write_log(tmp_path / "c.parquet", t[300:], last),
     ]
     log = read_log(paths, robot)
-    assert [one.name for one in log.trajectories] == ["a", "b_mcap"]
+    assert [one.name for one in log.trajectories] == ["a", "b_mcap", "c"]
     np.testing.assert_array_equal(np.concatenate([log.read(one).q for one in log.trajectories]), q)
-    assert len(set(log.sha256.values())) == 2
+    assert len(set(log.sha256.values())) == 3
 
 
 def test_a_recording_in_several_files(robot: RobotModel, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ TIME = "t"
 WALL_CLOCK = 100_000_000 * 1_000_000_000
 GAP_STEPS, GAP_LEAST = 6, 20_000_000
 SECOND = 1_000_000_000
+# What the delays of two topics may differ by: steps of the rows, but no less than a busy network makes.
+CLOCK_STEPS, CLOCK_LEAST = 5, 10_000_000
 Wanted = Mapping[str, tuple[tuple[Topic, ...], Item]]
 Block = tuple[Int, dict[str, Float]]
 
@@ -67,6 +69,13 @@ class Source:
     def holds(self, group: Group) -> bool:
         """Whether messages are of this source."""
         return all(kind in group.fields and name in group.names for kind, name in self.anchor)
+
+    @property
+    def delay(self) -> float:
+        """Median of reception behind the stamp of its first messages, ns."""
+        times = np.concatenate([part for one in self.sorts for part in one.times])
+        dated = times[times[:, 0] > 0] if self.undated else times
+        return float(np.median(dated[:, 1] - dated[:, 0])) if len(dated) else 0.0
 
     def stamps(self, header: bool) -> Int:
         """Times of its first messages."""
@@ -221,6 +230,8 @@ def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
             place=place,
         )  # fmt: skip
     _told_interpolation(sources, header, sink, place)
+    if header:
+        _told_clocks(sources, sink, place)
     origin = low if low > WALL_CLOCK else 0
     if origin:
         began = datetime.fromtimestamp(origin / SECOND, UTC).isoformat(timespec="milliseconds")
@@ -295,6 +306,21 @@ def _told_interpolation(sources: Sequence[Source], header: bool, sink: Diagnosti
                 "mixed-rates",
                 f"{what} of {one.topic.name} come at other times ({_rate(one, header)}) than the rows "
                 f"({_rate(main, header)}): they are brought to the rows' time between two messages",
+                place,
+            )
+
+
+def _told_clocks(sources: Sequence[Source], sink: Diagnostics, place: Place) -> None:
+    main = sources[0]
+    first, last = main.span(header=True)
+    bearable = max(CLOCK_STEPS * (last - first) / max(main.count - 1, 1), CLOCK_LEAST)
+    for one in sources[1:]:
+        apart = one.delay - main.delay
+        if abs(apart) > bearable:
+            sink.warn(
+                "two-clocks",
+                f"messages of {one.topic.name} come {1e-9 * apart:+.3g} s later behind their stamps than those of "
+                f"{main.topic.name}: clocks that differ, or stamps that are set late",
                 place,
             )
 
