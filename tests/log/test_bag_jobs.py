@@ -10,9 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.diagnostics import Diagnostics
+from dynid.log.checks import check_log
 from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
 from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
+from dynid.signals.prepare import prepare
+from dynid.signals.settings import Preparation
+from dynid.studies.panda import arm
 from tests.command_line import Run
 from tests.log.bags import State, states, write_bag
 
@@ -91,3 +96,33 @@ def test_a_log_table_holds_only_what_differs(run: Run, robot_file: Path, bag: Pa
     done = run("check", bag, "--robot", robot_file, "--config", config)
     assert done.code == 3
     assert f"{config}:2" in done.err
+
+
+def test_a_real_log_as_a_bag(data_dir: Path, tmp_path: Path) -> None:
+    # The Panda's exciting motion on the clock of the wall, in the order and company of its own driver.
+    table = pq.read_table(data_dir / "panda_gaz" / "data.parquet")
+    robot = arm()
+    rows = slice(0, 8000)
+    t = np.round(table["t"].to_numpy()[rows], 9)
+    q, dq, tau = (
+        np.stack([table[f"{name}{j + 1}"].to_numpy()[rows] for j in range(7)], axis=1)
+        for name in ("q", "dq", "tau")
+    )
+    t = np.round(t - t[0], 9)
+    fingers = np.full((len(t), 2), 0.04)
+    names = [*robot.joint_names, "finger1", "finger2"]
+    whole = [np.column_stack([values, fingers]) for values in (q, dq, tau)]
+    logs = [
+        read_log(
+            write_log(tmp_path / "log.parquet", t, canonical_columns(robot.joint_names, q, dq, tau)), robot
+        ),
+        read_log(write_bag(tmp_path / "panda.bag", states(t, names, *whole)), robot),
+    ]
+    sinks = [Diagnostics(), Diagnostics()]
+    summaries = [check_log(log, sink).lines() for log, sink in zip(logs, sinks, strict=True)]
+    assert [line.replace("panda", "log  ") for line in summaries[1]] == summaries[0]
+    assert sinks[1].warnings == sinks[0].warnings
+    samples = [list(prepare(log, Preparation(cutoff=10.0), Diagnostics())) for log in logs]
+    for one, other in zip(*samples, strict=True):
+        for part in ("t", "q", "dq", "ddq", "tau"):
+            np.testing.assert_allclose(getattr(other, part), getattr(one, part), rtol=0, atol=1e-12)

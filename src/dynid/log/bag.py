@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dynid.arrays import Float
 from dynid.diagnostics import Diagnostic, Diagnostics
 from dynid.errors import InputError, Place
@@ -123,17 +125,21 @@ class BagTable:
         if sources is None:
             yield from self.of_columns([*columns, *self._positions()]).batches(columns, rows, start, stop)
             return
-        position = 0
-        for block in sources.stream(columns):
-            count = len(block[TIME])
-            first = max(start - position, 0)
-            last = count if stop is None else min(stop - position, count)
-            for a in range(first, last, rows):
-                b = min(a + rows, last)
-                yield {name: block[name][a:b] for name in columns}
-            position += count
-            if stop is not None and position >= stop:
-                return
+        # Batches are as long as they may be: what is found of a log must not depend on the blocks of its reader.
+        waiting: list[dict[str, Float]] = []
+        held = 0
+        for block in _part(sources.stream(columns), columns, start, stop):
+            waiting.append(block)
+            held += len(block[TIME])
+            if held < rows:
+                continue
+            whole = {name: np.concatenate([one[name] for one in waiting]) for name in block}
+            full = held - held % rows
+            for a in range(0, full, rows):
+                yield {name: whole[name][a : a + rows] for name in columns}
+            waiting, held = [{name: values[full:] for name, values in whole.items()}], held - full
+        if held:
+            yield {name: np.concatenate([one[name] for one in waiting]) for name in columns}
 
     def _positions(self) -> list[str]:
         found = [name for name, (_, item) in self._items.items() if item[0] == "position" and ":" not in name]
@@ -145,6 +151,19 @@ class BagTable:
                 place=Place(file=str(self.path)),
             )
         return found
+
+
+def _part(
+    blocks: Iterator[dict[str, Float]], columns: Sequence[str], start: int, stop: int | None
+) -> Iterator[dict[str, Float]]:
+    position = 0
+    for block in blocks:
+        count = len(block[TIME])
+        part = slice(max(start - position, 0), count if stop is None else max(stop - position, 0))
+        yield {name: block[name][part] for name in {TIME, *columns}}
+        position += count
+        if stop is not None and position >= stop:
+            return
 
 
 def _measured(found: Survey, topics: tuple[Topic, ...]) -> list[Item]:
