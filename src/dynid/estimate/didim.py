@@ -72,7 +72,7 @@ class DIDIM(ClosedLoopFit):
 
         def fitted(value: Float) -> tuple[Estimate, Regression]:
             simulated = bench.simulated(value, feedback)
-            pairs = zip(simulated, bench.batches, strict=True)
+            pairs = zip(simulated, bench.measured, strict=True)
             source = bench.source.with_batches([deflected(one, own, bench.second) for one, own in pairs])
             factors = factors_of_pieces(regression, source.pieces(bench.wanted))
             made = replace(regression, factors=factors, source=source)
@@ -82,7 +82,9 @@ class DIDIM(ClosedLoopFit):
             found = fitted(value)
             return found[0].value, solve(found[1], found[0].weights)[1], found
 
-        iteration, (estimate, made) = iterated(following, start, self.rounds, self.tolerance)
+        iteration, (estimate, made) = iterated(
+            following, bench.simulable.nearest, start, self.rounds, self.tolerance
+        )
         weights = estimate.weights
         found = completed(
             self,
@@ -109,12 +111,17 @@ def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) ->
 
 
 def iterated(
-    following: Callable[[Float], tuple[Float, Float, Made]], start: Float, rounds: int, tolerance: float
+    following: Callable[[Float], tuple[Float, Float, Made]],
+    nearest: Callable[[Float, Float], Float],
+    start: Float,
+    rounds: int,
+    tolerance: float,
 ) -> tuple[Iteration, Made]:
     """Repeats value -> next value until it moves by less than the tolerance, in standard deviations.
 
-    following: value (b,) -> the next one, the triangle R (b, b) of weighted equations it came from, and what was made
-    on the way; it may raise SolverError: then the step before is halved.    start: must be good to simulate.
+    following: value (b,) to simulate -> the next one, the triangle R (b, b) of weighted equations it came from, and
+    what was made on the way; it may raise SolverError: then the step before is halved.
+    nearest: value and R -> the nearest value that can be simulated.    start: can be.
     Returns where it ended and what was made last.
     """
     value, (new, R, made) = start, following(start)
@@ -128,7 +135,7 @@ def iterated(
         for halving in range(HALVINGS):
             try:
                 target = value + step / 2**halving
-                following_one = following(target)
+                following_one = following(nearest(target, R))
             except SolverError as failure:
                 error = failure
                 continue

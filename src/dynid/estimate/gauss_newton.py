@@ -60,6 +60,7 @@ def minimised(
     method: Method,
     regression: Regression,
     problem: Problem,
+    nearest: Callable[[Float, Float], Float],
     start: Float,
     rounds: int,
     tolerance: float,
@@ -67,14 +68,17 @@ def minimised(
 ) -> Estimate:
     """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
 
+    nearest: value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated: there steps end,
+    and where the equations ask for more, intervals cover the difference.    start: can be simulated.
     tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
     """
     here = _Linear.at(regression, problem, start)
     stopped: str | None = None
     moved, done = np.inf, 0
-    target, R = here.value, np.eye(len(start))
+    target, free, R = here.value, here.value, np.eye(len(start))
     for done in range(1, rounds + 1):
-        target, R = solve(replace(regression, factors=here.factors), here.weights)
+        free, R = solve(replace(regression, factors=here.factors), here.weights)
+        target = nearest(free, R)
         moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
         if moved < tolerance or done == rounds:
             break
@@ -86,8 +90,15 @@ def minimised(
     value = target if moved < tolerance else here.value
     sigma = residual_sigma(regression, value)
     weighted = here.factors.scaled(here.weights)
-    status = _status(what, done, moved, tolerance, stopped)
-    return completed(method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted)
+    held = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
+    status = _status(what + _held(held, tolerance), done, moved, tolerance, stopped)
+    estimate = completed(method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted)
+    away = np.outer(target - free, target - free)
+    return replace(
+        estimate,
+        covariance=estimate.covariance + away,
+        textbook_covariance=estimate.textbook_covariance + away,
+    )
 
 
 def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Float) -> _Linear | str:
@@ -102,6 +113,12 @@ def _lowered(regression: Regression, problem: Problem, here: _Linear, step: Floa
         if trial.cost(here.weights) < here.cost(here.weights):
             return trial
     return wrong
+
+
+def _held(held: float, tolerance: float) -> str:
+    if held < tolerance:
+        return ""
+    return f", held where the mass matrix is positive definite, {held:.2g} standard deviations from the equations'"
 
 
 def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:

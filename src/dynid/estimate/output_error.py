@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.errors import SolverError, UsageError
 from dynid.estimate.estimator import Estimate, Piece, Regression, check_iteration, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.simulated import Bench, ClosedLoopFit
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.signals.samples import Samples
 from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
+from dynid.simulate.mechanism import Mechanism
 from dynid.simulate.sensitivity import Sensitivity, sensitivity
+
+# Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
+SHORTEST, ASTRAY = 8, 0.05
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,9 @@ class CLOE(ClosedLoopFit):
         bench, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(bench, feedback, of_torque=False)
         what = f"positions under {bench.bandwidth:.2g} Hz feedback"
-        return minimised(self, regression, problem, start, self.rounds, self.tolerance, what)
+        return minimised(
+            self, regression, problem, bench.simulable.nearest, start, self.rounds, self.tolerance, what
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,9 @@ class CLIE(ClosedLoopFit):
         bench, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(bench, feedback, of_torque=True)
         what = f"torque under {bench.bandwidth:.2g} Hz feedback"
-        return minimised(self, regression, problem, start, self.rounds, self.tolerance, what)
+        return minimised(
+            self, regression, problem, bench.simulable.nearest, start, self.rounds, self.tolerance, what
+        )
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,10 @@ class OE:
     """Open-loop output error by multiple shooting: q_s driven by the measured torque alone, over stretches of time.
 
     Every stretch of `horizon` seconds has a first state of its own, which is eliminated exactly from each linearised
-    round, so that errors do not add up beyond it.    sigma_j: of each joint's positions.
-    horizon: s; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s.
+    round, so that errors do not add up beyond it. Errors weigh as the torque
+    that makes them: M(q) (q - q_s) / sigma, M and each joint's sigma being those of the first parameters.
+    horizon: s; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved until the first
+    parameters foretell every joint's motion to a twentieth of its size.
     Source: Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
 
     Raises UsageError for a horizon that is not positive.
@@ -88,12 +98,20 @@ class OE:
         """Fits from a start on smoothed motion; raises as `CLOE` does."""
         require_enough(regression)
         bench = Bench.of(regression, self.name, None)
-        horizon = self.horizon
-        if horizon is None:
-            horizon = float(np.clip(0.25 / max(bench.source.reach, 0.1), 0.1, 1.0))
-        problem = Problem(("all joints",), _Shooting(bench, horizon).linear)
-        what = f"open loop over stretches of {horizon:.2g} s"
-        return minimised(self, regression, problem, bench.start(), self.rounds, self.tolerance, what)
+        start = bench.start()
+        shooting = _Shooting.of(bench, start, self.horizon)
+        problem = Problem(("all joints",), shooting.linear)
+        what = f"open loop over stretches of {shooting.length / bench.rate:.2g} s"
+        return minimised(
+            self,
+            regression,
+            problem,
+            bench.simulable.nearest,
+            bench.start(),
+            self.rounds,
+            self.tolerance,
+            what,
+        )
 
 
 def closed_loop(bench: Bench, feedback: Feedback, of_torque: bool) -> Problem:
@@ -146,10 +164,41 @@ def _piece(
 
 @dataclass(frozen=True, eq=False)
 class _Shooting:
-    """Stretches of samples with free first states: equations of all joints of a stretch are tied together."""
+    """Stretches of samples with free first states: equations of all joints of a stretch are tied together.
+
+    length: samples of a stretch.    first: (b,) parameters whose mass matrix M weighs the errors.
+    scale: (s,) root mean square of M e with them: what was missed was torque, unless encoders are coarse, and equal
+    torque moves a light joint, or a folded arm, further than a heavy one.
+    """
 
     bench: Bench
-    horizon: float
+    length: int
+    first: Float
+    scale: Float
+
+    @staticmethod
+    def of(bench: Bench, start: Float, horizon: float | None) -> _Shooting:
+        """Stretches of `horizon` seconds; None = the longest over which the first parameters foretell the motion.
+
+        Raises UsageError for a horizon of fewer samples than a first state needs.
+        """
+        seconds = horizon
+        if seconds is None:
+            seconds = float(np.clip(0.25 / max(bench.source.reach, 0.1), 0.1, 1.0))
+        length = round(seconds * bench.rate)
+        if horizon is not None and length < SHORTEST:
+            raise UsageError(
+                "horizon",
+                found=f"horizon = {horizon} s, {length} samples at {bench.rate:.4g} Hz",
+                expected=f"at least {SHORTEST} samples, {SHORTEST / bench.rate:.2g} s",
+                do="give a longer horizon, or none",
+            )
+        length = max(length, SHORTEST)
+        while True:
+            error, size, scale = _foretold(bench, start, length)
+            if horizon is not None or length // 2 < SHORTEST or (error < ASTRAY * size).all():
+                return _Shooting(bench, length, start, scale)
+            length //= 2
 
     def linear(self, value: Float) -> Iterator[Piece]:
         """Equations at a value, first states eliminated."""
@@ -157,13 +206,14 @@ class _Shooting:
         columns = (np.array(bench.regression.base.independent),)
         free = Feedback.none(mechanism.n)
         for samples in bench.coarse:
-            length = max(round(self.horizon * samples.rate), 8)
-            stretches = Stretches.of(len(samples), length, 0)
+            stretches = Stretches.of(len(samples), self.length, 0)
             found = run(mechanism, samples, free, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
             change = sensitivity(mechanism, found, extra, free, samples.rate, bench.wanted, True).x
-            e = measured_coordinates(mechanism, samples)[0][stretches.index] - found.x
-            yield self._projected(samples, stretches, columns, change, e, value)
+            x = measured_coordinates(mechanism, samples)[0][stretches.index]
+            weight = _weights(bench.mechanism(self.first), x, extra) / self.scale[:, None]
+            weighted = np.einsum("bij,bkj->bki", weight, x - found.x)
+            yield self._projected(samples, stretches, columns, weight[:, None] @ change, weighted, value)
 
     def _projected(
         self,
@@ -175,15 +225,14 @@ class _Shooting:
         value: Float,
     ) -> Piece:
         b = len(value)
-        every = self.bench.parallel.decimation
-        lines, times, scale = [], [], self.scale
+        every = max(min(self.bench.parallel.decimation, self.length // SHORTEST), 1)
+        lines, times = [], []
         for i in range(len(e)):
             own = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
             own = own[samples.keep[stretches.index[i, own]]]
             if len(own) < 4:
                 continue
-            S = (change[i, own] / scale[:, None]).reshape(-1, change.shape[-1])
-            r = (e[i, own] / scale).ravel()
+            S, r = change[i, own].reshape(-1, change.shape[-1]), e[i, own].ravel()
             Q = np.linalg.qr(S[:, b:])[0]
             panel = np.column_stack([S[:, :b], r + S[:, :b] @ value])
             panel = panel - Q @ (Q.T @ panel)
@@ -194,9 +243,31 @@ class _Shooting:
         t = np.concatenate([np.zeros(0), *times])
         return Piece(samples.segment, (t,), columns, (np.ascontiguousarray(whole.T),))
 
-    @property
-    def scale(self) -> Float:
-        """(s,) size of each coordinate's motion, so that joints and slides count alike."""
-        probe = self.bench.mechanism(np.zeros(self.bench.regression.base.rank))
-        x = np.concatenate([measured_coordinates(probe, s)[0] for s in self.bench.batches])
-        return np.asarray(np.maximum(np.std(x, axis=0), 1e-9))
+
+def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
+    # Mass matrices (B, s, s) in the middle of stretches (B, K, s).
+    middle = x.shape[1] // 2
+    at = {name: np.ascontiguousarray(values[:, middle]) for name, values in extra.items()}
+    posture = np.ascontiguousarray(x[:, middle])
+    return mechanism.equations(posture, np.zeros_like(posture), at)[0]
+
+
+def _foretold(bench: Bench, value: Float, length: int) -> tuple[Float, Float, Float]:
+    # By coordinate: root mean square e of what open-loop runs of so many samples miss, the motion's size, and M e.
+    mechanism = bench.mechanism(value)
+    missed, motion, weighted = [], [], []
+    for samples in bench.coarse:
+        stretches = Stretches.of(len(samples), length, 0)
+        measured = measured_coordinates(mechanism, samples)[0]
+        motion.append(measured)
+        x = measured[stretches.index]
+        try:
+            e = x - run(mechanism, samples, Feedback.none(mechanism.n), stretches).x
+        except SolverError:
+            return np.full(mechanism.size, np.inf), np.ones(mechanism.size), np.ones(mechanism.size)
+        extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
+        missed.append(stretches.gathered(e))
+        weighted.append(stretches.gathered(np.einsum("bij,bkj->bki", _weights(mechanism, x, extra), e)))
+    size = np.std(np.concatenate(motion), axis=0)
+    error, scale = (np.sqrt(np.mean(np.concatenate(z) ** 2, axis=0)) for z in (missed, weighted))
+    return error, np.maximum(size, 1e-9), np.maximum(scale, 1e-12)

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Bool, Float
-from dynid.errors import DynidError, SolverError, UsageError
-from dynid.estimate.estimator import Regression, check_iteration, require_enough
+from dynid.errors import DynidError, UsageError
+from dynid.estimate.estimator import Estimate, Regression, check_iteration, require_enough
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import WLS, full_vector
+from dynid.estimate.least_squares import WLS, full_vector, solve
+from dynid.estimate.simulable import Simulable
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.parallel import ordered_map
@@ -28,9 +29,12 @@ ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0
 SETTLING = 8.0
 STRETCHES, SHORTEST, LONGEST = 64, 0.15, 1.0
+AFTER = 3
 COARSE_RATE = 160.0
 POSTURES = 200
-BLENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+# Of the motion's range: a simulated run leaves the measured one.
+AROUND = 0.1
+LEAST_SAMPLES = 16
 Gains = float | Sequence[float] | None
 
 
@@ -38,14 +42,16 @@ Gains = float | Sequence[float] | None
 class Bench:
     """The samples of a regression's blocks, and the model that is run on them.
 
-    batches: of samples.    second: joints with a coordinate of their motors.    bandwidth: of the virtual feedback, Hz.
+    measured: batches of samples.    second: joints with a coordinate of their motors.
+    bandwidth: of the virtual feedback, Hz.    lag: (n,) s, by which velocities are behind their positions.
     """
 
     regression: Regression
     source: LogSource
-    batches: tuple[Samples, ...]
+    measured: tuple[Samples, ...]
     second: tuple[int, ...]
     bandwidth: float
+    lag: Float
 
     @staticmethod
     def of(regression: Regression, method: str, bandwidth: float | None) -> Bench:
@@ -59,7 +65,13 @@ class Bench:
         if chosen is None:
             chosen = float(np.clip(ABOVE_MOTION * source.reach, SLOWEST, FASTEST))
         second = two_encoders(source.assembly.rows, source.robot)
-        return Bench(regression, source, batches, second, min(chosen, 0.2 * batches[0].rate))
+        bandwidth = min(chosen, 0.2 * batches[0].rate)
+        return Bench(regression, source, batches, second, bandwidth, lag_of(batches))
+
+    @cached_property
+    def batches(self) -> tuple[Samples, ...]:
+        """The samples with positions that their velocities belong to, as those of a run do."""
+        return tuple(replace(s, q=s.q - self.lag * s.dq) for s in self.measured)
 
     def mechanism(self, value: Float) -> Mechanism:
         """The model with base parameters (b,)."""
@@ -69,7 +81,7 @@ class Bench:
     @cached_property
     def smooth(self) -> tuple[Samples, ...]:
         """The samples with their motion filtered at the bandwidth of the feedback."""
-        return tuple(smoothed(samples, self.bandwidth) for samples in self.batches)
+        return tuple(smoothed(samples, self.bandwidth) for samples in self.measured)
 
     @property
     def wanted(self) -> Bool:
@@ -77,35 +89,30 @@ class Bench:
         return self.regression.base.mask
 
     def start(self) -> Float:
-        """Base parameters (b,) to begin with: weighted least squares on smooth motion, drawn to the prior if need be.
+        """Base parameters (b,) to begin with: weighted least squares on smooth motion, or the nearest to simulate.
 
-        Where that does not make the mass matrix positive definite, they are those of bodies that can exist.
-        Raises SolverError if none of them can be simulated.
+        Raises SolverError if none can be simulated.
         """
-        regression = self.regression
+        regression, first = self._smooth_fit
+        return self.simulable.nearest(first.value, solve(regression, first.weights)[1])
+
+    @cached_property
+    def simulable(self) -> Simulable:
+        """The base parameters that can be simulated in the log's postures; raises SolverError if there are none."""
+        regression, first = self._smooth_fit
+        real = FeasibleFit().around(regression, first).value
+        x, extra = self._postures
+        around = np.random.default_rng(0).normal(0.0, AROUND, x.shape) * np.ptp(x, axis=0)
+        x = np.concatenate([x, x + around])
+        extra = {name: np.concatenate([values, values]) for name, values in extra.items()}
+        return Simulable.of(self.mechanism, x, extra, self.wanted, real, first.value)
+
+    @cached_property
+    def _smooth_fit(self) -> tuple[Regression, Estimate]:
+        regression = replace(self.regression, value_only=True)
         pieces = self.source.with_batches(self.smooth).pieces(self.wanted)
         smooth = replace(regression, factors=factors_of_pieces(regression, pieces))
-        first = WLS().fit(smooth).value
-        prior = regression.base.reduce(regression.prior)
-        for blend in BLENDS:
-            value = (1.0 - blend) * first + blend * prior
-            if self.simulable(value):
-                return value
-        value = FeasibleFit().fit(smooth).value
-        if self.simulable(value):
-            return value
-        raise SolverError(
-            "not-simulable",
-            found="a mass matrix that is not positive definite, with first parameters and with the prior",
-            expected="a model that can be simulated",
-            do="give masses and inertias in the robot file, record a richer motion, or use 'wls'",
-        )
-
-    def simulable(self, value: Float) -> bool:
-        """Whether the mass matrix is positive definite in postures of the log."""
-        x, extra = self._postures
-        M = self.mechanism(value).equations(x, np.zeros_like(x), extra)[0]
-        return bool(np.isfinite(M).all() and np.linalg.eigvalsh(M)[:, 0].min() > 0)
+        return smooth, WLS().fit(smooth)
 
     def inertia(self, value: Float) -> Float:
         """(n,) mean inertia that each drive sees."""
@@ -150,6 +157,11 @@ class Bench:
         return list(ordered_map(one, self.coarse, self.source.threads))
 
     @property
+    def rate(self) -> float:
+        """Of the samples that are simulated, Hz."""
+        return self.coarse[0].rate
+
+    @property
     def stride(self) -> int:
         """Samples from one that is simulated to the next."""
         return max(1, int(self.batches[0].rate // COARSE_RATE))
@@ -171,7 +183,8 @@ class Bench:
         """Stretches of a batch, each begun early enough for the feedback to settle."""
         settling = round(SETTLING / (2.0 * np.pi * self.bandwidth) * samples.rate)
         length = max(len(samples) // STRETCHES, round(SHORTEST * samples.rate), 8)
-        return Stretches.of(len(samples), min(length, max(round(LONGEST * samples.rate), 8)), settling)
+        longest = max(round(LONGEST * samples.rate), 8)
+        return Stretches.of(len(samples), min(length, longest), settling, AFTER)
 
     def _fine(self, values: Float, samples: Samples) -> Float:
         # Coarse values (T, s) at the times of all samples; the ends, which filters leave out, are held.
@@ -192,7 +205,7 @@ class Bench:
             found.append(
                 replace(
                     samples,
-                    q=made.q,
+                    q=made.q + self.lag * made.dq,
                     dq=made.dq,
                     ddq=made.ddq,
                     theta=made.theta,
@@ -247,7 +260,7 @@ def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[S
 
 def smoothed(samples: Samples, cutoff: float) -> Samples:
     """Samples whose positions are filtered once more at a cut-off in Hz, velocities and accelerations with them."""
-    if cutoff >= 0.4 * samples.rate or len(samples) < 16:
+    if cutoff >= 0.4 * samples.rate or len(samples) < LEAST_SAMPLES:
         return samples
     filtered = zero_phase_filter(cutoff, 4, samples.rate)
 
@@ -263,6 +276,21 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
         return found
     theta, dtheta, ddtheta = motion(samples.theta, samples.dtheta)
     return replace(found, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
+
+
+def lag_of(batches: Sequence[Samples]) -> Float:
+    """By how much the links' velocities are behind their positions, (n,) s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
+
+    A controller's logged velocity is often the backward difference of its positions, half a sample late or more, and
+    torque goes with the velocity in its equations. A run that is compared with positions would miss them by that lag.
+    """
+    across, along = np.zeros(batches[0].q.shape[1]), np.zeros(batches[0].q.shape[1])
+    for samples in batches:
+        if len(samples) >= LEAST_SAMPLES:
+            change = first_difference(samples.q.T, samples.rate).T[2:-2] - samples.dq[2:-2]
+            across += np.sum(change * samples.ddq[2:-2], axis=0)
+            along += np.sum(samples.ddq[2:-2] ** 2, axis=0)
+    return np.asarray(np.where(along > 0, across / np.where(along > 0, along, 1.0), 0.0))
 
 
 @dataclass(frozen=True)

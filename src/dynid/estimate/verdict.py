@@ -36,6 +36,21 @@ class Standing(StrEnum):
     NOT_IDENTIFIABLE = "not identifiable"
 
 
+class Known(StrEnum):
+    """How well a value is known that the data determine by itself."""
+
+    WELL = "well known"
+    ROUGHLY = "roughly known"
+    ZERO = "may be zero"
+
+
+def how_well(value: float, half_width: float) -> Known:
+    """Well known: the 95 % half width is at most 20 % of |value|; may be zero: the interval holds zero."""
+    if half_width <= PRECISE * abs(value) and value != 0:
+        return Known.WELL
+    return Known.ROUGHLY if half_width < abs(value) else Known.ZERO
+
+
 @dataclass(frozen=True)
 class ParameterVerdict:
     """Verdict with its reasons.
@@ -85,11 +100,13 @@ class FullVerdict:
 
     std: standard deviation, nan unless the data determine the parameter by itself.
     combination: the base parameters that it is part of, as formulas.
+    known: how well, None unless the data determine the parameter by itself.
     """
 
     standing: Standing
     std: float
     combination: tuple[str, ...]
+    known: Known | None = None
 
 
 def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ...]:
@@ -103,6 +120,8 @@ def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ..
     base, formulas = estimate.base, estimate.names
     words = dict(zip(base.independent.tolist(), base_verdicts(estimate, factors), strict=True))
     std = dict(zip(base.independent.tolist(), estimate.std.tolist(), strict=True))
+    half = dict(zip(base.independent.tolist(), estimate.half_width().tolist(), strict=True))
+    value = dict(zip(base.independent.tolist(), estimate.value.tolist(), strict=True))
     found = []
     for j, (column, category) in enumerate(zip(estimate.columns, base.categories(), strict=True)):
         members = tuple(formulas[i] for i in np.flatnonzero(base.B[:, j]))
@@ -112,7 +131,7 @@ def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ..
         elif category is Category.COMBINATION:
             found.append(FullVerdict(Standing.COMBINATION, np.nan, members))
         else:
-            found.append(FullVerdict(_standing(words[j].word), std[j], members))
+            found.append(FullVerdict(_standing(words[j].word), std[j], members, how_well(value[j], half[j])))
     return tuple(found)
 
 
