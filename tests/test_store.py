@@ -13,6 +13,7 @@ import pytest
 from dynid import store
 from dynid.diagnostics import Diagnostics
 from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.estimate.verdict import Known, full_verdicts
 from dynid.identification import Identification
 from dynid.log.read import read_log
 from dynid.pipeline import identify
@@ -114,6 +115,9 @@ def test_the_files_can_be_read_without_dynid(result: Identification, folder: Pat
     np.testing.assert_array_equal(table["value"][:rank], result.estimate.value)
     half = result.estimate.half_width()
     np.testing.assert_allclose(table["upper95"][:rank] - table["lower95"][:rank], 2 * half, rtol=1e-12)
+    known = [v.known for v in full_verdicts(result.estimate, result.factors)]
+    assert table["known"][rank:] == [str(one or "") for one in known]
+    assert set(table["known"][:rank]) <= {str(one) for one in Known}
     residuals = read_table(folder / "residuals.parquet")
     assert set(residuals["set"]) == {0, 1}
 

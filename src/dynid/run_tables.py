@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Float
 from dynid.estimate.influence import influence_of
-from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts
+from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification import Identification
 from dynid.residuals import Residuals
@@ -60,6 +60,11 @@ def write_parameters(one: Identification, folder: Path) -> None:
                 *(str(v.word) for v in verdicts),
                 *(str(v.standing) for v in whole),
                 *(shape.note for shape in shapes),
+            ],
+            "known": [
+                *(str(how_well(x, h)) for x, h in zip(estimate.value, half, strict=True)),
+                *(str(v.known or "") for v in whole),
+                *[""] * len(shapes),
             ],
             "combination": [
                 *[""] * b,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.identification import Identification
 from dynid.scores import Scores
 from dynid.staging import refuse_existing, staged_files
@@ -22,12 +23,27 @@ def identification_lines(result: Identification) -> list[str]:
     for finding in result.verdict.findings:
         advice = f" {finding.advice}" if finding.advice else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+    lines += ["", *parameter_lines(result)]
     chosen = result.preparation.get("rows")
     if isinstance(chosen, Mapping):
         lines += ["", f"{chosen['name']} rows: {chosen['reason']}"]
     for validation in (result.training, *result.validations):
         lines += ["", *score_lines(validation.scores)]
     return lines
+
+
+def parameter_lines(result: Identification) -> list[str]:
+    """How many base and full parameters there are of each kind."""
+    words = [verdict.word for verdict in base_verdicts(result.estimate, result.factors)]
+    found = [verdict.known for verdict in full_verdicts(result.estimate, result.factors)]
+    alone = [known for known in found if known is not None]
+    base = ", ".join(f"{words.count(word)} {word}" for word in Word if word in words)
+    full = ", ".join(f"{alone.count(known)} {known}" for known in Known if known in alone)
+    return [
+        f"{len(words)} base parameters: {base}",
+        f"{len(found)} full parameters: {len(alone)} determined by the data alone"
+        + (f" ({full})" if full else ""),
+    ]
 
 
 def symptom_lines(result: Identification) -> list[str]:

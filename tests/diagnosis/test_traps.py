@@ -159,6 +159,10 @@ def test_an_effort_that_never_changes_is_told_as_such() -> None:
         measured[:, 1] = value
         constant = replace(evidence, residuals=replace(r, measured=measured))
         if stops:
+            # Weights let a joint be fitted exactly whose effort has no noise: its residual says nothing.
+            silent = replace(constant, residuals=replace(constant.residuals, predicted=measured))
+            with pytest.raises(UnfitDataError, match="constant-effort"):
+                refuse_other_readings(silent, Diagnostics())
             with pytest.raises(UnfitDataError, match="constant-effort") as stopped:
                 refuse_other_readings(constant, Diagnostics())
             assert f"joint 'shoulder': found an effort of {value:g} throughout" in str(stopped.value)

@@ -101,7 +101,7 @@ def left_out(
     lost = before - after
     if not lost > 0:
         return None
-    told = f"{lost:.3g} s of {before:.3g} s ({100 * lost / before:.2g} %)"
+    told = f"{lost:.3g} s of {before:.3g} s ({100 * lost / before:.3g} %)"
     if lost > MOST * before:
         diagnostics.warn("not-masked", f"{why}: too much to be left out, {told}; record anew")
         return None

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from dynid.arrays import Bool, Float
-from dynid.diagnosis.evidence import Evidence, regressor
+from dynid.diagnosis.evidence import MOVED, Evidence, regressor
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.robot.model import RobotModel
@@ -55,10 +55,10 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
     Warns of joints that miss most of their torque in every reading.
     Raises UnfitDataError: joint-order, torque-sign, position-sign, gravity-compensated or constant-effort.
     """
+    refuse_constant_effort(evidence)
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
-    refuse_constant_effort(evidence)
     if any(term.name == "drive_gain" for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
@@ -92,13 +92,14 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
 
 def refuse_constant_effort(evidence: Evidence) -> None:
     """Raises UnfitDataError for a joint that moves under an effort that never changes; none at all is a free joint."""
-    tau = evidence.motion.tau
-    mean = tau.mean(axis=0)
-    for joint in np.flatnonzero((np.ptp(tau, axis=0) <= CONSTANT * np.abs(mean)) & (mean != 0)):
+    rest = evidence.residuals
+    if not len(rest.t):
+        return
+    mean, swing, way = rest.measured.mean(axis=0), np.ptp(rest.measured, axis=0), np.ptp(rest.q, axis=0)
+    for joint in np.flatnonzero((swing <= CONSTANT * np.abs(mean)) & (mean != 0) & (way > MOVED)):
         raise UnfitDataError(
             "constant-effort",
-            found=f"an effort of {mean[joint]:.4g} throughout, while the joint moves by "
-            f"{np.ptp(evidence.motion.q[:, joint]):.3g}",
+            found=f"an effort of {mean[joint]:.4g} throughout, while the joint moves by {way[joint]:.3g}",
             expected="an effort that follows the motion",
             do="map the column that holds this joint's effort under [log], or look at the driver",
             place=Place(joint=evidence.robot.joint_names[joint]),

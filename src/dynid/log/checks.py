@@ -296,7 +296,7 @@ class LogWatch:
             side = int(np.argmax(shares[:, k]))
             self.sink.warn(
                 "saturated",
-                f"{100 * saturated[k]:.2g} % of the effort lies exactly at its end {cut_off[side, k]:.4g}: saturated?",
+                f"{100 * saturated[k]:.3g} % of the effort lies exactly at its end {cut_off[side, k]:.4g}: saturated?",
                 Place(joint=names[k]),
             )
         if self.wraps:

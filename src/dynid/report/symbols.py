@@ -46,7 +46,7 @@ _LETTERS: dict[str, tuple[str, str, str]] = {
     "fcl": ("f", "c,link", "Coulomb friction behind the spring"),
     "fol": ("f", "o,link", "constant torque behind the spring"),
     "dk": ("δk", "", "deviation of the drive gain"),
-    "delay": ("Δt", "", "delay of the torque"),
+    "delay": ("Δt", "", "delay of the torque behind the motion"),
     "tiltx": ("δ", "x", "tilt of the base about x"),
     "tilty": ("δ", "y", "tilt of the base about y"),
     "tiltz": ("δ", "z", "tilt of the base about z"),
@@ -56,15 +56,24 @@ _LETTERS: dict[str, tuple[str, str, str]] = {
     "dg": ("δg", "", "deviation of the drive gain from the first joint's"),
     "fd": ("f", "d", "offset that grows with time"),
 }
+# Terms that have a parameter of the whole robot, which is the one without a number.
+_WHOLE = ("torque_delay", "gravity_tilt")
 _SHOWN = 4
 
 
 def owner(column: Column, robot: RobotModel) -> str:
     """The body or joint that a parameter belongs to, in words."""
     i = column.owner
+    if of_whole_robot(column):
+        return "the whole robot"
     if column.term == "rigid_body" and i < robot.n_bodies:
         return f"body {i + 1} '{robot.body_names[i]}' (moved by joint '{robot.tree_joint_names[i]}')"
     return f"joint {i + 1} '{robot.joint_names[i]}'" if 0 <= i < robot.n else ""
+
+
+def of_whole_robot(column: Column) -> bool:
+    """Whether a parameter belongs to no single joint or body: a common delay, the base's tilt."""
+    return column.term in _WHOLE and not parts(column)[1]
 
 
 def parts(column: Column) -> tuple[str, str]:

@@ -18,7 +18,21 @@ class FrictionSection:
 
     def render(self, identification: Identification, page: Page) -> Markup:
         """One table: a group of rows a joint, a row for every candidate."""
-        return render("friction.html.jinja", {"choices": [_choice(c) for c in identification.choices]})
+        return render(
+            "friction.html.jinja",
+            {
+                "choices": [_choice(c) for c in identification.choices],
+                "automatic": _automatic(identification),
+            },
+        )
+
+
+def _automatic(identification: Identification) -> str:
+    """The option of friction of a model that was chosen as a whole, "" = none."""
+    selection = identification.selection
+    if selection is None:
+        return ""
+    return dict(zip(selection.axes, selection.chosen.options, strict=True)).get("friction", "")
 
 
 def _choice(choice: Choice) -> dict[str, object]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dynid.arrays import Bool, Float
 from dynid.estimate.influence import Influence, influence_of
 from dynid.estimate.uncertainty import DESCRIBED, Intervals
-from dynid.estimate.verdict import ParameterVerdict, Word, base_verdicts
+from dynid.estimate.verdict import Known, ParameterVerdict, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
 from dynid.factor.factor import Block
 from dynid.identification import Identification
@@ -33,12 +33,12 @@ from dynid.report.figures import (
     with_errors,
 )
 from dynid.report.section import Page, render
-from dynid.report.symbols import formula, letter, owner, parts, words
+from dynid.report.symbols import formula, letter, of_whole_robot, owner, parts, words
 from dynid.report.text import MISSING, interval, number, percent
 from dynid.shapes.result import ShapeEstimate
 from dynid.terms.term import Column
 
-_FOREST_WIDTH, _FOREST_HEIGHT = 132.0, 16.0
+_FOREST_WIDTH, _FOREST_HEIGHT = 104.0, 16.0
 _MARK = {Category.IDENTIFIABLE: "●", Category.COMBINATION: "◐", Category.NOT_IDENTIFIABLE: "○"}
 _CSS = {Category.IDENTIFIABLE: "alone", Category.COMBINATION: "combined", Category.NOT_IDENTIFIABLE: "hidden"}
 
@@ -77,6 +77,7 @@ class ParametersSection:
                 "categories": [
                     (str(c), _MARK[c], _CSS[c], sum(have is c for have in categories)) for c in Category
                 ],
+                "known": _known(identification),
             },
         )
 
@@ -123,6 +124,11 @@ def _row(
         "truth": interval(true, half)[0] if math.isfinite(true) else MISSING,
         "covered": "" if not math.isfinite(true) else "yes" if abs(true - value) <= half else "no",
     }
+
+
+def _known(identification: Identification) -> list[tuple[str, int]]:
+    found = [one.known for one in full_verdicts(identification.estimate, identification.factors)]
+    return [(str(word), found.count(word)) for word in Known]
 
 
 def _no_evidence(count: int) -> list[dict[str, str]]:
@@ -272,9 +278,10 @@ class Grid:
 
 def _grids(identification: Identification) -> list[Grid]:
     columns = identification.estimate.columns
+    whole = [j for j, column in enumerate(columns) if of_whole_robot(column)]
     bodies = [j for j, column in enumerate(columns) if column.term == "rigid_body"]
-    joints = [j for j, column in enumerate(columns) if column.term != "rigid_body"]
-    grids = [("Bodies", bodies), ("Joints", joints)]
+    joints = [j for j in range(len(columns)) if j not in {*whole, *bodies}]
+    grids = [("Bodies", bodies), ("Joints", joints), ("Robot and log", whole)]
     return [_grid(identification, title, members) for title, members in grids if members]
 
 
@@ -293,8 +300,10 @@ def _grid(identification: Identification, title: str, members: list[int]) -> Gri
         symbols=[(letter(key), words(key), unit) for key, unit in units.items()],
         lines=[
             (
-                _owner_name(identification, columns[next(j for (o, _), j in placed.items() if o == own)]),
-                str(own + 1),
+                _owner_name(
+                    identification, lead := columns[next(j for (o, _), j in placed.items() if o == own)]
+                ),
+                "" if of_whole_robot(lead) else str(own + 1),
                 [_cell(identification, placed[own, key]) if (own, key) in placed else None for key in units],
             )
             for own in owners
@@ -304,6 +313,8 @@ def _grid(identification: Identification, title: str, members: list[int]) -> Gri
 
 def _owner_name(identification: Identification, column: Column) -> str:
     robot = identification.robot
+    if of_whole_robot(column):
+        return robot.name
     names = robot.body_names if column.term == "rigid_body" else robot.joint_names
     return names[column.owner] if 0 <= column.owner < len(names) else owner(column, robot)
 
@@ -318,15 +329,17 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
         if category is Category.COMBINATION
         else _unseen(column, category)
     )
-    value, half = float(estimate.parameters[j]), math.nan
+    value, half, css = float(estimate.parameters[j]), math.nan, _CSS[category]
     if category is Category.IDENTIFIABLE:
         half = float(estimate.half_width()[list(estimate.base.independent).index(j)])
+        named = f"{category}, {how_well(value, half)}"
+        css += " maybe" if how_well(value, half) is Known.ZERO else ""
     shown, width = interval(value, half) if math.isfinite(half) else (number(value), "")
     truth = identification.truth.get(column.name, math.nan) if identification.truth is not None else math.nan
     return {
         "value": shown,
         "half": width,
-        "css": _CSS[category],
+        "css": css,
         "mark": _MARK[category],
         "prior": number(column.prior) if math.isfinite(column.prior) else "",
         "truth": number(truth) if math.isfinite(truth) else "",

@@ -20,6 +20,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.report.section import Page, render
+from dynid.report.symbols import words
 from dynid.report.text import interval, number, percent
 from dynid.selection.result import Model, Nuisance, Selection, Worth
 
@@ -90,7 +91,7 @@ def _nuisance_row(one: Nuisance) -> dict[str, object]:
     shown, width = interval(value, half) if np.isfinite(half) else (number(value), "")
     return {
         "name": one.name,
-        "meaning": _NUISANCE[one.kind],
+        "meaning": words(one.name) or _NUISANCE[one.kind],
         "joint": one.joint,
         "value": shown,
         "half": width,

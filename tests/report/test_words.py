@@ -1,0 +1,125 @@
+"""What the report says beside its figures: how well values are known, whose they are, how friction was chosen."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts, how_well
+from dynid.factor.base import Category
+from dynid.identification import Identification
+from dynid.report.section import Page
+from dynid.report.sections.friction import FrictionSection
+from dynid.report.sections.parameters import ParametersSection
+from dynid.report.sections.selection import SelectionSection
+from dynid.report.symbols import of_whole_robot, owner, symbol
+from dynid.selection.result import Model, Nuisance, Selection
+from dynid.summary import parameter_lines
+from dynid.terms.term import Column
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "word"),
+    [
+        (1.0, 0.0, Known.WELL),
+        (-5.0, 1.0, Known.WELL),
+        (-5.0, 1.01, Known.ROUGHLY),
+        (0.3, 0.29, Known.ROUGHLY),
+        (0.01, 0.025, Known.ZERO),
+        (0.2, 0.2, Known.ZERO),
+        (0.0, 0.0, Known.ZERO),
+        (1.0, float("nan"), Known.ZERO),
+    ],
+)
+def test_how_well_follows_from_the_interval(value: float, half: float, word: Known) -> None:
+    assert how_well(value, half) is word
+    assert how_well(-value, half) is word
+
+
+def test_only_what_the_data_determine_alone_is_known(identification: Identification) -> None:
+    estimate = identification.estimate
+    found = full_verdicts(estimate, identification.factors)
+    place = list(estimate.base.independent)
+    for j, (verdict, category) in enumerate(zip(found, estimate.base.categories(), strict=True)):
+        if category is not Category.IDENTIFIABLE:
+            assert verdict.known is None
+            continue
+        i = place.index(j)
+        assert verdict.known is how_well(estimate.value[i], estimate.half_width()[i])
+
+
+def test_the_terminal_counts_what_the_tables_hold(identification: Identification) -> None:
+    base, full = parameter_lines(identification)
+    words = [verdict.word for verdict in base_verdicts(identification.estimate, identification.factors)]
+    told = dict(re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", base.split(": ")[1]))
+    assert sum(int(count) for count in told) == len(words) == int(base.split()[0])
+    assert f"{words.count(Word.IDENTIFIED)} identified" in base
+    alone = [v.known for v in full_verdicts(identification.estimate, identification.factors) if v.known]
+    assert f"{len(alone)} determined by the data alone (" in full
+    for known in Known:
+        assert (f"{alone.count(known)} {known}" in full) == (known in alone)
+
+
+def test_the_report_counts_and_fades_what_may_be_zero(identification: Identification) -> None:
+    text = ParametersSection().render(identification, Page())
+    found = [v.known for v in full_verdicts(identification.estimate, identification.factors)]
+    for known in Known:
+        assert f"{found.count(known)} {known}" in text
+    assert len(re.findall(r'class="num cell alone maybe"', text)) == found.count(Known.ZERO)
+    wide = replace(identification.estimate, covariance=1e9 * identification.estimate.covariance)
+    faded = ParametersSection().render(replace(identification, estimate=wide), Page())
+    assert len(re.findall(r'class="num cell alone maybe"', faded)) == sum(one is not None for one in found)
+
+
+def test_what_belongs_to_the_whole_robot_is_nobodys(identification: Identification) -> None:
+    robot = identification.robot
+    one = Column("delay", "s", "torque_delay", 0, prior=0.0)
+    own = Column("delay1", "s", "torque_delay", 0, prior=0.0)
+    tilt = Column("tilty", "rad", "gravity_tilt", 0, prior=0.0)
+    friction = Column("fv1", "N m s/rad", "viscous", 0, prior=0.0)
+    assert [of_whole_robot(column) for column in (one, tilt, own, friction)] == [True, True, False, False]
+    assert owner(one, robot) == owner(tilt, robot) == "the whole robot"
+    assert owner(own, robot) == f"joint 1 '{robot.joint_names[0]}'"
+    assert "tilt of the base about y" in symbol(tilt, robot)
+    # Renamed in place: the last column of the fixture is an offset of a joint.
+    columns = (*identification.estimate.columns[:-1], one)
+    text = ParametersSection().render(
+        replace(identification, estimate=replace(identification.estimate, columns=columns)), Page()
+    )
+    grids = re.split(r"<h4>", text)
+    assert "Robot and log</h4>" in grids[-1]
+    assert robot.name in grids[-1]
+    assert "delay of the torque" in grids[-1]
+    assert "delay of the torque" not in "".join(grids[1:-1])
+
+
+def chosen(friction: str) -> Selection:
+    model = Model((friction, "kept"), 20, 0.01, 0.0, 0.0, True)
+    tilts = tuple(Nuisance(f"tilt{axis}", "tilt", "", "rad", 1e-3, 2e-3, False) for axis in "xy")
+    return Selection(("friction", "offsets"), (model,), 4, 5, (), (), tilts)
+
+
+def test_a_friction_that_was_chosen_with_the_model_is_named(identification: Identification) -> None:
+    given = FrictionSection().render(replace(identification, selection=None, choices=()), Page())
+    assert "Nothing to choose" in given
+    automatic = replace(identification, selection=chosen("viscous + coulomb"), choices=())
+    text = FrictionSection().render(automatic, Page())
+    assert "Nothing to choose" not in text
+    assert "<b>viscous + coulomb</b>" in text
+    assert 'href="#selection"' in text
+
+
+def test_two_tilts_have_two_meanings(identification: Identification) -> None:
+    text = SelectionSection().render(replace(identification, selection=chosen("viscous")), Page())
+    assert "tilt of the base about x" in text
+    assert "tilt of the base about y" in text
+
+
+def test_a_column_of_an_unknown_interval_is_told_as_such(identification: Identification) -> None:
+    estimate = identification.estimate
+    unknown = replace(estimate, covariance=np.full_like(estimate.covariance, np.nan))
+    found = full_verdicts(unknown, identification.factors)
+    assert {v.known for v in found} <= {None, Known.ZERO}
