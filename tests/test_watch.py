@@ -82,6 +82,16 @@ def test_a_file_that_grows_is_followed(run: Run, robot_file: Path, text: str, tm
     assert last_time(found.out) == pytest.approx(6.0, abs=0.02)
 
 
+def test_files_that_are_no_text_are_refused(run: Run, robot_file: Path, text: str, tmp_path: Path) -> None:
+    for head in (b"", text[:4000].encode()):
+        log = tmp_path / "log.bag"
+        log.write_bytes(head + b"\x89MCAP\xff\xfe\n" * 50)
+        found = run("watch", robot_file, log, "--wait", 0)
+        assert found.code == 3
+        assert "log.bag: found bytes that are no UTF-8 text" in found.err
+        assert "dynid identify" in found.err
+
+
 def test_rows_that_come_twice_are_refused_by_their_number(
     run: Run, robot_file: Path, text: str, tmp_path: Path
 ) -> None:

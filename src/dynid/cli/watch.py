@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +95,7 @@ def command(
     watcher = _watcher(model, kind, settings, settle)
     lines = sys.stdin if log == "-" else _growing(Path(log), wait)
     said = -np.inf
-    for time in watch_lines(watcher, lines, "" if log == "-" else log):
+    for time in watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log):
         if time - said >= every:
             _report(watcher)
             said = time
@@ -168,6 +168,21 @@ def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:
     model = watcher.settings.terms.columns(watcher.robot)
     write_trajectory_page(page, Followed(watcher.robot, model, watcher.base, track, method, watcher.seconds))
     say(f"estimate over time: {table}, {page}")
+
+
+def _decoded(lines: Iterable[str], name: str) -> Iterator[str]:
+    from dynid.errors import InputError, Place
+
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "encoding",
+            found="bytes that are no UTF-8 text",
+            expected="a CSV log that grows",
+            do="give files of other kinds to 'dynid identify'",
+            place=Place(file="standard input" if name == "-" else name),
+        ) from error
 
 
 def _growing(path: Path, wait: float) -> Iterator[str]:
