@@ -24,15 +24,12 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
 
 
 def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
-    """Warns of a lag with its 95 % half width, s; where: put behind its size.
+    """Warns of a lag of all joints with its 95 % half width, s; where: put behind its size.
 
     Raises UnfitDataError over five samples of the log, interval included.
     """
-    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
-    size = abs(seconds)
-    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
-    found = f"torque that {late} by about {samples}{where}"
-    if (size - half) * source_rate > STOP_SAMPLES:
+    found = lag_in_words(seconds, half, source_rate) + where
+    if (abs(seconds) - half) * source_rate > STOP_SAMPLES:
         raise UnfitDataError(
             "torque-lag",
             found=found,
@@ -40,3 +37,11 @@ def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagno
             do="align the effort channel in time (receive time against header time, filter of the drive)",
         )
     diagnostics.warn("torque-lag", found)
+
+
+def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
+    """A lag with its 95 % half width, s, in time and in samples of the log."""
+    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
+    size = abs(seconds)
+    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
+    return f"torque that {late} by about {samples}"

@@ -44,6 +44,7 @@ from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.scores import Origin, cross_validate
+from dynid.selection.about import about_itself
 from dynid.selection.choose import Chosen, choose_model
 from dynid.settings import Progress, Settings, default_estimator, settings_to_recipe
 from dynid.shapes.folds import held_out_scores
@@ -188,7 +189,9 @@ def _read(call: _Call) -> _Data:
     prepared = prepare(log, settings.preparation, diagnostics)
     choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
     prepared = choice.prepared(prepared)
-    terms, rows = for_encoders(robot, settings.terms, choice.rows, log.mapping, diagnostics)
+    terms, rows = for_encoders(
+        robot, settings.terms, choice.rows, log.mapping, diagnostics, settings.automatic
+    )
     settings = replace(settings, terms=terms)
     _require_scale(terms, diagnostics)
     remembers = terms.remembers or settings.automatic
@@ -230,13 +233,17 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
     settled = settle(model.terms, search, model.start)
     fitted = fit(settled.terms)
+    if model.nominal is not None:
+        settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
     free, shapes = with_shape_uncertainty(fitted, settled, search)
     refuse_negative_stiffness(robot, free)
     refuse_negative_springs(free)
     asked = settings.estimator != default_estimator()
     estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
-    return _Found(search, model, settled, fitted, free, estimate, estimator, shapes, stiffness)
+    return _Found(
+        search, model.as_estimated(estimate), settled, fitted, free, estimate, estimator, shapes, stiffness
+    )
 
 
 def _fit_sound(call: _Call, data: _Data) -> tuple[_Data, _Found, Validation, tuple[Symptom, ...]]:
@@ -271,7 +278,7 @@ def _examine(
     evidence = _evidence(call, data, found, training)
     if evidence is None:
         return tuple
-    robot, terms, diagnostics = call.robot, found.settled.terms, call.diagnostics
+    terms, diagnostics = found.settled.terms, call.diagnostics
     refuse_other_readings(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
@@ -281,7 +288,7 @@ def _examine(
         lambda: diagnose(whole), call.threads
     )  # while the lag is sought and blocks are held out
     check_lag(evidence, data.prepared.source_rate, diagnostics)
-    tell_absorbed(robot, found.free, data.prepared.source_rate, diagnostics)
+    tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.
     if data.choice.trusted:
         compare_with_description(evidence, diagnostics)

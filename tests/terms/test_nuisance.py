@@ -57,6 +57,16 @@ class TestTorqueDelayOfEachJoint(AlongTime):
         return TorqueDelay(BODIES, DRIVES, each=True)
 
 
+class TestTorqueDelayOfSomeJoints(AlongTime):
+    def term(self) -> Term:
+        return TorqueDelay(BODIES, DRIVES, joints=("joint1", "joint3"))
+
+
+class TestTorqueDelayOfOneJoint(AlongTime):
+    def term(self) -> Term:
+        return TorqueDelay(BODIES, DRIVES, each=True, joints=("joint2",))
+
+
 class TestGravityTilt(OfThreeBodies):
     def term(self) -> Term:
         return GravityTilt(BODIES)

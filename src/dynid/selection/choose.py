@@ -1,24 +1,28 @@
-"""The model of a log: friction, rotors, couplings, elasticity, offsets, tilt and delay, chosen on held-out blocks."""
+"""The model of a log, chosen on held-out blocks: the robot's own effects, and faults that its log shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from dynid.diagnostics import Diagnostics
+from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
+from dynid.selection.about import about_itself
 from dynid.selection.board import Board
-from dynid.selection.contest import Axis, Contest, Option, Trial
+from dynid.selection.build import started, terms_of
+from dynid.selection.contest import Axis, Contest, Option
 from dynid.selection.findings import options_in_words
-from dynid.selection.nuisance import estimate_nuisance
+from dynid.selection.nuisance import as_estimated, estimate_nuisance
+from dynid.selection.pursuit import Pursuit
 from dynid.selection.result import JointForm, Selection
 from dynid.selection.superset import (
     EVERYWHERE,
+    FAULTS,
     SHAPED,
     Label,
     Superset,
@@ -28,18 +32,15 @@ from dynid.selection.superset import (
 )
 from dynid.shapes.bench import kept_batches
 from dynid.shapes.choice import standard_error
-from dynid.shapes.settle import Fitted, Search, is_open
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
-from dynid.terms.curve import CurveTerm
+from dynid.shapes.settle import Fitted, Search, Settled, is_open
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import WIDTH
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
-from dynid.terms.nuisance import Drift, GravityTilt, Nominal, TorqueDelay
+from dynid.terms.nuisance import Nominal
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Term, Terms, joint_indices, on_joints
+from dynid.terms.term import Terms
 
-Names = tuple[str, ...]
+LINEARISED = ("delay", "lag", "gain", "tilt")
+ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +48,20 @@ class Chosen:
     """The model that was chosen and the comparison.
 
     terms: with open shapes where such a form of friction won.    start: the same terms at the best shapes tried.
+    nominal: that its small effects are linearised about.
     """
 
     terms: Terms
     start: Terms | None = None
     selection: Selection | None = None
+    nominal: Nominal | None = None
+
+    def as_estimated(self, estimate: Estimate) -> Chosen:
+        """With what the model holds of the log as its final fit has it."""
+        if self.selection is None:
+            return self
+        nuisance = as_estimated(self.selection.nuisance, estimate)
+        return replace(self, selection=replace(self.selection, nuisance=nuisance))
 
 
 def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chosen:
@@ -60,7 +70,9 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     Rotor inertia and plain friction among the terms are put to the test; all others stay. One fit of a plain model
     gives the weights of the joints and the torque that delay, tilt and elasticity are linearised about; then the log is
     worked through once with every column that any candidate has, and all candidates are fitted and scored on what is
-    left of it. Deterministic. A log too short to hold blocks out keeps the terms it came with.
+    left of it. What the log shows is pursued first, faults beside forms of friction that imitate them; friction is
+    chosen beside those faults, and then all options in all combinations. Deterministic. A log too short to hold blocks
+    out keeps the terms it came with.
     """
     robot = search.robot
     kept = kept_terms(terms)
@@ -72,66 +84,102 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             f"{len(first.factors.blocks)} blocks of data are too few to compare models on: the default model is kept",
         )
         return Chosen(terms)
-    nominal = nominal_model(robot, first.estimate)
-    bench = search.bench(first)
-    origin = first.factors.blocks[0].start
-    motion = [bench.motion(j) for j in range(robot.n)]
-    elastic = isinstance(first.assembly.rows, ElasticRows)
-    wide = superset(robot, kept, nominal, motion, origin, wide=not elastic)
-    factors, board = _board(wide, first, search)
-    contest = Contest(board, wide, wide.members["kept", EVERYWHERE])
-    forms = _friction_by_joint(contest, search)
-    axes = _axes(contest, forms, search)
-    trial, selection = contest.best(axes)
+    desk = _Desk.of(first, kept, search, first)
+    plain_labels = _plain(robot)
+    shown = Pursuit(desk.contest, plain_labels).found()
+    for _ in range(ROUNDS):
+        # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
+        faults = [label for label in shown if label[0] in LINEARISED]
+        if not faults:
+            break
+        about = terms_of(robot, kept, (*plain_labels, *faults), desk.nominal, desk.origin)
+        _, fitted = about_itself(robot, Settled(about, {}), search.fit(about), desk.nominal, search.fit)
+        desk = _Desk.of(fitted, kept, search, first)
+        before, shown = faults, Pursuit(desk.contest, plain_labels).found()
+        if set(before) == {label for label in shown if label[0] in LINEARISED}:
+            break
+    contest = desk.contest
+    base = (*plain_labels, *(label for label in shown if label[0] in FAULTS))
+    forms = _friction_by_joint(contest, base, search)
+    trial, selection = contest.best(_axes(contest, forms, shown, robot))
+    chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=_joint_forms(contest, forms, robot),
-        nuisance=estimate_nuisance(robot, contest, factors, first, trial),
+        friction=_joint_forms(contest, base, forms, robot),
+        nuisance=estimate_nuisance(robot, contest, desk.factors, desk.fitted, chosen),
     )
-    found = _terms(robot, kept, trial, nominal, origin)
-    start = None if is_open(kept) else _started(robot, found, trial, wide)
+    found = terms_of(robot, kept, chosen, desk.nominal, desk.origin)
+    start = None if is_open(kept) else started(robot, found, chosen, contest.wide)
     diagnostics.note(
         "model",
         f"{selection.compared} models compared on held-out blocks: "
         + options_in_words(selection.axes, selection.chosen.options),
     )
-    return Chosen(found, start, selection)
+    return Chosen(found, start, selection, desk.nominal)
 
 
-def _board(wide: Superset, first: Fitted, search: Search) -> tuple[Factors, Board]:
+@dataclass(frozen=True, eq=False)
+class _Desk:
+    """Every column that any candidate has, linearised about a fit, and the contest among them.
+
+    factors: of the wide model.    nominal: the fit's model.    origin: of drift, s.
+    """
+
+    fitted: Fitted
+    nominal: Nominal
+    origin: float
+    factors: Factors
+    contest: Contest
+
+    @staticmethod
+    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Desk:
+        """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
+        robot = search.robot
+        nominal = nominal_model(robot, fitted.estimate)
+        bench = search.bench(plain)
+        origin = plain.factors.blocks[0].start
+        motion = [bench.motion(j) for j in range(robot.n)]
+        elastic = isinstance(plain.assembly.rows, ElasticRows)
+        wide = superset(robot, kept, nominal, motion, origin, wide=not elastic)
+        factors, board = _board(wide, fitted, search)
+        return _Desk(fitted, nominal, origin, factors, Contest(board, wide, wide.members["kept", EVERYWHERE]))
+
+
+def _board(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, Board]:
     """Factors of the wide model, and the board over their columns.
 
     Of the columns that every candidate has those stay that any motion can tell apart; the others are few, and which of
     them depend on which is a matter of the log: random states would not show what has a memory.
     """
-    robot, assembly = search.robot, first.assembly
+    robot, assembly = search.robot, fitted.assembly
     alive = np.concatenate([term.alive(robot, search.moved) for term in wide.terms])
     wanted = np.array(alive)
     common = len(wide.members["kept", EVERYWHERE])
-    wanted[:common] &= first.structural.mask[:common]
-    lines = sum(len(f.columns) + 1 for f in first.factors.total) + robot.n * int(wanted[common:].sum())
+    wanted[:common] &= fitted.structural.mask[:common]
+    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + robot.n * int(wanted[common:].sum())
     batches, _ = kept_batches(search.batches, lines, assembly.parallel.decimation)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
     factors = made.factors(batches, search.threads)
     names = [column.name for column in wide.terms.columns(robot)]
-    weights = np.asarray(first.estimate.weights)
+    weights = np.asarray(fitted.estimate.weights)
     folds = min(search.folds, len(factors.blocks))
     return factors, Board.of(factors, names, np.flatnonzero(wanted), weights, folds)
 
 
-def _plain(robot: RobotModel) -> list[Label]:
+def _plain(robot: RobotModel) -> tuple[Label, ...]:
     effects = ("rotor", "viscous", "coulomb", "offset")
-    return [(effect, j) for effect in effects for j in range(robot.n)]
+    return tuple((effect, j) for effect in effects for j in range(robot.n))
 
 
-def _friction_by_joint(contest: Contest, search: Search) -> dict[int, Option]:
-    """By joint, the form of friction that earned its place there; joints that plain friction suits are left out."""
-    robot = search.robot
-    plain = _plain(robot)
-    base = contest.squares(plain)
+def _friction_by_joint(contest: Contest, base: Sequence[Label], search: Search) -> dict[int, Option]:
+    """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
+
+    base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
+    """
+    without = contest.squares(base)
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
-        others = [label for label in plain if label != ("coulomb", j)]
+        others = [label for label in base if label != ("coulomb", j)]
         forms = [
             Option("sides", (("sides", j),)),
             Option("cubic", (("coulomb", j), ("cubic", j))),
@@ -139,7 +187,7 @@ def _friction_by_joint(contest: Contest, search: Search) -> dict[int, Option]:
         ]
         scored = [(contest.squares([*others, *form.labels]), form) for form in forms]
         squares, form = min(scored, key=lambda pair: float(pair[0].sum()))
-        if contest.earns(base, [*others, *form.labels], 1.0):
+        if contest.earns(without, [*others, *form.labels], 1.0):
             close = [
                 (len(contest.wide.names(other.labels)) + other.shapes, i, other)
                 for i, (error, other) in enumerate(scored)
@@ -149,14 +197,15 @@ def _friction_by_joint(contest: Contest, search: Search) -> dict[int, Option]:
     return found
 
 
-def _joint_forms(contest: Contest, forms: dict[int, Option], robot: RobotModel) -> tuple[JointForm, ...]:
-    plain = _plain(robot)
-    base = contest.squares(plain)
+def _joint_forms(
+    contest: Contest, base: Sequence[Label], forms: dict[int, Option], robot: RobotModel
+) -> tuple[JointForm, ...]:
+    without = contest.squares(base)
     return tuple(
         JointForm(
             robot.joint_names[j],
             form.name,
-            *contest.gain(base, [*(label for label in plain if label != ("coulomb", j)), *form.labels]),
+            *contest.gain(without, [*(label for label in base if label != ("coulomb", j)), *form.labels]),
         )
         for j, form in forms.items()
     )
@@ -172,147 +221,56 @@ def _best_shape(contest: Contest, others: list[Label], name: str, joint: int) ->
     return min(options, key=lambda pair: pair[0])[1]
 
 
-def _axes(contest: Contest, forms: dict[int, Option], search: Search) -> list[Axis]:
-    """What is combined: options that nothing speaks for by themselves are left out."""
-    robot, wide = search.robot, contest.wide
+def _axes(
+    contest: Contest, forms: dict[int, Option], shown: Sequence[Label], robot: RobotModel
+) -> list[Axis]:
+    """What is combined: options that nothing speaks for are left out.
+
+    shown: effects that the log shows.
+    """
+    every = range(robot.n)
+
+    def of(effect: str) -> tuple[Label, ...]:
+        return tuple(sorted(label for label in shown if label[0] == effect))
+
+    offset = tuple(("offset", j) for j in every)
+    offsets = [Option("none"), Option("offsets", offset)]
+    if drifts := of("drift"):
+        offsets.append(Option(f"offsets + drift{_where(robot, drifts)}", offset + drifts))
+    axes = [
+        Axis("friction", _friction(forms, robot)),
+        Axis("rotors", (Option("none"), Option("rotors", tuple(("rotor", j) for j in every)))),
+        Axis("offsets", tuple(offsets)),
+        _with("coupling", "none", _counted("coupled pair", of("coupling")), of("coupling")),
+        _with("elasticity", "none", _counted("elastic joint", of("compliance")), of("compliance")),
+        _with("base", "level", "tilted", of("tilt")),
+        _with("time", "in step", "delayed" + _where(robot, of("lag")), (*of("delay"), *of("lag"))),
+        _with("gains", "as logged", "off" + _where(robot, of("gain")), of("gain")),
+    ]
+    return [axis for axis in axes if len(axis.options) > 1]
+
+
+def _friction(forms: dict[int, Option], robot: RobotModel) -> tuple[Option, ...]:
     every = range(robot.n)
     viscous = tuple(("viscous", j) for j in every)
     coulomb = tuple(("coulomb", j) for j in every)
-    friction = [Option("none"), Option("viscous", viscous), Option("viscous + coulomb", viscous + coulomb)]
-    offset = tuple(("offset", j) for j in every)
-    if forms:
-        labels = viscous + tuple(("coulomb", j) for j in every if j not in forms)
-        labels += tuple(label for form in forms.values() for label in form.labels)
-        friction.append(Option("by joint", labels, sum(form.shapes for form in forms.values())))
-    base = [label for label in _plain(robot) if not (label[0] == "coulomb" and label[1] in forms)]
-    base += [label for form in forms.values() for label in form.labels]
-    without = contest.squares(base)
-    axes = [
-        Axis("friction", tuple(friction)),
-        Axis("rotors", (Option("none"), Option("rotors", tuple(("rotor", j) for j in every)))),
-        Axis(
-            "offsets",
-            (
-                Option("none"),
-                Option("offsets", offset),
-                Option("offsets + drift", offset + tuple(("drift", j) for j in every)),
-            ),
-        ),
-    ]
-    for name, effect in (("coupling", "coupling"), ("elasticity", "compliance")):
-        earned = tuple(label for label in wide.joints(effect) if contest.earns(without, [*base, label]))
-        if effect == "compliance":
-            earned = _positive(contest, base, earned)
-        if earned:
-            axes.append(
-                Axis(name, (Option("none"), Option(f"{len(earned)} {_many(name, len(earned))}", earned)))
-            )
-    axes.append(Axis("base", (Option("level"), Option("tilted", (("tilt", EVERYWHERE),)))))
-    if _late_everywhere(contest, base):
-        axes.append(Axis("time", (Option("in step"), Option("delayed", (("delay", EVERYWHERE),)))))
-    return axes
+    plain = (Option("none"), Option("viscous", viscous), Option("viscous + coulomb", viscous + coulomb))
+    if not forms:
+        return plain
+    labels = viscous + tuple(("coulomb", j) for j in every if j not in forms)
+    labels += tuple(label for form in forms.values() for label in form.labels)
+    return (*plain, Option("by joint", labels, sum(form.shapes for form in forms.values())))
 
 
-def _late_everywhere(contest: Contest, base: list[Label]) -> bool:
-    """Whether every joint by itself shows a delay of one sign: friction that is missing looks like a delay, too."""
-    lags = contest.wide.joints("lag")
-    values = contest.board.values((*contest.fixed, *contest.wide.names([*base, *lags])))
-    found = [values[name] for name in contest.wide.names(lags) if name in values]
-    return bool(found) and (min(found) > 0 or max(found) < 0)
+def _with(axis: str, without: str, name: str, labels: tuple[Label, ...]) -> Axis:
+    """An axis of some effects, all or none."""
+    return Axis(axis, (Option(without), Option(name, labels)) if labels else (Option(without),))
 
 
-def _many(name: str, count: int) -> str:
-    word = {"coupling": "coupled pair", "elasticity": "elastic joint"}[name]
-    return word if count == 1 else word + "s"
+def _counted(word: str, labels: tuple[Label, ...]) -> str:
+    return f"{len(labels)} {word}{'' if len(labels) == 1 else 's'}"
 
 
-def _positive(contest: Contest, base: list[Label], labels: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Compliances that come out positive together; a negative one stands for something else."""
-    kept = labels
-    while kept:
-        values = contest.board.values((*contest.fixed, *contest.wide.names([*base, *kept])))
-        good = tuple(
-            label for label in kept if all(values.get(n, 0.0) > 0 for n in contest.wide.members[label])
-        )
-        if good == kept:
-            break
-        kept = good
-    return kept
-
-
-def _terms(robot: RobotModel, kept: Terms, trial: Trial, nominal: Nominal, origin: float) -> Terms:
-    """The chosen options as terms; shapes are left open, to be sought with all joints together."""
-    labels = {label for option in trial.options for label in option.labels}
-
-    def on(*effects: str) -> tuple[str, ...] | None:
-        """Names of the joints with one of these effects, () = all, None = none."""
-        joints = sorted({j for effect, j in labels if effect in effects})
-        return (
-            None
-            if not joints
-            else ()
-            if len(joints) == robot.n
-            else tuple(robot.joint_names[j] for j in joints)
-        )
-
-    found: list[Term] = list(kept.terms)
-    if on("rotor") is not None:
-        found.append(RotorInertia())
-    made: list[tuple[tuple[str, ...], Callable[[Names], Term]]] = [
-        (("viscous",), lambda names: Viscous(joints=names)),
-        (("coulomb",), lambda names: Coulomb(WIDTH, joints=names)),
-        (("sides",), lambda names: AsymmetricCoulomb(WIDTH, joints=names)),
-        (("cubic",), lambda names: PolynomialFriction((3,), joints=names)),
-        *((_grid(name), partial(_of_shape, name)) for name in SHAPED),
-        (("offset",), lambda names: Offset(joints=names)),
-        (("drift",), lambda names: Drift(origin, joints=names)),
-        (("compliance",), lambda names: Compliance(nominal.inertia, joints=names)),
-    ]
-    for effects, build in made:
-        names = on(*effects)
-        if names is not None:
-            found.append(build(names))
-    pairs = JointCoupling().pairs(robot)
-    coupled = [pairs[i] for effect, i in sorted(labels) if effect == "coupling"]
-    if coupled:
-        names = robot.joint_names
-        found.append(
-            JointCoupling(tuple(names[j] for j, _ in coupled), tuple(names[k] for _, k in coupled), WIDTH)
-        )
-    if ("tilt", EVERYWHERE) in labels:
-        found.append(GravityTilt(nominal.inertia))
-    if ("delay", EVERYWHERE) in labels:
-        found.append(TorqueDelay(nominal.inertia, nominal.drives))
-    return Terms(tuple(found))
-
-
-def _started(robot: RobotModel, terms: Terms, trial: Trial, wide: Superset) -> Terms:
-    """The terms with the best shapes on the grid in place of open ones."""
-    tried = {
-        label: wide.shapes[label]
-        for option in trial.options
-        for label in option.labels
-        if label in wide.shapes
-    }
-    made: list[Term] = []
-    for term in terms:
-        if isinstance(term, CurveTerm) and term.shapes and np.isnan(term.shape_table(robot)).any():
-            name = next(name for name, (kind, _) in SHAPED.items() if kind.name == term.name)
-            rows = [
-                next(
-                    shape for (effect, joint), shape in tried.items() if joint == j and effect in _grid(name)
-                )
-                for j in joint_indices(robot, term.joints)
-            ]
-            made.append(term.with_shape_table(np.array(rows)))
-        else:
-            made.append(term)
-    return Terms(tuple(made))
-
-
-def _grid(name: str) -> tuple[str, ...]:
-    return tuple(f"{name}@{k}" for k in range(len(SHAPED[name][1])))
-
-
-def _of_shape(name: str, joints: Names) -> Term:
-    return on_joints(SHAPED[name][0], joints)
+def _where(robot: RobotModel, labels: tuple[Label, ...]) -> str:
+    """On which joints, in words."""
+    return " on " + ", ".join(robot.joint_names[j] for _, j in labels) if labels else ""

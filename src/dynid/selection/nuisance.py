@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -10,15 +11,16 @@ from scipy.special import stdtrit
 
 from dynid.arrays import Float, Int
 from dynid.estimate.blocks import BlockScores
+from dynid.estimate.estimator import Estimate
 from dynid.estimate.uncertainty import jackknife
 from dynid.factor.factor import Factors, stack
 from dynid.robot.model import RobotModel
-from dynid.selection.contest import Contest, Trial
+from dynid.selection.contest import Contest
 from dynid.selection.result import Nuisance
 from dynid.selection.superset import EVERYWHERE, Label
 from dynid.shapes.settle import Fitted
 
-KINDS = ("delay", "tilt", "gain", "offset", "drift")
+KINDS = ("delay", "lag", "tilt", "gain", "offset", "drift")
 DEPENDENT = 1e-6
 
 
@@ -30,20 +32,24 @@ class _Fit:
 
 
 def estimate_nuisance(
-    robot: RobotModel, contest: Contest, factors: Factors, first: Fitted, trial: Trial
+    robot: RobotModel, contest: Contest, factors: Factors, first: Fitted, labels: Sequence[Label]
 ) -> tuple[Nuisance, ...]:
-    """Delay, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
+    """Delays, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
 
-    A kind that the chosen model contains is taken from it; gains are relative to the first joint's.
+    labels: of the chosen model, from which a kind that it contains is taken. Gains are relative to that of the first
+    joint whose gain the model does not hold; lags of single joints are not beside the delay of all but in its place.
     """
-    labels = [label for option in trial.options for label in option.labels]
     wide = contest.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
     found: list[Nuisance] = []
     for kind in KINDS:
         own = contest.wide.joints(kind)
-        names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*labels, *own])))
+        if kind == "gain":
+            right = next((label for label in own if label not in labels), None)
+            own = tuple(label for label in own if label != right)
+        held = [label for label in labels if kind != "lag" or label[0] != "delay"]
+        names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*held, *own])))
         index = np.array([place[contest.board.names[i]] for i in contest.board.index(names)], dtype=np.int64)
         fit = _fit(factors, index, weights)
         by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
@@ -63,6 +69,21 @@ def estimate_nuisance(
                         )
                     )
     return tuple(found)
+
+
+def as_estimated(found: Sequence[Nuisance], estimate: Estimate) -> tuple[Nuisance, ...]:
+    """Those that the model contains with the values and intervals of its final fit, the others as they are."""
+    half = estimate.half_width()
+    values = {
+        estimate.columns[i].name: (float(estimate.value[k]), float(half[k]))
+        for k, i in enumerate(estimate.base.independent)
+    }
+    return tuple(
+        replace(one, value=values[one.name][0], half_width=values[one.name][1])
+        if one.adopted and one.name in values
+        else one
+        for one in found
+    )
 
 
 def _joint(robot: RobotModel, label: Label) -> str:

@@ -12,6 +12,7 @@ from dynid.arrays import Bool, Float
 from dynid.estimate.estimator import Estimate
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
+from dynid.selection.rivals import PositionWaves
 from dynid.signals.samples import Samples
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
@@ -32,6 +33,8 @@ SHAPED: dict[str, tuple[CurveTerm, tuple[float, ...]]] = {
     "presliding": (Presliding(), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)),
     "stribeck": (Stribeck(width=WIDTH), (0.3, 0.5, 0.7, 0.9)),
 }
+# Effects of the log, or of how it was taken, rather than of the robot.
+FAULTS = ("delay", "lag", "gain", "drift", "tilt")
 AXES_TERMS = (RotorInertia, Viscous, Coulomb, Offset)
 
 
@@ -102,12 +105,12 @@ def kept_terms(terms: Terms) -> Terms:
     return Terms(tuple(term for term in terms if not isinstance(term, AXES_TERMS)))
 
 
-def nominal_model(robot: RobotModel, estimate: Estimate) -> Nominal:
-    """The bodies and drives of a first fit."""
+def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
+    """The bodies and drives of a fit.    before: drives of joints whose friction has another form now."""
     inertia = np.zeros(10 * robot.n_bodies)
     bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
     inertia[: len(bodies)] = estimate.parameters[bodies]
-    drives = np.zeros((4, robot.n))
+    drives = np.zeros((4, robot.n)) if before is None else np.array(before.drives).reshape(4, robot.n)
     kinds = ("rotor_inertia", "viscous", "coulomb", "offset")
     for column, value in zip(estimate.columns, estimate.parameters, strict=True):
         if column.term in kinds:
@@ -136,7 +139,8 @@ def superset(
         ("tilt", GravityTilt(bodies)),
         ("delay", TorqueDelay(bodies, drives)),
         ("lag", TorqueDelay(bodies, drives, each=True)),
-        ("gain", GainError(bodies, drives)),
+        ("gain", GainError(bodies, drives, robot.joint_names)),
+        ("position", PositionWaves()),
     ]
     if wide:
         labelled += [("coupling", JointCoupling(width=WIDTH)), ("compliance", Compliance(bodies))]

@@ -105,11 +105,13 @@ class TorqueDelay(NominalTerm):
 
     Holds while the delay is short against the motion.
     inertia, drives: the nominal model, see Nominal.    each: whether every joint has a delay of its own.
+    joints: names of the joints that are late; empty = all.
     """
 
     inertia: tuple[float, ...] = ()
     drives: tuple[float, ...] = ()
     each: bool = False
+    joints: tuple[str, ...] = ()
     name: str = "torque_delay"
 
     def __post_init__(self) -> None:
@@ -118,13 +120,17 @@ class TorqueDelay(NominalTerm):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The delay, or one a joint."""
         if self.each:
-            return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in range(robot.n))
+            late = joint_indices(robot, self.joints)
+            return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in late)
         return (Column("delay", "s", self.name, 0, prior=0.0),)
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Minus the slope of the nominal torque."""
         late = -slope(self.nominal.torque(robot, samples), samples.rate)
-        return tuple(late * (np.arange(robot.n) == j) for j in range(robot.n)) if self.each else (late,)
+        acting = joint_indices(robot, self.joints)
+        if self.each:
+            return tuple(late * (np.arange(robot.n) == j) for j in acting)
+        return (late * np.isin(np.arange(robot.n), acting),)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from dynid.selection.result import Model, Nuisance, Selection, Worth
 SHOWN = 16
 _NUISANCE = {
     "delay": "torque behind the motion",
+    "lag": "this joint's torque behind the motion",
     "tilt": "base turned about its axis",
-    "gain": "drive gain, relative to the first joint's",
+    "gain": "drive gain, relative to the other joints'",
     "offset": "constant torque",
     "drift": "offset that grows with time",
 }

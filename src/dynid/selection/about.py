@@ -1,0 +1,69 @@
+"""Small effects linearised about the model that holds them, where a first fit without them was a rough guess."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.robot.model import RobotModel
+from dynid.selection.superset import nominal_model
+from dynid.shapes.settle import Fit, Fitted, Settled
+from dynid.terms.nuisance import Nominal, NominalTerm
+from dynid.terms.term import Terms
+
+ROUNDS = 3
+# Steps within this share of the interval are of no account.
+CLOSE = 0.1
+
+
+def about_itself(
+    robot: RobotModel, settled: Settled, fitted: Fitted, nominal: Nominal, fit: Fit
+) -> tuple[Settled, Fitted]:
+    """The model fitted again until the effects that are linearised about a nominal model stay where they are.
+
+    nominal: that which a choice of the model linearised about; terms with any other are left alone.
+    A gain that is off by g is found off by g / (1 + g) about a model that took it for granted.
+    """
+    for _ in range(ROUNDS):
+        found = nominal_model(robot, fitted.estimate, nominal)
+        terms = _about(settled.terms, nominal, found)
+        if terms == settled.terms:
+            break
+        again = fit(terms)
+        step = _step(fitted, again)
+        settled, fitted, nominal = replace(settled, terms=terms), again, found
+        if step <= CLOSE:
+            break
+    return settled, fitted
+
+
+def _about(terms: Terms, old: Nominal, new: Nominal) -> Terms:
+    return Terms(
+        tuple(
+            replace(term, inertia=new.inertia, drives=new.drives if term.drives else ())
+            if isinstance(term, NominalTerm) and term.inertia == old.inertia
+            else term
+            for term in terms
+        )
+    )
+
+
+def _step(before: Fitted, after: Fitted) -> float:
+    """Largest step of an effect that is linearised over its 95 % half width."""
+    old, new = _effects(before), _effects(after)
+    steps = [abs(new[name][0] - old[name][0]) / new[name][1] for name in new if name in old]
+    return max((step for step in steps if np.isfinite(step)), default=0.0)
+
+
+def _effects(fitted: Fitted) -> dict[str, tuple[float, float]]:
+    """By name, value and half width of the linearised effects."""
+    estimate = fitted.estimate
+    own = {term.name for term in fitted.assembly.terms if isinstance(term, NominalTerm)}
+    return {
+        estimate.columns[i].name: (float(value), float(half))
+        for i, value, half in zip(
+            estimate.base.independent, estimate.value, estimate.half_width(), strict=True
+        )
+        if estimate.columns[i].term in own
+    }

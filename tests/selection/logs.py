@@ -1,0 +1,85 @@
+"""Simulated logs of a tree of three joints, with any fault written into the torque, and the model that they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dynid.arrays import Float
+from dynid.diagnostics import Diagnostics
+from dynid.excite.trajectory import FourierTrajectory
+from dynid.identification import Identification
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+from dynid.pipeline import identify
+from dynid.robot.model import RobotModel
+from dynid.settings import Settings
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.testing import random_inertia, random_robot
+
+BODIES = random_inertia(3, 3)
+ROBOT: RobotModel = replace(random_robot(2, 3, 0.0), inertia_prior=BODIES)
+MODEL = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()
+THETA = np.concatenate([BODIES.ravel(), np.random.default_rng(0).uniform(0.5, 1.5, 12)])
+RATE, SECONDS, NOISE = 200.0, 40.0, 0.01
+TIME = np.arange(round(SECONDS * RATE)) / RATE
+
+Fault = Callable[[Float], Float]
+
+
+@lru_cache
+def motion(early: float = 0.0) -> tuple[Float, Float, Float]:
+    """q, dq, ddq at RATE, of some seconds before."""
+    planned = FourierTrajectory.random(ROBOT, SECONDS + 1.0, harmonics=10, seed=5, frequency=0.05, ramp=1.0)
+    return planned.motion(TIME + 0.5 - early)
+
+
+def torque(early: float = 0.0) -> Float:
+    """Torque without noise, (T, n), of some seconds before."""
+    return MODEL.torque(ROBOT, Samples.from_motion(*motion(early), rate=RATE), THETA)
+
+
+def chosen(folder: Path, fault: Fault, robot: RobotModel = ROBOT) -> Identification:
+    """Identified without a model from a log whose torque has a fault."""
+    clean = torque()
+    noise = NOISE * clean.std(axis=0) * np.random.default_rng(1).normal(0, 1, clean.shape)
+    columns = canonical_columns(ROBOT.joint_names, motion()[0], tau=fault(clean) + noise)
+    path = write_log(folder / "log.parquet", TIME, columns)
+    settings = Settings(automatic=True, preparation=Preparation(cutoff=6.0))
+    return identify(robot, read_log(path, robot), settings, threads=1, diagnostics=Diagnostics())
+
+
+def options(found: Identification) -> dict[str, str]:
+    """Chosen option by axis, what is in no model left out."""
+    assert found.selection is not None
+    pairs = zip(found.selection.axes, found.selection.chosen.options, strict=True)
+    return {axis: option for axis, option in pairs if option not in ("none", "level")}
+
+
+def told(found: Identification) -> dict[str, str]:
+    """Text of the warnings by identifier."""
+    return {one.identifier: str(one.text) for one in found.diagnostics.warnings}
+
+
+def adopted(found: Identification) -> dict[str, tuple[float, float]]:
+    """What the model holds of the log, offsets left out: value and half width by name."""
+    assert found.selection is not None
+    return {
+        n.name: (n.value, n.half_width) for n in found.selection.nuisance if n.adopted and n.kind != "offset"
+    }
+
+
+def inside(found: Identification) -> float:
+    """Share of the base parameters of robot and offsets whose interval holds the truth."""
+    estimate = found.estimate
+    names = [c.name for c in MODEL.columns(ROBOT)]
+    truth = dict(zip(names, THETA, strict=True))
+    beta = estimate.base.reduce(np.array([truth.get(c.name, 0.0) for c in estimate.columns]))
+    own = np.array([estimate.columns[i].name in truth for i in estimate.base.independent])
+    return float(np.mean(np.abs(estimate.value - beta)[own] <= estimate.half_width()[own]))

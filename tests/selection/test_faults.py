@@ -1,0 +1,99 @@
+"""Faults of a log are found by the choice of the model, told with joint and size, and nothing else imitates them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, told, torque
+
+PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
+
+
+def test_a_clean_log_shows_none(tmp_path: Path) -> None:
+    found = chosen(tmp_path, lambda tau: tau)
+    assert options(found) == PLAIN
+    assert not told(found)
+    assert not adopted(found)
+    assert inside(found) > 0.85
+
+
+@pytest.mark.parametrize("samples", [1.5, 3.0, 4.5])
+def test_a_delay_of_all_joints_is_one_and_nothing_else(tmp_path: Path, samples: float) -> None:
+    found = chosen(tmp_path, lambda _: torque(samples / RATE))
+    assert found.selection is not None
+    assert options(found)["time"] == "delayed"
+    assert not {"coupling", "elasticity", "base", "gains"} & set(options(found))
+    ((name, (value, half)),) = adopted(found).items()
+    assert name == "delay"
+    assert abs(value - samples / RATE) <= max(2 * half, 0.05 * samples / RATE)
+    if samples > 2.0:
+        assert set(told(found)) == {"torque-lag"}
+        assert "the model contains it" in told(found)["torque-lag"]
+
+
+def test_a_delay_of_one_joint_names_it(tmp_path: Path) -> None:
+    late = np.array([0.0, 1.0, 0.0])
+    found = chosen(tmp_path, lambda tau: tau + late * (torque(0.02) - tau))
+    assert options(found) == PLAIN | {"time": "delayed on joint2"}
+    ((name, (value, half)),) = adopted(found).items()
+    assert name == "delay2"
+    assert abs(value - 0.02) <= max(2 * half, 0.001)
+    assert set(told(found)) == {"torque-lag"}
+    assert "on 'joint2'" in told(found)["torque-lag"]
+
+
+@pytest.mark.parametrize("gain", [1.25, 0.8])
+def test_a_wrong_gain_is_taken_out_to_its_size(tmp_path: Path, gain: float) -> None:
+    factor = np.array([1.0, gain, 1.0])
+    found = chosen(tmp_path, lambda tau: factor * tau)
+    assert options(found) == PLAIN | {"gains": "off on joint2"}
+    ((name, (value, half)),) = adopted(found).items()
+    assert name == "dg2"
+    assert abs(value - (gain - 1.0)) <= 1.5 * half < 0.02
+    assert inside(found) > 0.85
+    assert set(told(found)) == {"drive-gain"}
+    assert f"'joint2' that is {100 * abs(value):.3g}" in told(found)["drive-gain"]
+
+
+def test_a_gain_without_described_bodies_is_a_note(tmp_path: Path) -> None:
+    bare = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
+    found = chosen(tmp_path, lambda tau: np.array([1.0, 1.25, 1.0]) * tau, bare)
+    assert not told(found)
+    (note,) = [one for one in found.diagnostics if one.identifier == "drive-gain"]
+    assert "torque of 'joint2' that is 2" in note.text
+    (finding,) = [one for one in found.verdict.findings if one.title.startswith("Model chosen")]
+    assert "It holds what the log adds: gain of joint2 2" in finding.text
+
+
+def test_drift_is_kept_on_its_own_joint_and_told(tmp_path: Path) -> None:
+    size = 0.05 * torque()[:, 1].std()
+    found = chosen(tmp_path, lambda tau: tau + np.outer(TIME / TIME[-1], [0.0, size, 0.0]))
+    assert options(found) == PLAIN | {"offsets": "offsets + drift on joint2"}
+    ((name, (value, half)),) = adopted(found).items()
+    assert name == "fd2"
+    assert abs(value * TIME[-1] / 3600.0 - size) <= 2 * half * TIME[-1] / 3600.0 < 0.3 * size
+    assert set(told(found)) == {"torque-drift"}
+    assert "offset of 'joint2'" in told(found)["torque-drift"]
+
+
+def cable(tau: Float) -> Float:
+    size = 0.1 * tau[:, 2].std()
+    return tau + np.outer(size * np.cos(motion()[0][:, 2] + 1.0), [0.0, 0.0, 1.0])
+
+
+def test_a_cable_is_no_coupling(tmp_path: Path) -> None:
+    found = chosen(tmp_path, cable)
+    assert not {"coupling", "elasticity", "base", "time", "gains"} & set(options(found))
+    assert not adopted(found)
+
+
+def test_a_late_log_of_a_robot_with_a_cable_is_late_and_not_coupled(tmp_path: Path) -> None:
+    found = chosen(tmp_path, lambda _: cable(torque(0.015)))
+    assert options(found)["time"] == "delayed"
+    assert not {"coupling", "elasticity", "base", "gains"} & set(options(found))
+    assert abs(adopted(found)["delay"][0] - 0.015) < 0.001
