@@ -37,7 +37,7 @@ class Iteration:
         """In words, with what to try next."""
         text = f"{what}, {self.rounds} simulations"
         if self.stopped:
-            return f"{text}; stopped: {self.stopped}"
+            return f"{text}; no smaller step can be simulated either: {self.stopped}"
         if not self.converged:
             text += (
                 f"; the estimate still moves by {self.moved:.2g} standard deviations a simulation: "

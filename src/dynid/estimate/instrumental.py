@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dynid.arrays import Float, Int
 from dynid.errors import SolverError
@@ -19,6 +20,7 @@ from dynid.estimate.uncertainty import Intervals, covariance_of
 from dynid.factor.factor import Factor, Factors
 
 WEAK = 0.05
+LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class IV(ClosedLoopFit):
         if weak:
             text += (
                 f"; weak instruments, least correlation with the regressor {solved.correlation:.2g}: "
-                "filter more (lower cutoff), or use 'didim'"
+                "record a richer motion, filter more (lower cutoff), or use 'didim' or 'ridge'"
             )
         status = Status(iteration.converged and not weak, text)
         return solved.estimate(self.name, regression, status, self.intervals)
@@ -89,8 +91,8 @@ class Solved:
             D = shifts - shifts.mean(axis=0)
             return np.asarray((M - 1) / M * (D.T @ D))
         even = 0.5 * (A + A.T)
-        size = np.sqrt(np.diag(even))
-        root = np.linalg.inv(np.linalg.cholesky(even / np.outer(size, size))) / size
+        size = np.sqrt(np.abs(np.diag(even)))
+        root = _inverse_root(even / np.outer(size, size)) / size
         H = np.einsum("ia,mab,jb->mij", root, self.A, root)
         into = np.linalg.solve(A, np.linalg.inv(root))
         blocks = BlockScores(into, 0.5 * (H + H.transpose(0, 2, 1)), self.score @ root.T, segment)
@@ -138,12 +140,7 @@ def solve_instruments(
         try:
             value = np.linalg.solve(total, y.sum(axis=0))
         except np.linalg.LinAlgError as error:
-            raise SolverError(
-                "singular-instruments",
-                found="instruments without relation to the regressor",
-                expected="a simulated motion like the measured one",
-                do="filter more, or use 'didim'",
-            ) from error
+            raise _unrelated() from error
         theta = np.zeros(2 * p)
         theta[base.independent] = value
         new = np.array(
@@ -154,19 +151,40 @@ def solve_instruments(
         sigma = new
         if settled:
             break
-    inverse = np.linalg.inv(total)
     square = ZZ.sum(axis=0)
-    textbook = inverse @ square @ inverse.T
+    triangle = _triangle(total, square)
+    inverse = solve_triangular(triangle, np.eye(base.rank))
     scores = np.array([own - a @ value for own, a in zip(y, A, strict=True)])
     return Solved(
         value,
-        np.linalg.cholesky(np.linalg.inv(0.5 * (textbook + textbook.T))).T,
+        triangle,
         weights,
         sigma,
-        0.5 * (textbook + textbook.T),
+        inverse @ inverse.T,
         A,
         scores,
         least_correlation(total, square, WW.sum(axis=0)),
+    )
+
+
+def _triangle(ZW: Float, ZZ: Float) -> Float:
+    # R with R'R = (Z'W)' (Z'Z)^-1 Z'W, the inverse of the textbook covariance.
+    size = np.sqrt(np.diag(ZZ))
+    try:
+        root = np.linalg.cholesky(_safe(ZZ / np.outer(size, size)))
+        R = np.linalg.qr(solve_triangular(root, ZW / size[:, None], lower=True), mode="r")
+        np.linalg.inv(R)
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise _unrelated() from error
+    return np.asarray(R * np.sign(np.diag(R))[:, None])
+
+
+def _unrelated() -> SolverError:
+    return SolverError(
+        "singular-instruments",
+        found="instruments without relation to the regressor",
+        expected="a simulated motion like the measured one",
+        do="filter more, or use 'didim'",
     )
 
 
@@ -175,6 +193,12 @@ def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
     z, w = np.linalg.cholesky(_safe(ZZ)), np.linalg.cholesky(_safe(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
     return float(np.linalg.svd(whitened, compute_uv=False)[-1])
+
+
+def _inverse_root(S: Float) -> Float:
+    # L^-1 of S = L L'; directions in which weak instruments leave no information count as next to none.
+    values, vectors = np.linalg.eigh(S)
+    return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST_SHARE * values[-1]))).T)
 
 
 def _safe(S: Float) -> Float:

@@ -19,7 +19,7 @@ from dynid.simulate.mechanism import Mechanism
 from dynid.simulate.sensitivity import Sensitivity, sensitivity
 
 # Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
-SHORTEST, ASTRAY = 8, 0.05
+SHORTEST, ASTRAY = 8, 0.1
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class OE:
     round, so that errors do not add up beyond it. Errors weigh as the torque
     that makes them: M(q) (q - q_s) / sigma, M and each joint's sigma being those of the first parameters.
     horizon: s; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved until the first
-    parameters foretell every joint's motion to a twentieth of its size.
+    parameters foretell every joint's motion to a tenth of its size.
     Source: Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
 
     Raises UsageError for a horizon that is not positive.

@@ -110,6 +110,14 @@ class IRLS:
             tally = _Tally(len(regression.factors.blocks))
             pieces = _weighted(regression, walk(), value, spread, loss, c, tally)
             weighted = factors_of_pieces(regression, pieces)
+            if tally.count - tally.light < 2 * regression.base.rank:
+                raise UsageError(
+                    "tuning",
+                    found=f"tuning = {c:g} with loss '{loss}': {tally.light} of {tally.count} equations count "
+                    "less than half",
+                    expected=f"{2 * regression.base.rank} equations that count, for {regression.base.rank} parameters",
+                    do=f"raise tuning; {TUNING[loss]:g} is usual",
+                )
             new, R = solve(replace(regression, factors=weighted), 1.0 / spread**2)
             moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
             value = new

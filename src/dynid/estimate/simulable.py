@@ -26,6 +26,7 @@ class Simulable:
 
     mechanism: the model of base parameters (b,).    x: (B, s) postures with their channels `extra`.
     wanted: (p,) mask of the base columns.    root: (B, s, s) inverse of the triangle L of F = L L'.
+    least: (b,) what single parameters are at least: stiffness, friction.
     """
 
     mechanism: Callable[[Float], Mechanism]
@@ -33,6 +34,7 @@ class Simulable:
     extra: Mapping[str, Float]
     wanted: Bool
     root: Float
+    least: Float
 
     @staticmethod
     def of(
@@ -42,6 +44,7 @@ class Simulable:
         wanted: Bool,
         real: Float,
         first: Float,
+        least: Float,
     ) -> Simulable:
         """The set whose floor F is half the mass matrix of real bodies with base parameters `real` (b,).
 
@@ -53,10 +56,10 @@ class Simulable:
         size = np.diagonal(np.abs(M) + np.abs(other), axis1=1, axis2=2).mean(axis=0)
         if not (np.isfinite(size).all() and size.min() > 0):
             raise _no_inertia()
-        least = np.linalg.eigvalsh(M / np.sqrt(np.outer(size, size)))[:, 0]
-        lift = np.maximum(LEAST_SHARE - least, 0.0) + LEAST_SHARE
+        lowest = np.linalg.eigvalsh(M / np.sqrt(np.outer(size, size)))[:, 0]
+        lift = np.maximum(LEAST_SHARE - lowest, 0.0) + LEAST_SHARE
         floor = SHARE * (M + lift[:, None, None] * np.diag(size))
-        return Simulable(mechanism, x, extra, wanted, np.linalg.inv(np.linalg.cholesky(floor)))
+        return Simulable(mechanism, x, extra, wanted, np.linalg.inv(np.linalg.cholesky(floor)), least)
 
     def shortfall(self, value: Float) -> tuple[Float, Float]:
         """Least eigenvalue (B,) of L^-1 M L^-T, which must be one, and its vector v (B, s): v'M v is the eigenvalue."""
@@ -68,10 +71,6 @@ class Simulable:
         values, vectors = np.linalg.eigh(whitened)
         return values[:, 0], np.einsum("bji,bj->bi", self.root, vectors[:, :, 0])
 
-    def holds(self, value: Float) -> bool:
-        """Whether base parameters (b,) lie in the set."""
-        return bool(self.shortfall(value)[0].min() >= ENOUGH)
-
     def nearest(self, value: Float, R: Float) -> Float:
         """The point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
 
@@ -80,8 +79,11 @@ class Simulable:
         Source: Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
         Raises SolverError if no parameters of these equations are in the set.
         """
+        bounded = np.isfinite(self.least)
+        planes, levels = np.eye(len(value))[bounded], self.least[bounded]
         point = value
-        planes, levels = np.zeros((0, len(value))), np.zeros(0)
+        if (value[bounded] < levels).any():
+            point = value + least_distance(R, planes, levels - planes @ value)
         for _ in range(ROUNDS):
             least, v = self.shortfall(point)
             if least.min() >= ENOUGH:
@@ -127,5 +129,5 @@ def _no_inertia() -> SolverError:
         "not-simulable",
         found="no parameters near the log's equations whose mass matrix is positive definite",
         expected="a model that can be simulated",
-        do="give masses and inertias in the robot file, record a richer motion, or use 'wls'",
+        do="give masses and inertias in the robot file where it has none, record a richer motion, or use 'wls'",
     )

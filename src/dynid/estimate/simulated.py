@@ -10,12 +10,14 @@ import numpy as np
 
 from dynid.arrays import Bool, Float
 from dynid.errors import DynidError, UsageError
+from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate, Regression, check_iteration, require_enough
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector, solve
 from dynid.estimate.simulable import Simulable
-from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source
+from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source, one_a_joint
 from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.factor.base import Category
 from dynid.parallel import ordered_map
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
@@ -35,6 +37,7 @@ POSTURES = 200
 # Of the motion's range: a simulated run leaves the measured one.
 AROUND = 0.1
 LEAST_SAMPLES = 16
+STIFF = 0.5
 Gains = float | Sequence[float] | None
 
 
@@ -66,6 +69,15 @@ class Bench:
             chosen = float(np.clip(ABOVE_MOTION * source.reach, SLOWEST, FASTEST))
         second = two_encoders(source.assembly.rows, source.robot)
         bandwidth = min(chosen, 0.2 * batches[0].rate)
+        longest = max(len(s) / s.rate for s in batches)
+        if SETTLING / (2.0 * np.pi * bandwidth) > longest:
+            raise UsageError(
+                "bandwidth",
+                found=f"bandwidth = {bandwidth:g} Hz, whose feedback has not settled by the end of the log",
+                expected=f"at least {SETTLING / (2.0 * np.pi * longest):.2g} Hz, and above the motion's own reach, "
+                f"{source.reach:.2g} Hz",
+                do="raise bandwidth, or give none",
+            )
         return Bench(regression, source, batches, second, bandwidth, lag_of(batches))
 
     @cached_property
@@ -80,8 +92,9 @@ class Bench:
 
     @cached_property
     def smooth(self) -> tuple[Samples, ...]:
-        """The samples with their motion filtered at the bandwidth of the feedback."""
-        return tuple(smoothed(samples, self.bandwidth) for samples in self.measured)
+        """The samples with their motion filtered at the bandwidth of the feedback, not below the motion's own reach."""
+        cutoff = max(self.bandwidth, self.source.reach)
+        return tuple(smoothed(samples, cutoff) for samples in self.measured)
 
     @property
     def wanted(self) -> Bool:
@@ -105,7 +118,24 @@ class Bench:
         around = np.random.default_rng(0).normal(0.0, AROUND, x.shape) * np.ptp(x, axis=0)
         x = np.concatenate([x, x + around])
         extra = {name: np.concatenate([values, values]) for name, values in extra.items()}
-        return Simulable.of(self.mechanism, x, extra, self.wanted, real, first.value)
+        return Simulable.of(
+            self.mechanism, x, extra, self.wanted, real, first.value, self._least(first.value)
+        )
+
+    def _least(self, first: Float) -> Float:
+        # (b,) friction does not drive; springs are at least half as stiff as their deflections say.
+        columns = [self.regression.columns[i] for i in self.regression.base.independent]
+        alone = [c is Category.IDENTIFIABLE for c in self.regression.base.categories()]
+        lower = np.array([c.lower for c in self.regression.columns])
+        lower = np.where(alone, lower, -np.inf)[self.regression.base.independent]
+        if self.second:
+            theta = full_vector(self.regression, first)
+            found = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
+            soft = {j: STIFF * max(one.forward, 0.0) for j, one in zip(self.second, found, strict=True)}
+            for i, column in enumerate(columns):
+                if column.term == "stiffness" and column.owner in soft:
+                    lower[i] = max(lower[i], soft[column.owner])
+        return lower
 
     @cached_property
     def _smooth_fit(self) -> tuple[Regression, Estimate]:
@@ -137,8 +167,7 @@ class Bench:
         w = 2.0 * np.pi * self.bandwidth
         inertia = self.inertia(value)
         given = [
-            None if gain is None else np.broadcast_to(np.asarray(gain, dtype=float), (n,))
-            for gain in (kp, kd)
+            None if gain is None else one_a_joint(name, gain, n) for name, gain in (("kp", kp), ("kd", kd))
         ]
         return Feedback(
             w**2 * inertia if given[0] is None else given[0],
@@ -342,5 +371,5 @@ class ClosedLoopFit(ClosedLoop):
 
 
 def tried(error: DynidError) -> str:
-    """What stopped a simulation, for the text of a status."""
-    return f"{error.found}; {error.do}" if error.do else error.found
+    """What stopped a simulation and what to try, for the text of a status."""
+    return f"{error.found}; {error.do or 'record a richer motion, lower the cut-off, or use ' + repr('wls')}"

@@ -61,6 +61,8 @@ class LogSource:
 
     def noise(self, position: Position = None) -> MotionNoise | None:
         """Noise of the motion, measured in the log or given; None where nothing is known or there is none."""
+        if position is not None:
+            one_a_joint("position_noise", position, self.robot.n)
         if self.noise_of is None:
             return None
         found = self.noise_of(position)
@@ -101,6 +103,18 @@ class LogSource:
                 break
         evidence = choose_cutoff([s.q.T for s in first], first[0].rate, self.robot.joint_names)
         return float(evidence.reach.max())
+
+
+def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
+    """An option that is one number or one a joint, as (n,); raises UsageError for another count."""
+    given = np.asarray(value, dtype=np.float64)
+    if given.ndim > 1 or given.size not in (1, n):
+        raise UsageError(
+            "one-a-joint",
+            found=f"{name} with {given.size} numbers",
+            expected=f"one number, or {n}: one a joint",
+        )
+    return np.array(np.broadcast_to(given, (n,)))
 
 
 def piece_of(assembly: Assembly, samples: Samples) -> Piece:

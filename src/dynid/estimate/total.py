@@ -15,6 +15,8 @@ from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import stack
 
 LEAST_TORQUE_SHARE = 0.05
+# Of the residual's and the noise's sizes: near one where the noise is what it is taken for.
+LEAST_RATIO = 0.5
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,8 @@ def _positive(A: Float, R: Float) -> Float:
 
 def _status(converged: bool, ratio: float, moved: float) -> Status:
     text = f"corrected for noise of the regressor by {moved:.2g} standard deviations; least eigenvalue {ratio:.3g}"
-    if ratio < 0.5:
-        text += ": the noise is taken for stronger than the residual allows; give the encoders' noise, position_noise"
+    if ratio < LEAST_RATIO:
+        text += ": the noise is taken for stronger than the residual allows; give the encoders' true position_noise"
     if not converged:
         text += "; not converged: lower the cut-off, or use 'didim'"
-    return Status(bool(converged), text)
+    return Status(bool(converged and ratio >= LEAST_RATIO), text)

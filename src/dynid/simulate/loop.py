@@ -153,7 +153,7 @@ def run(
                     "diverged",
                     found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
                     expected="a model that can be simulated",
-                    do="give masses and inertias in the robot file, filter more, or use 'wls'",
+                    do="give masses and inertias in the robot file where it has none, filter more, or use 'wls'",
                 )
             for i in range(substeps if k + 1 < K else 0):
                 x, v = stepper.step(x, v, 2 * (k * substeps + i))
