@@ -228,8 +228,8 @@ def symptom(**changed: Any) -> Symptom:
         (symptom(level="note"), 0.04, "good"),
         (symptom(joint="shoulder"), 0.04, "good"),
         (symptom(joint=""), 0.04, "usable"),
-        (symptom(identifier="friction-form"), 0.04, "good"),
-        (symptom(identifier="friction-form"), 0.06, "usable"),
+        (symptom(identifier="friction-form"), 0.08, "good"),
+        (symptom(identifier="friction-form"), 0.12, "usable"),
     ],
 )
 def test_an_effect_that_makes_up_the_misfit_lowers_the_verdict(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.friction import FrictionForm
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnostics import Diagnostics
@@ -29,7 +30,8 @@ CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
 PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
-SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.05
+SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
+OF_FRICTION = (FrictionForm.identifier, LateTorque.identifier)
 # Warnings about the model itself: it is known to fit worse than it could.
 SPOILING = ("large-misfit", "constraints-cost")
 FRICTION_SIGNIFICANCE = 4.0
@@ -211,7 +213,7 @@ def _bends(symptom: Symptom, scores: Scores) -> bool:
         return False
     names = scores.joint_names
     missed = scores.relative[names.index(symptom.joint)] if symptom.joint in names else scores.relative.max()
-    most = FRICTION_BENDS if symptom.identifier == FrictionForm().identifier else BENDS
+    most = FRICTION_BENDS if symptom.identifier in OF_FRICTION else BENDS
     return bool(np.sqrt(symptom.share) * missed > most)
 
 

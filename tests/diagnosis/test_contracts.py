@@ -9,6 +9,7 @@ from scipy.signal import lfilter
 
 from dynid.arrays import Float
 from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import DIAGNOSES, Diagnosis
 from dynid.diagnosis.drift import Drift
 from dynid.diagnosis.friction import FrictionForm
@@ -57,6 +58,15 @@ class TestGearRipple(DiagnosisContract):
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 1, 0.05 * np.sin(25 * motion.q[:, 1] + 1.0))
+
+
+class TestLateTorque(DiagnosisContract):
+    def diagnosis(self) -> Diagnosis:
+        return LateTorque()
+
+    def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
+        torque = motion.tau[:, 1]
+        return on(motion, 1, (np.interp(motion.t - 0.012, motion.t, torque) - torque) / motion.size[1])
 
 
 class TestDriftOfOffset(DiagnosisContract):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.traps import MACHINES, Recording, recorded
-from dynid.arrays import Bool
+from dynid.arrays import Bool, Float
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
@@ -99,7 +99,7 @@ def test_nothing_and_too_much_are_not_left_out() -> None:
 def pushed(low: float, high: float, size: float) -> Evidence:
     """The small arm, pushed on two joints for a while."""
 
-    def added(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
+    def added(motion: TrueMotion, rng: np.random.Generator) -> Float:
         inside = (motion.t >= low) & (motion.t <= high)
         return size * motion.size * inside[:, None] * np.array([1.0, 1.0, 0.0])
 

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
-from dynid.diagnosis.wording import ALARM
+from dynid.diagnosis.evidence import Effect, Evidence
+from dynid.diagnosis.friction import features
+from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.wording import ALARM, binned_curve, counts, figures, level, unit
 
 # What friction that the model lacks does alike, but not on all joints alike.
 LEAST_SHARE, LEAST_PART, MOST_PART = 0.1, 0.3, 4.0
+# Share of its evidence that a delay has to keep beside all forms of friction.
+MAINLY = 0.5
+REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,7 @@ def find_delay(evidence: Evidence) -> Delay | None:
     """
     if not evidence.enough:
         return None
-    predicted, i = evidence.residuals.predicted, evidence.index
-    slope = (predicted[i + 1] - predicted[i - 1]) * (0.5 * evidence.residuals.rate)
+    slope = evidence.slope
     effect = evidence.effect(-slope.T[:, :, None])
     if effect is None:
         return None
@@ -54,3 +58,68 @@ def find_delay(evidence: Evidence) -> Delay | None:
     by_joint = np.array([one.coefficient[0] for one in alone if one is not None])
     share = effect.share[list(evidence.joints)]
     return Delay(float(effect.coefficient[0]), float(effect.std[0]), by_joint, share, effect.p_value)
+
+
+def late(evidence: Evidence, joint: int) -> Float:
+    """What torque of one joint that is late by a second leaves of its residual, to first order, (N, 1)."""
+    return -evidence.slope[:, [joint]]
+
+
+@dataclass(frozen=True)
+class LateTorque:
+    """Tries a delay of each joint's torque by itself, beside what friction that the model lacks would do alike.
+
+    Away from reversals only torque that is late itself leaves such residuals; at reversals friction that builds up on
+    the way does, too.
+    """
+
+    identifier: str = "late-torque"
+    looks_at: str = "residual against the torque's change in time"
+
+    def look(self, evidence: Evidence) -> list[Symptom]:
+        """At most one symptom a joint; none for a delay of all joints, which is told on its own."""
+        common = find_delay(evidence)
+        if common is not None and common.believable:
+            return []
+        found = []
+        near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)[evidence.index]
+        for joint in evidence.joints:
+            column = late(evidence, joint)
+            effect = evidence.alone(joint, column)
+            if effect is None:
+                continue
+            share, p_value = float(effect.share[joint]), min(effect.p_value * len(evidence.joints), 1.0)
+            forms = np.column_stack(list(features(evidence.motion.dq[:, joint]).values()))
+            if counts(share, p_value) and evidence.beyond(joint, column, forms) > MAINLY * share:
+                away = evidence.alone(joint, np.where(near[:, [joint]], 0.0, column))
+                everywhere = away is not None and counts(float(away.share[joint]), away.p_value)
+                found.append(self._symptom(evidence, joint, effect, share, p_value, everywhere))
+        return found
+
+    def _symptom(
+        self, evidence: Evidence, joint: int, effect: Effect, share: float, p_value: float, everywhere: bool
+    ) -> Symptom:
+        name, seconds = evidence.robot.joint_names[joint], float(effect.coefficient[0])
+        way = "late" if seconds > 0 else "early"
+        delay = 'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
+        return Symptom(
+            self.identifier,
+            level(evidence, joint, share),
+            name,
+            f"{name}: torque comes {way}" if everywhere else f"{name}: torque turns round {way}",
+            f"By {1e3 * abs(seconds):.2g} +- {2e3 * float(effect.std[0]):.1g} ms against the motion, which explains "
+            f"{figures(evidence, joint, share, p_value)}.",
+            f"{delay[0].upper()}{delay[1:]}."
+            if everywhere
+            else f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.',
+            share,
+            p_value,
+            curve=binned_curve(
+                evidence.slope[:, joint],
+                evidence.error[:, joint],
+                effect.fitted[0],
+                f"change of the predicted torque, {unit(evidence, joint)}/s",
+                f"residual, {unit(evidence, joint)}",
+                f"torque that is {way}",
+            ),
+        )

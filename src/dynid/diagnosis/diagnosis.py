@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.drift import Drift
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.friction import FrictionForm
@@ -41,6 +42,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
     FrictionForm(),
     FollowsPosition(),
     GearRipple(),
+    LateTorque(),
     Drift(),
     Saturation(),
     Resonance(),

@@ -113,6 +113,12 @@ class Evidence:
         return self.residuals.error[self.index]
 
     @cached_property
+    def slope(self) -> Float:
+        """Predicted torque's change in time (N, n), N m/s, at the thinned samples: what late torque leaves."""
+        r, i = self.residuals, self.index
+        return np.asarray((r.predicted[i + 1] - r.predicted[i - 1]) * (0.5 * r.rate))
+
+    @cached_property
     def block(self) -> Int:
         """(N,) number of the block of time that each thinned sample lies in."""
         N = len(self.index)
@@ -173,6 +179,15 @@ class Evidence:
         share[joint] = found.share[0]
         second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
         return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
+
+    def beyond(self, joint: int, columns: Float, known: Float) -> float:
+        """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""
+        free = [column for column in known.T if self.alone(joint, column[:, None]) is not None]
+        both = self.alone(joint, np.column_stack([*free, columns]))
+        if both is None:
+            return 0.0
+        before = self.alone(joint, np.column_stack(free)) if free else None
+        return float(both.share[joint]) - (0.0 if before is None else float(before.share[joint]))
 
     def chance_of_share(self, joint: int, share: float, features: int) -> float:
         """p-value of so many features that explain a share of a joint's residual, by its independent values.

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Float
+from dynid.diagnosis.delay import late
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.position import HARMONICS
 from dynid.diagnosis.symptom import Curve, Symptom
-from dynid.diagnosis.wording import counts, figures, level, unit
+from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
 
 # A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
 WITHIN = 0.7
 LEAST_TIME = 0.3
 MOST_WAVES = 250
 NEAR = 0.03
+# Share of the residual that a wave has to explain on top of a delay.
+LEAST = 0.5 * LEAST_SHARE
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,11 @@ class GearRipple:
             )
             best = float(waves[int(np.argmax(shares))])
             effect = evidence.alone(joint, _pair(evidence, joint, best))
-            if effect is None:
+            # Late torque repeats with the motion and so looks like a wave as well, if a poor one.
+            if (
+                effect is None
+                or evidence.beyond(joint, _pair(evidence, joint, best), late(evidence, joint)) < LEAST
+            ):
                 continue
             # Waves that differ by less than a period over the whole range are one and the same.
             tried = max(

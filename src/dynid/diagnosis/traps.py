@@ -15,6 +15,7 @@ SIZE_WARN, SIZE_STOP = 5.0, 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
 TILT_WARN, TILT_STOP = 0.5, 1.0
+MISSES_MUCH = 0.3
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
@@ -25,6 +26,9 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     Raises UnfitDataError: unit-suspicion over a factor of 30, tilted-base over one degree.
     """
     _size(evidence, diagnostics)
+    if float(np.median(evidence.rms / np.maximum(evidence.torque_rms, 1e-300))) > MISSES_MUCH:
+        # Bodies of a model that misses so much stand for what it lacks.
+        return
     _tilt(evidence, diagnostics)
     _load(evidence, diagnostics)
 

@@ -1,0 +1,71 @@
+"""Torque of one joint that comes late: told as such, not as the waves and the friction that it resembles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.arrays import Float
+from dynid.diagnosis.delay import LateTorque
+from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.evidence import Evidence
+from dynid.testing import TrueMotion, evidence_of, small_arm
+
+
+def late(seconds: tuple[float, ...], seed: int = 0) -> Evidence:
+    """The small arm whose joints' torque comes late by so many seconds."""
+
+    def added(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        columns = [
+            np.interp(motion.t - one, motion.t, tau) - tau
+            for one, tau in zip(seconds, motion.tau.T, strict=True)
+        ]
+        return np.column_stack(columns)
+
+    return evidence_of(small_arm(), added, seed=seed)
+
+
+@pytest.mark.parametrize("joint", [0, 1, 2])
+@pytest.mark.parametrize("seconds", [0.012, -0.015])
+def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: float) -> None:
+    shift = [0.0, 0.0, 0.0]
+    shift[joint] = seconds
+    evidence = late(tuple(shift), seed=joint)
+    own = LateTorque().look(evidence)
+    assert [one.joint for one in own] == [evidence.robot.joint_names[joint]]
+    way = "late" if seconds > 0 else "early"
+    # The column carries no load: of its torque only friction and inertia turn, and those at reversals.
+    assert own[0].title.endswith(f"torque comes {way}" if joint else f"torque turns round {way}")
+    assert ("Friction that builds up" in own[0].advice) == (joint == 0)
+    assert "torque_delay" in own[0].advice
+    told = float(own[0].text.split(" ")[1])
+    assert told == pytest.approx(1e3 * abs(seconds), rel=0.3)
+    assert "gear-ripple" not in {one.identifier for one in diagnose(evidence)}
+
+
+def test_a_delay_of_all_joints_is_told_elsewhere() -> None:
+    assert LateTorque().look(late((0.012, 0.012, 0.012))) == []
+
+
+def test_friction_that_the_model_lacks_is_no_delay() -> None:
+    for kind in (0, 1):
+
+        def added(motion: TrueMotion, rng: np.random.Generator, kind: int = kind) -> Float:
+            dq = motion.dq[:, 1]
+            form = np.tanh(dq / 0.01) * np.exp(-((dq / 0.1) ** 2)) if kind else dq * np.abs(dq) / 3.0
+            torque = np.zeros_like(motion.tau)
+            torque[:, 1] = 0.12 * motion.size[1] * form
+            return torque
+
+        for seed in range(3):
+            assert LateTorque().look(evidence_of(small_arm(), added, seed=seed)) == []
+
+
+def test_a_wave_stays_a_wave() -> None:
+    def added(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        torque = np.zeros_like(motion.tau)
+        torque[:, 1] = 0.05 * motion.size[1] * np.sin(25 * motion.q[:, 1] + 1.0)
+        return torque
+
+    found = diagnose(evidence_of(small_arm(), added, seed=1, speed=0.6))
+    assert [(one.identifier, one.joint) for one in found] == [("gear-ripple", "shoulder")]
