@@ -195,7 +195,14 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
-        found.append(Finding("warning", title, "The log is too weak to move them from their prior.", more))
+        found.append(
+            Finding(
+                "warning",
+                title,
+                "It says more of them than the log, for want of motion or since the model misses too much.",
+                more,
+            )
+        )
     r = training.residuals
     if r is not None and bandwidth is not None:
         seconds = len(r.t) / r.rate

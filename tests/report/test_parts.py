@@ -119,6 +119,16 @@ def test_long_pauses_are_drawn_short() -> None:
     assert len(timeline.spans) == 1
 
 
+def test_no_line_crosses_what_was_left_out() -> None:
+    t = np.delete(np.arange(300) / 10, slice(120, 150))
+    zero = np.zeros((270, 1))
+    one = Residuals(("a",), ("j",), t, np.zeros(270), np.zeros(270), zero, zero, zero, zero, 10.0)
+    timeline = lay_out(one)
+    np.testing.assert_allclose(timeline.x, t)
+    assert timeline.starts.tolist() == [0, 120]
+    assert np.flatnonzero(np.isnan(broken(timeline.x, np.arange(270), timeline.starts))).tolist() == [120]
+
+
 def test_arrays_survive_packing() -> None:
     values = np.array([1.5, np.nan, -2.0])
     back = np.frombuffer(base64.b64decode(packed(values)["bdata"]), dtype="<f4")

@@ -70,7 +70,7 @@ class Bursts:
             self.identifier,
             level(evidence, worst, share),
             "",
-            f"{len(spans)} burst(s) of residual",
+            "A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
             f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
             f"{threshold:.2g}), at {told}{more}.",
             "Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "

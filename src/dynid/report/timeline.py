@@ -12,6 +12,7 @@ from dynid.arrays import Float, Int
 from dynid.residuals import Residuals
 
 _WIDEST_GAP = 0.02
+_STEPS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Drawn time of every sample, (T,), the first sample of every contiguous run, the trajectories' spans."""
+    """Drawn time of every sample, (T,), the first sample behind every gap, the trajectories' spans."""
 
     x: Float
     starts: Int
@@ -52,7 +53,9 @@ def lay_out(residuals: Residuals) -> Timeline:
         else:
             spans.append(Span(residuals.trajectories[int(residuals.trajectory[a])], cursor, end))
         cursor = end
-    return Timeline(x, starts, tuple(spans))
+    # Samples that were left out within a run keep their place on the axis, but no line crosses it.
+    behind = np.flatnonzero(np.diff(residuals.t) * residuals.rate > _STEPS) + 1
+    return Timeline(x, np.union1d(starts, behind).astype(np.int64), tuple(spans))
 
 
 def run_starts(residuals: Residuals) -> Int:
