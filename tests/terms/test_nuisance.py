@@ -62,6 +62,11 @@ class TestTorqueDelayOfSomeJoints(AlongTime):
         return TorqueDelay(BODIES, DRIVES, joints=("joint1", "joint3"))
 
 
+class TestTorqueDelayAboutAnother(AlongTime):
+    def term(self) -> Term:
+        return TorqueDelay(BODIES, DRIVES, each=True, joints=("joint1", "joint2"), about=(0.01, 0.02))
+
+
 class TestTorqueDelayOfOneJoint(AlongTime):
     def term(self) -> Term:
         return TorqueDelay(BODIES, DRIVES, each=True, joints=("joint2",))
@@ -118,6 +123,24 @@ def test_a_delay_is_the_first_order_of_a_shift() -> None:
     inside = slice(5, -5)
     size = np.abs(torque - late)[inside].max()
     assert np.abs(torque + change - late)[inside].max() < 0.06 * size
+
+
+def test_a_delay_about_itself_is_a_shift_of_each_late_joint() -> None:
+    samples = smooth_samples(ROBOT, 400, rate=400.0)
+    torque = Nominal(BODIES, DRIVES).torque(ROBOT, samples)
+    term = TorqueDelay(BODIES, DRIVES, each=True, joints=("joint1", "joint3"))
+    near = term.near(ROBOT, {"delay1": 4 / 400.0, "delay3": -2 / 400.0})
+    late = torque + near.torque(ROBOT, samples, np.array(near.about))
+    np.testing.assert_allclose(late[4:, 0], torque[:-4, 0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(late[:, 1], torque[:, 1])
+    np.testing.assert_allclose(late[:-2, 2], torque[2:, 2], rtol=1e-9, atol=1e-9)
+
+
+def test_delays_to_be_about_are_one_a_parameter() -> None:
+    with pytest.raises(UsageError, match="2 delays to be about"):
+        TorqueDelay(BODIES, about=(0.01, 0.02)).torque(ROBOT, smooth_samples(ROBOT, 20), np.ones(1))
+    with pytest.raises(UsageError, match="delay-about"):
+        TorqueDelay(BODIES, about=(np.nan,))
 
 
 def test_a_tilt_is_the_first_order_of_another_gravity() -> None:

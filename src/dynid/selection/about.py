@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.robot.model import RobotModel
-from dynid.selection.superset import nominal_model
+from dynid.selection.superset import found_delays, nominal_model
 from dynid.shapes.settle import Fit, Fitted, Settled
-from dynid.terms.nuisance import Nominal, NominalTerm
-from dynid.terms.term import Terms
+from dynid.terms.nuisance import Nominal, NominalTerm, TorqueDelay
+from dynid.terms.term import Term, Terms
 
 ROUNDS = 3
 # Steps within this share of the interval are of no account.
@@ -27,7 +28,7 @@ def about_itself(
     """
     for _ in range(ROUNDS):
         found = nominal_model(robot, fitted.estimate, nominal)
-        terms = _about(settled.terms, nominal, found)
+        terms = _about(robot, settled.terms, nominal, found, found_delays(fitted.estimate))
         if terms == settled.terms:
             break
         again = fit(terms)
@@ -38,15 +39,15 @@ def about_itself(
     return settled, fitted
 
 
-def _about(terms: Terms, old: Nominal, new: Nominal) -> Terms:
-    return Terms(
-        tuple(
-            replace(term, inertia=new.inertia, drives=new.drives if term.drives else ())
-            if isinstance(term, NominalTerm) and term.inertia == old.inertia
-            else term
-            for term in terms
-        )
-    )
+def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, late: Mapping[str, float]) -> Terms:
+    made: list[Term] = []
+    for term in terms:
+        if isinstance(term, NominalTerm) and term.inertia == old.inertia:
+            term_now = replace(term, inertia=new.inertia, drives=new.drives if term.drives else ())
+            made.append(term_now.near(robot, late) if isinstance(term_now, TorqueDelay) else term_now)
+        else:
+            made.append(term)
+    return Terms(tuple(made))
 
 
 def _step(before: Fitted, after: Fitted) -> float:

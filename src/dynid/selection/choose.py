@@ -26,6 +26,7 @@ from dynid.selection.superset import (
     SHAPED,
     Label,
     Superset,
+    found_delays,
     kept_terms,
     nominal_model,
     superset,
@@ -140,7 +141,8 @@ class _Desk:
         origin = plain.factors.blocks[0].start
         motion = [bench.motion(j) for j in range(robot.n)]
         elastic = isinstance(plain.assembly.rows, ElasticRows)
-        wide = superset(robot, kept, nominal, motion, origin, wide=not elastic)
+        late = found_delays(fitted.estimate)
+        wide = superset(robot, kept, nominal, late, motion, origin, wide=not elastic)
         factors, board = _board(wide, fitted, search)
         return _Desk(fitted, nominal, origin, factors, Contest(board, wide, wide.members["kept", EVERYWHERE]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -118,15 +118,33 @@ def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None 
     return Nominal(tuple(inertia.tolist()), tuple(drives.ravel().tolist()))
 
 
+def found_delays(estimate: Estimate) -> dict[str, float]:
+    """Delays of the torque that a fit holds, s, by name."""
+    return {
+        estimate.columns[i].name: float(value)
+        for i, value in zip(estimate.base.independent, estimate.value, strict=True)
+        if estimate.columns[i].term == TorqueDelay.name
+    }
+
+
 def superset(
-    robot: RobotModel, kept: Terms, nominal: Nominal, motion: Sequence[JointMotion], origin: float, wide: bool
+    robot: RobotModel,
+    kept: Terms,
+    nominal: Nominal,
+    late: Mapping[str, float],
+    motion: Sequence[JointMotion],
+    origin: float,
+    wide: bool,
 ) -> Superset:
     """The wide model around the terms that every candidate has.
 
+    late: delays found so far, s, by name.
     motion: of every joint, for the shapes of friction to try.    origin: of drift, s.
     wide: whether couplings and one-encoder compliance make sense with the rows at hand.
     """
     bodies, drives = nominal.inertia, nominal.drives
+    every = late.get("delay", 0.0)
+    alone = {f"delay{j + 1}": every + late.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
     labelled: list[tuple[str, Term]] = [
         ("rotor", RotorInertia()),
         ("viscous", Viscous()),
@@ -137,8 +155,8 @@ def superset(
         *_shaped(robot, motion),
         ("drift", Drift(origin)),
         ("tilt", GravityTilt(bodies)),
-        ("delay", TorqueDelay(bodies, drives)),
-        ("lag", TorqueDelay(bodies, drives, each=True)),
+        ("delay", TorqueDelay(bodies, drives).near(robot, late)),
+        ("lag", TorqueDelay(bodies, drives, each=True).near(robot, alone)),
         ("gain", GainError(bodies, drives, robot.joint_names)),
         ("position", PositionWaves()),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,6 +19,8 @@ from dynid.terms.term import Column, JointTerm, Side, Term, joint_indices
 
 WIDTH = 0.02
 SECONDS_AN_HOUR = 3600.0
+# Secants over less of a sample are rounding.
+LEAST_STEPS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -103,19 +106,23 @@ def check_nominal(inertia: tuple[float, ...], drives: tuple[float, ...]) -> None
 class TorqueDelay(NominalTerm):
     """Torque that is logged late by `delay` seconds: tau(t - delay) = tau - delay dtau/dt, tau of a nominal model.
 
-    Holds while the delay is short against the motion.
+    Holds while the delay is short against the motion, or near a delay a that is known roughly, with the secant
+    tau(t - delay) = tau + delay (tau(t - a) - tau) / a.
     inertia, drives: the nominal model, see Nominal.    each: whether every joint has a delay of its own.
-    joints: names of the joints that are late; empty = all.
+    joints: names of the joints that are late; empty = all.    about: s, a of every parameter; empty = 0.
     """
 
     inertia: tuple[float, ...] = ()
     drives: tuple[float, ...] = ()
     each: bool = False
     joints: tuple[str, ...] = ()
+    about: tuple[float, ...] = ()
     name: str = "torque_delay"
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
+        if not np.isfinite(self.about).all():
+            raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite seconds")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The delay, or one a joint."""
@@ -124,13 +131,30 @@ class TorqueDelay(NominalTerm):
             return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in late)
         return (Column("delay", "s", self.name, 0, prior=0.0),)
 
+    def near(self, robot: RobotModel, late: Mapping[str, float]) -> TorqueDelay:
+        """The same about delays by name, s; 0 for those that are not named."""
+        return replace(self, about=tuple(late.get(column.name, 0.0) for column in self.columns(robot)))
+
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Minus the slope of the nominal torque."""
-        late = -slope(self.nominal.torque(robot, samples), samples.rate)
+        """What a second of delay changes of the nominal torque: minus its slope, or a secant."""
+        torque = self.nominal.torque(robot, samples)
         acting = joint_indices(robot, self.joints)
-        if self.each:
-            return tuple(late * (np.arange(robot.n) == j) for j in acting)
-        return (late * np.isin(np.arange(robot.n), acting),)
+        groups = [(j,) for j in acting] if self.each else [acting]
+        if len(self.about) not in (0, len(groups)):
+            raise UsageError(
+                "delay-about",
+                found=f"{len(self.about)} delays to be about",
+                expected=f"{len(groups)} or none",
+            )
+        found = []
+        for group, about in zip(groups, self.about or (0.0,) * len(groups), strict=True):
+            own = torque * np.isin(np.arange(robot.n), group)
+            steps = about * samples.rate
+            if abs(steps) < LEAST_STEPS:
+                found.append(-slope(own, samples.rate))
+            else:
+                found.append((earlier(own, steps) - own) / about)
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -238,3 +262,13 @@ def slope(values: Float, rate: float) -> Float:
     if len(values) < 2:
         return np.zeros_like(values)
     return np.asarray(np.gradient(values, axis=0) * rate)
+
+
+def earlier(values: Float, samples: float) -> Float:
+    """Values (T, n) some samples before, by cubic splines; the ends stay what they are beyond them."""
+    from scipy.interpolate import CubicSpline
+
+    if len(values) < 2:
+        return values
+    at = np.arange(len(values), dtype=np.float64)
+    return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))

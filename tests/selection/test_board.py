@@ -1,0 +1,68 @@
+"""Held-out errors of columns on offer are those of the models that hold them; slow waves are a sound term."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.kernel import qr_panel
+from dynid.robot.model import RobotModel
+from dynid.selection.board import Board
+from dynid.selection.rivals import PositionWaves
+from dynid.signals.samples import Samples
+from dynid.terms import Term
+from dynid.testing import TermContract, random_robot
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def board(dependent: bool = False) -> Board:
+    """Six blocks of a target that follows the columns a and d."""
+    rng = np.random.default_rng(4)
+    triangles = []
+    for _ in range(6):
+        X = rng.normal(0, 1, (40, 5)) * [1.0, 1e3, 1e-3, 1.0, 1.0]
+        if dependent:
+            X[:, 4] = X[:, 0] + 1e-3 * X[:, 1]
+        y = 2.0 * X[:, 0] - 3.0 * X[:, 3] + 0.1 * rng.normal(0, 1, 40)
+        triangles.append(qr_panel(np.ascontiguousarray(np.column_stack([X, y]).T)))
+    blocks = np.array(triangles)
+
+    def merged(which: list[int]) -> np.ndarray:
+        return qr_panel(np.ascontiguousarray(blocks[which].reshape(-1, 6).T))
+
+    folds = ((merged([2, 3, 4, 5]), np.array([0, 1])), (merged([0, 1]), np.array([2, 3, 4, 5])))
+    return Board(NAMES, blocks, folds, np.full(6, 40.0))
+
+
+@pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])
+@pytest.mark.parametrize("more", [(), ("d",), ("c", "d", "e")])
+def test_an_offer_tells_the_errors_of_the_larger_model(held: tuple[str, ...], more: tuple[str, ...]) -> None:
+    one = board()
+    found = one.offer(held).squares(one.index(more).tolist())
+    np.testing.assert_allclose(found, one.squares((*held, *more)), rtol=1e-9)
+
+
+def test_what_a_model_holds_already_is_no_offer() -> None:
+    one = board(dependent=True)
+    offer = one.offer(("a", "b"))
+    np.testing.assert_array_equal(offer.squares(one.index(("e", "a")).tolist()), offer.squares(()))
+    np.testing.assert_allclose(offer.squares(()), one.squares(("a", "b", "e")), rtol=1e-9)
+
+
+class TestPositionWaves(TermContract):
+    def term(self) -> Term:
+        return PositionWaves()
+
+    def robots(self) -> tuple[RobotModel, ...]:
+        return random_robot(2, 3, 0.0), random_robot(5, 3, 0.5)
+
+
+def test_waves_are_of_the_own_joint() -> None:
+    robot = random_robot(2, 3, 0.0)
+    q = np.random.default_rng(0).uniform(-1, 1, (7, 3))
+    theta = np.zeros(12)
+    theta[4 + 2] = 2.0  # sin 2 q of the second joint
+    tau = PositionWaves().torque(robot, Samples.from_motion(q, q, q, rate=100.0), theta)
+    np.testing.assert_allclose(tau[:, 1], 2.0 * np.sin(2.0 * q[:, 1]))
+    assert not tau[:, [0, 2]].any()
