@@ -93,7 +93,7 @@ def test_nothing_and_too_much_are_not_left_out() -> None:
     assert left_out([ramp()], Within((Interval("a", 2.0, 6.0),), 0.0), "contact", sink) is None
     (warning,) = sink.warnings
     assert warning.identifier == "not-masked"
-    assert "(40 %)" in warning.text
+    assert "4.01 s of 10 s (40.1 %)" in warning.text
 
 
 def pushed(low: float, high: float, size: float) -> Evidence:

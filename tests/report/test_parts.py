@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynid.diagnosis.spectra import spectrum
 from dynid.identification import Identification
-from dynid.report.figures import packed
+from dynid.report.figures import band, packed
 from dynid.report.plain import tables
 from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import explained
@@ -127,6 +127,18 @@ def test_no_line_crosses_what_was_left_out() -> None:
     np.testing.assert_allclose(timeline.x, t)
     assert timeline.starts.tolist() == [0, 120]
     assert np.flatnonzero(np.isnan(broken(timeline.x, np.arange(270), timeline.starts))).tolist() == [120]
+
+
+def test_bands_are_outlines_of_every_run() -> None:
+    x = np.array([0.0, 1.0, np.nan, 3.0, 4.0, 5.0])
+    trace = band(x, x - 1.0, x + 1.0, "room", "#0072b2", 0.5)
+    drawn = [np.frombuffer(base64.b64decode(trace[key]["bdata"]), dtype="<f4") for key in ("x", "y")]
+    nan = np.nan
+    np.testing.assert_array_equal(drawn[0], np.float32([0, 1, 1, 0, nan, 3, 4, 5, 5, 4, 3, nan]))
+    np.testing.assert_array_equal(drawn[1], np.float32([1, 2, 0, -1, nan, 4, 5, 6, 4, 3, 2, nan]))
+    assert trace["fill"] == "toself"
+    empty = band(np.full(2, nan), np.zeros(2), np.ones(2), "room", "#0072b2", 0.5)
+    assert empty["x"]["bdata"] == ""
 
 
 def test_arrays_survive_packing() -> None:

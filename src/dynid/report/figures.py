@@ -86,13 +86,22 @@ def line(x: Float, y: Float, name: str, color: str, width: float = 1.2, dash: st
     }  # fmt: skip
 
 
-def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: float) -> tuple[Trace, Trace]:
-    """The area between two lines; nan breaks it."""
-    edge = {"type": "scatter", "mode": "lines", "x": packed(x), "line": {"width": 0}, "hoverinfo": "skip"}
+def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: float) -> Trace:
+    """The area between two lines, one closed outline a run; nan breaks it."""
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{opacity:g})"}
-    edge["name"] = plot_text(name)
-    return edge | {"y": packed(low)}, edge | {"y": packed(high)} | fill
+    drawn = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], drawn, [False]])))
+    # Filling up to the trace before pairs the runs wrongly where there is more than one.
+    across, along = [], []
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        run = slice(start, stop)
+        across += [x[run], x[run][::-1], [np.nan]]
+        along += [high[run], low[run][::-1], [np.nan]]
+    return {
+        "type": "scatter", "mode": "lines", "name": plot_text(name), "hoverinfo": "skip", "line": {"width": 0},
+        "x": packed(np.concatenate([*across, []])), "y": packed(np.concatenate([*along, []])),
+        "fill": "toself", "fillcolor": f"rgba({red},{green},{blue},{opacity:g})",
+    }  # fmt: skip
 
 
 def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: float = 0.55) -> Trace:

@@ -78,7 +78,7 @@ def _joint_figure(plan: Sheet, joint: int) -> Figure:
         tau = information.terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
         kept = bounds.reserve(robot, information.terms, q, dq, ddq, tau)[:, joint]
         own = tau[:, joint]
-        reserve = band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25)
+        reserve = (band(t, own - kept, own + kept, "torque with what is kept in reserve", BLUE, 0.25),)
         room = limits.torque[joint]
         curves.append((f"torque, {effort}", tau, (-room, room) if np.isfinite(room) else ()))
     panels = tuple(

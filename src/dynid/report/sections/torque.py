@@ -99,7 +99,7 @@ def _inside(residuals: Residuals, joint: int, half: Float) -> float:
 
 def _band(
     x: Float, edges: tuple[Float, Float], kept: Int, timeline: Timeline, name: str, opacity: float
-) -> tuple[Trace, ...]:
+) -> Trace:
     low, high = (broken(edge, kept, timeline.starts) for edge in edges)
     return band(x, low, high, name, ORANGE, opacity)
 
@@ -133,8 +133,8 @@ def _figure(
     around_zero: tuple[Trace, ...] = ()
     if halves is not None:
         for half, name, opacity in zip(halves, BANDS, (0.45, 0.13), strict=True):
-            bands += _band(x, (predicted - half, predicted + half), kept, timeline, name, opacity)
-            around_zero += _band(x, (-half, half), kept, timeline, name, opacity)
+            bands += (_band(x, (predicted - half, predicted + half), kept, timeline, name, opacity),)
+            around_zero += (_band(x, (-half, half), kept, timeline, name, opacity),)
     torque = Panel(
         traces=(
             *bands,
