@@ -14,7 +14,7 @@ from dynid.identification import Identification
 from dynid.report.section import Page
 from dynid.report.sections.friction import FrictionSection
 from dynid.report.sections.parameters import ParametersSection
-from dynid.report.sections.selection import SelectionSection
+from dynid.report.sections.selection import SelectionSection, _about
 from dynid.report.symbols import of_whole_robot, owner, symbol
 from dynid.selection.result import Model, Nuisance, Selection
 from dynid.summary import parameter_lines
@@ -123,3 +123,12 @@ def test_a_column_of_an_unknown_interval_is_told_as_such(identification: Identif
     unknown = replace(estimate, covariance=np.full_like(estimate.covariance, np.nan))
     found = full_verdicts(unknown, identification.factors)
     assert {v.known for v in found} <= {None, Known.ZERO}
+
+
+def test_a_single_model_has_an_axis_about_it() -> None:
+    low, high = _about(np.array([0.672]))
+    assert low < 0.672 < high
+    assert high - low == pytest.approx(0.04 * 0.672)
+    low, high = _about(np.array([1.0, np.nan, 2.0]))
+    assert (low, high) == pytest.approx((0.92, 2.08))
+    assert _about(np.zeros(2)) is None

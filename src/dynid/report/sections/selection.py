@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from dynid.arrays import Float
 from dynid.identification import Identification
 from dynid.report.figures import (
     BLUE,
@@ -102,6 +103,13 @@ def _nuisance_row(one: Nuisance) -> dict[str, object]:
     }
 
 
+def _about(values: Float) -> tuple[float, float] | None:
+    """Ends of an axis about values (k,), which may be one or all alike; None where they are zero."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    room = max(0.08 * (high - low), 0.02 * high)
+    return (low - room, high + room) if room > 0 else None
+
+
 def _figure(selection: Selection) -> Figure:
     models = selection.models
     size = np.array([float(m.parameters) for m in models])
@@ -124,7 +132,7 @@ def _figure(selection: Selection) -> Figure:
             marks(chosen, "chosen", VERMILION, 11),
         ),
         x=Axis("parameters"),
-        y=Axis("held-out error, %"),
+        y=Axis("held-out error, %", span=_about(error[near])),
         shapes=(level_line(float(np.nanmin(error))),),
     )
     return row_of((panel,), 280)
