@@ -17,7 +17,7 @@ from dynid.arrays import Float
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.evidence import Evidence
-from dynid.diagnosis.rivals import refuse_constant_effort, refuse_other_readings
+from dynid.diagnosis.rivals import refuse_other_readings
 from dynid.diagnosis.tilt import across, find_tilt
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnostics import Diagnostics
@@ -149,26 +149,6 @@ def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) 
     tau += 0.005 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
     samples = Samples.from_motion(q, dq, ddq, tau if order is None else tau[:, order], RATE)
     return fitted(robot, replace(samples, keep=np.abs(dq).max(axis=1) > 0.02), terms)
-
-
-def test_an_effort_that_never_changes_is_told_as_such() -> None:
-    evidence = spoilt("nothing")
-    r = evidence.residuals
-    for value, stops in ((1.5, True), (-0.2, True), (0.0, False)):
-        measured = r.measured.copy()
-        measured[:, 1] = value
-        constant = replace(evidence, residuals=replace(r, measured=measured))
-        if stops:
-            # Weights let a joint be fitted exactly whose effort has no noise: its residual says nothing.
-            silent = replace(constant, residuals=replace(constant.residuals, predicted=measured))
-            with pytest.raises(UnfitDataError, match="constant-effort"):
-                refuse_other_readings(silent, Diagnostics())
-            with pytest.raises(UnfitDataError, match="constant-effort") as stopped:
-                refuse_other_readings(constant, Diagnostics())
-            assert f"joint 'shoulder': found an effort of {value:g} throughout" in str(stopped.value)
-            assert stopped.value.exit_code == 4
-        else:
-            refuse_constant_effort(constant)
 
 
 @pytest.mark.parametrize(("degrees", "azimuth"), [(0.7, 0.3), (3.0, 2.0), (6.0, 4.5)])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from dynid.arrays import Bool, Float
-from dynid.diagnosis.evidence import MOVED, Evidence, regressor
+from dynid.diagnosis.evidence import Evidence, regressor
 from dynid.diagnostics import Diagnostics
 from dynid.errors import Place, UnfitDataError
 from dynid.robot.model import RobotModel
@@ -29,8 +29,6 @@ DECISIVE = 6.0
 FITS, MENDS = 0.25, 0.5
 # A joint that misses more than this share of its torque is far from any use.
 LARGE = 0.5
-# Below this share of its mean an effort that varies is rounding of the filters.
-CONSTANT = 1e-9
 WIRING = ("joint-order", "torque-sign", "position-sign")
 REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
 
@@ -53,9 +51,8 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
     Warns of joints that miss most of their torque in every reading.
-    Raises UnfitDataError: joint-order, torque-sign, position-sign, gravity-compensated or constant-effort.
+    Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
     """
-    refuse_constant_effort(evidence)
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
@@ -88,22 +85,6 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
             ),
         )
     _tell_large(evidence, before, diagnostics)
-
-
-def refuse_constant_effort(evidence: Evidence) -> None:
-    """Raises UnfitDataError for a joint that moves under an effort that never changes; none at all is a free joint."""
-    rest = evidence.residuals
-    if not len(rest.t):
-        return
-    mean, swing, way = rest.measured.mean(axis=0), np.ptp(rest.measured, axis=0), np.ptp(rest.q, axis=0)
-    for joint in np.flatnonzero((swing <= CONSTANT * np.abs(mean)) & (mean != 0) & (way > MOVED)):
-        raise UnfitDataError(
-            "constant-effort",
-            found=f"an effort of {mean[joint]:.4g} throughout, while the joint moves by {way[joint]:.3g}",
-            expected="an effort that follows the motion",
-            do="map the column that holds this joint's effort under [log], or look at the driver",
-            place=Place(joint=evidence.robot.joint_names[joint]),
-        )
 
 
 def _mends(rival: Rival, before: Float, after: Float) -> bool:

@@ -13,6 +13,7 @@ from dynid.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.encoders import EncoderWatch
 from dynid.log.log import RawChunk, Trajectory
+from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary, TrajectorySummary
@@ -22,7 +23,6 @@ MOVED = 2e-3
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
-SATURATED_SHARE = 0.02
 TORQUE_STATES = 4000
 
 
@@ -290,15 +290,7 @@ class LogWatch:
             self._velocity(moved)
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
-        saturated = shares.max(axis=0)
-        cut_off = np.where(shares > SATURATED_SHARE, self.extreme * np.array([[1.0], [-1.0]]), np.nan)
-        for k in np.flatnonzero(saturated > SATURATED_SHARE):
-            side = int(np.argmax(shares[:, k]))
-            self.sink.warn(
-                "saturated",
-                f"{100 * saturated[k]:.3g} % of the effort lies exactly at its end {cut_off[side, k]:.4g}: saturated?",
-                Place(joint=names[k]),
-            )
+        saturated, cut_off = look_at_peaks(names, self.extreme, shares, moved, self.sink)
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():

@@ -1,0 +1,45 @@
+"""Efforts at the ends of their range: what is warned of, what stops, and what is handed on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.diagnostics import Diagnostics
+from dynid.errors import UnfitDataError
+from dynid.log.peaks import look_at_peaks
+
+NAMES = ("shoulder", "elbow")
+MOVED = np.array([True, True])
+
+
+def test_ends_that_hold_many_samples_are_told_and_handed_on() -> None:
+    sink = Diagnostics()
+    extreme = np.array([[5.0, 3.0], [4.0, 2.0]])
+    saturated, ends = look_at_peaks(NAMES, extreme, np.array([[0.001, 0.05], [0.03, 0.04]]), MOVED, sink)
+    np.testing.assert_array_equal(saturated, [0.03, 0.05])
+    np.testing.assert_array_equal(ends, [[np.nan, 3.0], [-4.0, -2.0]])
+    assert [(item.place.joint, item.text) for item in sink.warnings] == [
+        ("shoulder", "3 % of the effort lies exactly at its end -4: saturated?"),
+        ("elbow", "5 % of the effort lies exactly at its end 3: saturated?"),
+    ]
+
+
+@pytest.mark.parametrize("value", [1.5, -0.2])
+def test_an_effort_that_never_changes_is_told_as_such(value: float) -> None:
+    extreme, shares = np.array([[5.0, value], [4.0, -value]]), np.array([[0.001, 1.0], [0.001, 1.0]])
+    with pytest.raises(UnfitDataError, match="constant-effort") as stopped:
+        look_at_peaks(NAMES, extreme, shares, MOVED, Diagnostics())
+    assert f"joint 'elbow': found an effort of {value:g} throughout" in str(stopped.value)
+    assert stopped.value.exit_code == 4
+    # A joint at rest may hold one and the same effort; it is warned of.
+    sink = Diagnostics()
+    look_at_peaks(NAMES, extreme, shares, np.array([True, False]), sink)
+    assert [item.place.joint for item in sink.warnings] == ["elbow"]
+
+
+def test_no_effort_at_all_is_a_free_joint() -> None:
+    sink = Diagnostics()
+    nothing, shares = np.array([[5.0, 0.0], [4.0, 0.0]]), np.array([[0.001, 0.0], [0.001, 0.0]])
+    look_at_peaks(NAMES, nothing, shares, MOVED, sink)
+    assert list(sink) == []
