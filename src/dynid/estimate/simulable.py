@@ -55,7 +55,7 @@ class Simulable:
         M, other = (mechanism(value).equations(x, rest, extra)[0] for value in (real, first))
         size = np.diagonal(np.abs(M) + np.abs(other), axis1=1, axis2=2).mean(axis=0)
         if not (np.isfinite(size).all() and size.min() > 0):
-            raise _no_inertia()
+            raise not_simulable()
         lowest = np.linalg.eigvalsh(M / np.sqrt(np.outer(size, size)))[:, 0]
         lift = np.maximum(LEAST_SHARE - lowest, 0.0) + LEAST_SHARE
         floor = SHARE * (M + lift[:, None, None] * np.diag(size))
@@ -67,7 +67,7 @@ class Simulable:
         with np.errstate(invalid="ignore", over="ignore"):
             whitened = self.root @ M @ np.swapaxes(self.root, 1, 2)
         if not np.isfinite(whitened).all():
-            raise _no_inertia()
+            raise not_simulable()
         values, vectors = np.linalg.eigh(whitened)
         return values[:, 0], np.einsum("bji,bj->bi", self.root, vectors[:, :, 0])
 
@@ -94,7 +94,7 @@ class Simulable:
             constant = least[worst] - new @ point
             planes, levels = np.concatenate([planes, new]), np.concatenate([levels, 1.0 - constant])
             point = value + least_distance(R, planes, levels - planes @ value)
-        raise _no_inertia()
+        raise not_simulable()
 
     def _planes(self, v: Float, postures: Int) -> Float:
         # Slopes (k, b) of v'M(x; beta) v over the parameters: torque for the acceleration v alone.
@@ -113,18 +113,19 @@ def least_distance(R: Float, G: Float, h: Float) -> Float:
     A = solve_triangular(R, G.T, trans="T").T
     size = np.linalg.norm(A, axis=1)
     if not (np.isfinite(size).all() and size.min() > 0):
-        raise _no_inertia()
+        raise not_simulable()
     A, h = A / size[:, None], h / size
     scale = max(float(np.abs(h).max()), 1e-300)
     target = np.concatenate([np.zeros(len(R)), [1.0]])
     dual, _ = nnls(np.concatenate([A.T, h[None] / scale]), target)
     left = np.concatenate([A.T, h[None] / scale]) @ dual - target
     if left[-1] > -1e-12:
-        raise _no_inertia()
+        raise not_simulable()
     return np.asarray(solve_triangular(R, -scale * left[:-1] / left[-1]))
 
 
-def _no_inertia() -> SolverError:
+def not_simulable() -> SolverError:
+    """The error of equations near which no mass matrix is positive definite."""
     return SolverError(
         "not-simulable",
         found="no parameters near the log's equations whose mass matrix is positive definite",

@@ -14,7 +14,7 @@ from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate, Regression, check_iteration, require_enough
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector, solve
-from dynid.estimate.simulable import Simulable
+from dynid.estimate.simulable import Simulable, not_simulable
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source, one_a_joint
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.base import Category
@@ -38,6 +38,8 @@ POSTURES = 200
 AROUND = 0.1
 LEAST_SAMPLES = 16
 STIFF = 0.5
+# Of the torque, for parameters that can be simulated: where they miss more, the log is of another robot or sign.
+UNEXPLAINED = 0.4
 Gains = float | Sequence[float] | None
 
 
@@ -104,10 +106,20 @@ class Bench:
     def start(self) -> Float:
         """Base parameters (b,) to begin with: weighted least squares on smooth motion, or the nearest to simulate.
 
-        Raises SolverError if none can be simulated.
+        Raises SolverError if none can be simulated, or those that can miss two fifths of the torque.
         """
         regression, first = self._smooth_fit
-        return self.simulable.nearest(first.value, solve(regression, first.weights)[1])
+        found = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
+        weighted = list(zip(first.weights, regression.factors.total, strict=True))
+
+        def missed(value: Float) -> float:
+            theta = full_vector(regression, value)
+            return float(sum(weight * factor.residual_square(theta) for weight, factor in weighted))
+
+        size = sum(weight * factor.target_square for weight, factor in weighted)
+        if missed(found) - missed(first.value) > UNEXPLAINED**2 * size:
+            raise not_simulable()
+        return found
 
     @cached_property
     def simulable(self) -> Simulable:
