@@ -10,6 +10,7 @@ from dynid.arrays import Float
 from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.traps import TILT_WARN, tell_lean
 from dynid.diagnostics import Diagnostics
+from dynid.errors import Place, UnfitDataError
 from dynid.lag import WARN_SAMPLES, lag_in_words, tell_lag
 from dynid.terms.nuisance import SECONDS_AN_HOUR
 from dynid.terms.term import Column
@@ -23,7 +24,8 @@ def tell_absorbed(evidence: Evidence, source_rate: float, diagnostics: Diagnosti
 
     They do over one sample of the log, half a degree, 3 %, and 1 % of a joint's torque, 95 % intervals included.
     source_rate: of the log, Hz.
-    Raises UnfitDataError for a delay of all joints over five samples, and for a tilt over one degree.
+    Raises UnfitDataError for a delay of all joints over five samples, a tilt over one degree, and a gain of the other
+    sign.
     """
     _delay(evidence, source_rate, diagnostics)
     _tilt(evidence, diagnostics)
@@ -74,13 +76,22 @@ def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
     # Bodies that nobody has described may be the ones that are wrong.
     described = bool(np.isfinite(evidence.robot.inertia_prior).all())
     for column, value, half in _values(evidence, "gain_error", "dg"):
+        name = evidence.robot.joint_names[column.owner]
+        if value + half < -1.0:
+            raise UnfitDataError(
+                "torque-sign",
+                found=f"effort that is {1.0 + value:.3g} +- {half:.2g} times what the other joints tell of the bodies",
+                expected="effort that drives the motion",
+                do=f"set effort.sign = {{ {name} = -1 }} under [log]",
+                place=Place(joint=name),
+            )
         if abs(value) - half <= GAIN_WARN:
             continue
         tell = diagnostics.warn if described else diagnostics.note
         tell(
             "drive-gain",
-            f"torque of '{evidence.robot.joint_names[column.owner]}' that is {100 * abs(value):.3g} +- "
-            f"{100 * half:.2g} % too {'large' if value > 0 else 'small'} for the bodies that the other joints' torque "
+            f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque "
             "tells of; the model contains it: check this joint's torque constant, gear ratio and effort unit",
         )
 

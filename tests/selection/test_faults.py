@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.arrays import Float
+from dynid.errors import UnfitDataError
 from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, told, torque
 
 PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
@@ -57,6 +58,12 @@ def test_a_wrong_gain_is_taken_out_to_its_size(tmp_path: Path, gain: float) -> N
     assert inside(found) > 0.85
     assert set(told(found)) == {"drive-gain"}
     assert f"'joint2' that is {100 * abs(value):.3g}" in told(found)["drive-gain"]
+
+
+def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path) -> None:
+    with pytest.raises(UnfitDataError, match=r"torque-sign|negative-friction") as stopped:
+        chosen(tmp_path, lambda tau: np.array([1.0, -1.0, 1.0]) * tau)
+    assert stopped.value.place.joint == "joint2"
 
 
 def test_a_gain_without_described_bodies_is_a_note(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ SAMPLES = 250
 POOR = 0.01
 RIDGE = 1e-10
 # Torque that follows another joint's motion is what exchanged joints look like.
-ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay")
+ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
 # The product of the joints' mean square errors has to fall by this factor.
 DECISIVE = 6.0
 # A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
