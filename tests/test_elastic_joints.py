@@ -130,6 +130,12 @@ def test_elastic_rows_need_a_spring(arm: Arm, log: Log) -> None:
     # Joint 2's rotor spins on a moving link, which the default terms leave out: its spring makes up for that.
     assert value(chosen, "K1") == pytest.approx(3000, rel=1e-3)
     assert value(chosen, "K2") > 0
+    spinning = replace(ELASTIC, terms=RigidBody() + SpinningRotor(), automatic=True)
+    chosen = identify(arm.robot, log, spinning, diagnostics=Diagnostics())
+    assert value(chosen, "K1") == pytest.approx(3000, rel=1e-3)
+    assert value(chosen, "K2") == pytest.approx(1800, rel=1e-2)
+    assert chosen.selection is not None
+    assert "rotors" not in chosen.selection.axes
 
 
 def test_exchanged_encoders_are_refused_with_the_evidence(arm: Arm, log: Log) -> None:

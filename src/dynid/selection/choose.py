@@ -34,6 +34,7 @@ from dynid.selection.superset import (
 from dynid.shapes.bench import kept_batches
 from dynid.shapes.choice import standard_error
 from dynid.shapes.settle import Fitted, Search, Settled, is_open
+from dynid.terms.elastic import SpinningRotor
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import WIDTH
 from dynid.terms.nuisance import Nominal
@@ -77,8 +78,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     """
     robot = search.robot
     kept = kept_terms(terms)
-    plain = Terms((*kept.terms, RotorInertia(), Viscous(), Coulomb(WIDTH), Offset()))
-    first = search.fit(plain)
+    rotors = () if _knows_rotors(kept) else (RotorInertia(),)
+    first = search.fit(Terms((*kept.terms, *rotors, Viscous(), Coulomb(WIDTH), Offset())))
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
@@ -86,7 +87,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         )
         return Chosen(terms)
     desk = _Desk.of(first, kept, search, first)
-    plain_labels = _plain(robot)
+    plain_labels = _plain(robot, kept)
     shown = Pursuit(desk.contest, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
@@ -102,7 +103,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     contest = desk.contest
     base = (*plain_labels, *(label for label in shown if label[0] in FAULTS))
     forms = _friction_by_joint(contest, base, search)
-    trial, selection = contest.best(_axes(contest, forms, shown, robot))
+    trial, selection = contest.best(_axes(contest, forms, (*plain_labels, *shown), robot))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
@@ -168,8 +169,14 @@ def _board(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, Boa
     return factors, Board.of(factors, names, np.flatnonzero(wanted), weights, folds)
 
 
-def _plain(robot: RobotModel) -> tuple[Label, ...]:
-    effects = ("rotor", "viscous", "coulomb", "offset")
+def _knows_rotors(kept: Terms) -> bool:
+    # Rotors that spin on moving links are in every candidate, where they were asked for.
+    return any(isinstance(term, SpinningRotor) for term in kept)
+
+
+def _plain(robot: RobotModel, kept: Terms) -> tuple[Label, ...]:
+    effects: tuple[str, ...] = ("viscous", "coulomb", "offset")
+    effects = effects if _knows_rotors(kept) else ("rotor", *effects)
     return tuple((effect, j) for effect in effects for j in range(robot.n))
 
 
@@ -228,7 +235,7 @@ def _axes(
 ) -> list[Axis]:
     """What is combined: options that nothing speaks for are left out.
 
-    shown: effects that the log shows.
+    shown: plain effects, and those that the log shows.
     """
     every = range(robot.n)
 
@@ -241,7 +248,7 @@ def _axes(
         offsets.append(Option(f"offsets + drift{_where(robot, drifts)}", offset + drifts))
     axes = [
         Axis("friction", _friction(forms, robot)),
-        Axis("rotors", (Option("none"), Option("rotors", tuple(("rotor", j) for j in every)))),
+        _with("rotors", "none", "rotors", of("rotor")),
         Axis("offsets", tuple(offsets)),
         _with("coupling", "none", _counted("coupled pair", of("coupling")), of("coupling")),
         _with("elasticity", "none", _counted("elastic joint", of("compliance")), of("compliance")),
