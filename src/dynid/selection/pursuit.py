@@ -24,7 +24,7 @@ MOST_SHARE = 0.5
 class Pursuit:
     """Effects that join a model one by one.
 
-    base: effects that are in it from the beginning.    lags: whether a joint may be late by itself.
+    base: effects that are in it from the beginning.
     """
 
     contest: Contest
