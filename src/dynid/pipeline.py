@@ -90,8 +90,8 @@ def identify(
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
-    data, found, training, masked = _fit_sound(call, _read(call))
-    diagnosed = _examine(call, data, found, training)
+    data, found, training, evidence, masked = _fit_sound(call, _read(call))
+    diagnosed = _examine(call, data, found, evidence)
     if validation is None:
         try:
             validations = _held_out_blocks(found, found.estimator, call.diagnostics)
@@ -246,36 +246,36 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
 
 
-def _fit_sound(call: _Call, data: _Data) -> tuple[_Data, _Found, Validation, tuple[Symptom, ...]]:
+def _fit_sound(
+    call: _Call, data: _Data
+) -> tuple[_Data, _Found, Validation, Evidence | None, tuple[Symptom, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
     trial = replace(call, diagnostics=Diagnostics())
-    found, training = _fit_and_score(trial, data)
-    evidence = _evidence(trial, data, found, training)
+    found, training, evidence = _fit_and_score(trial, data)
     seen = () if evidence is None else spoilt_times(evidence)
     sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
     if sound is None:
         call.diagnostics.extend(trial.diagnostics)
-        return data, found, training, ()
+        return data, found, training, evidence, ()
     data = replace(data, batches=sound[0])
     return data, *_fit_and_score(call, data), sound[1]
 
 
-def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation]:
+def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Evidence | None]:
     found, told = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
-    return found, score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
-
-
-def _evidence(call: _Call, data: _Data, found: _Found, training: Validation) -> Evidence | None:
-    rest, terms = training.residuals, found.settled.terms
-    return None if rest is None else Evidence(call.robot, terms, found.free, rest, data.prepared.bandwidth)
+    training = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+    if training.residuals is None:
+        return found, training, None
+    terms, raw = found.settled.terms, first_torque(call.log)
+    evidence = Evidence(call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw)
+    return found, training, evidence
 
 
 def _examine(
-    call: _Call, data: _Data, found: _Found, training: Validation
+    call: _Call, data: _Data, found: _Found, evidence: Evidence | None
 ) -> Callable[[], tuple[Symptom, ...]]:
     """Refuses inputs that the residuals give away; the function waits for what else they say."""
-    evidence = _evidence(call, data, found, training)
     if evidence is None:
         return tuple
     terms, diagnostics = found.settled.terms, call.diagnostics
@@ -283,9 +283,8 @@ def _examine(
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
         refuse_negative_friction(found.free, evidence.residuals)
-    whole = replace(evidence, raw=first_torque(call.log))
     diagnosed = beside(
-        lambda: diagnose(whole), call.threads
+        lambda: diagnose(evidence), call.threads
     )  # while the lag is sought and blocks are held out
     check_lag(evidence, data.prepared.source_rate, diagnostics)
     tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
