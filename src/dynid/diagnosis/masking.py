@@ -121,7 +121,7 @@ def spoilt_times(evidence: Evidence) -> tuple[Symptom, ...]:
     """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
     if not evidence.enough:
         return ()
-    found = [*Bursts().look(evidence), *Saturation().look(evidence)]
+    found = [*Bursts().look(evidence), *Saturation(least=0.5 * SURE).look(evidence)]
     return tuple(one for one in found if one.level == "warning" and one.share >= SURE and one.times)
 
 

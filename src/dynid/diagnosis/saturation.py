@@ -20,10 +20,14 @@ LEAST_SAMPLES = 10
 
 @dataclass(frozen=True)
 class Saturation:
-    """Tries on either side whether torque beyond a level is missing from what was measured."""
+    """Tries on either side whether torque beyond a level is missing from what was measured.
+
+    least: share of a joint's mean square residual that must lie beyond the lowest level for the others to be tried.
+    """
 
     identifier: str = "saturation"
     looks_at: str = "torque missing at the peaks"
+    least: float = 0.0
 
     def look(self, evidence: Evidence) -> list[Symptom]:
         """At most one symptom a joint and side, with the times at which the torque is beyond the level."""
@@ -31,9 +35,10 @@ class Saturation:
         for joint in evidence.joints:
             for side in (1.0, -1.0):
                 predicted = side * evidence.residuals.predicted[evidence.index, joint]
-                tried = [
-                    (cap, self._effect(evidence, joint, side, predicted, cap)) for cap in _caps(predicted)
-                ]
+                caps, square = _caps(predicted), evidence.error[:, joint] ** 2
+                if square[predicted > caps[0]].sum() < self.least * square.sum():
+                    continue
+                tried = [(cap, self._effect(evidence, joint, side, predicted, cap)) for cap in caps]
                 known = [
                     (cap, effect) for cap, effect in tried if effect is not None and _missing(side, effect)
                 ]
