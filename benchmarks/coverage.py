@@ -23,21 +23,21 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import SolverError
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.regression import regression_of
 from dynid.estimate.uncertainty import Intervals
-from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap, structural_base
+from dynid.identification.settings import DEFAULT_TERMS, default_estimator
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.settings import DEFAULT_TERMS, default_estimator
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.testing import random_inertia
+from dynid.trajectories.trajectory import FourierTrajectory
 
 ROBOTS = ("arm7", "ur5e", "puma560")
 CORRELATION = (0.05, 0.2, 0.5)

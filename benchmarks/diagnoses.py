@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import DIAGNOSES, diagnose
 from dynid.testing import DiagnosisContract, TrueMotion, evidence_of, small_arm
 from tests.diagnosis import test_contracts

@@ -27,17 +27,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError
 from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, ML, OE, OLS, TLS, WLS, Estimator, FeasibleFit
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
 from dynid.estimate.source import LogSource
-from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.data_base import data_base, influence
+from dynid.identification.settings import DEFAULT_TERMS, default_estimator
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.load import load_example
@@ -46,13 +46,13 @@ from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
-from dynid.settings import DEFAULT_TERMS, default_estimator
+from dynid.run.validation import block_seconds
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.testing import random_robot
-from dynid.validation import block_seconds
+from dynid.trajectories.trajectory import FourierTrajectory
 
 ROBOTS = ("arm7", "ur5e", "random4")
 SECONDS, RATE = 12.0, 1000.0

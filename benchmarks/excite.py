@@ -26,22 +26,22 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from dynid.excite.basis import BasisTrajectory, FourierBasis
-from dynid.excite.capsules import link_capsules
-from dynid.excite.criteria import Criterion, Information
-from dynid.excite.design import Problem, Task, draws, within
-from dynid.excite.limits import Bounds, MotionLimits, Workspace
-from dynid.excite.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.capsules import link_capsules
+from dynid.excitation.criteria import Criterion, Information
+from dynid.excitation.design import Problem, Task, draws, within
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.kernel.adjoint import pairs, torque_gradient
 from dynid.log.read import read_log
 from dynid.log.write import write_log
-from dynid.pipeline import identify
 from dynid.robot import load_example
-from dynid.settings import Settings
-from dynid.simulate.rig import Rig, SensorFile
-from dynid.simulate.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.simulation.rig import Rig, SensorFile
+from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis
 
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()
 PUBLISHED = {

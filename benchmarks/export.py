@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from dynid.export import ExportModel
-from dynid.export.c_code import write_c
-from dynid.export.names import c_identifier
-from dynid.export.urdf_new import new_urdf
+from dynid.exporters import ExportModel
+from dynid.exporters.c_code import write_c
+from dynid.exporters.names import c_identifier
+from dynid.exporters.urdf_new import new_urdf
 from dynid.robot import load_example
 
 FLAGS = ["-O3", "-march=native"]

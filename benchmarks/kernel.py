@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 
 from dynid import kernel
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel

@@ -24,10 +24,10 @@ def main() -> None:
     """Prints the ratio of the log's time to the computer's."""
     from dynid.estimate.recursive import Forgetting
     from dynid.kernel import backend
+    from dynid.online.stream import watch_lines
+    from dynid.online.watch import WATCH_TERMS, Watcher, WatchSettings
     from dynid.robot import load_example
-    from dynid.stream import watch_lines
     from dynid.testing import smooth_samples
-    from dynid.watch import WATCH_TERMS, Watcher, WatchSettings
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -72,9 +72,9 @@ def main() -> None:
 
 def follow(kind: Literal["ekf", "ukf"], motion: Samples) -> None:
     """Prints speed, consistency and error of a Kalman filter on the described arm, 2 % of torque being noise."""
+    from dynid.online.kalman import KalmanSettings, KalmanWatcher
+    from dynid.online.watch import WATCH_TERMS
     from dynid.robot import load_example
-    from dynid.watch import WATCH_TERMS
-    from dynid.watch_kalman import KalmanSettings, KalmanWatcher
 
     robot = load_example("arm7")
     usual = {"rotor_inertia": 0.5, "viscous": 3.0, "coulomb": 2.0, "offset": 0.3}

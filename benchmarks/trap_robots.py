@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.robot import load_example, load_robot
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel

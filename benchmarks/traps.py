@@ -30,17 +30,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import gravity_torque
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import DEFAULT_TERMS, Settings
-from dynid.simulate.rigid import inverse
+from dynid.simulation.rigid import inverse
+from dynid.trajectories.trajectory import FourierTrajectory
 
 RATE, SECONDS, HARMONICS, FREQUENCY = 250.0, 24.0, 5, 0.1
 NOISE, COUNTS = 0.005, 2.0**17

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.choices import named_kind, option_value
-from dynid.errors import InputError
+from dynid.base.errors import InputError
+from dynid.base.named_options import named_kind, option_value
 from dynid.rows import MomentumRows
 from dynid.terms import Coulomb, SpinningRotor
 

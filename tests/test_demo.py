@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import demo
-from dynid.arrays import Float
-from dynid.errors import RefusedError
+from dynid.base.arrays import Float
+from dynid.base.errors import RefusedError
 from dynid.log.read import read_log
 from dynid.robot import load_example, load_robot
+from dynid.verbs import demo
 
 TABLES = {"parameters.parquet", "residuals.parquet", "factors.parquet"}
 FILES = {"run.json", "model.json", "report.html", "robot.toml", "logs"} | TABLES

@@ -17,25 +17,26 @@ import pytest
 import typer
 from pydantic import BaseModel
 
-from dynid import errors, recipe, units
+from dynid.base import errors, units
+from dynid.base.checked_toml import Strict
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.tables import read_table
 from dynid.cli.main import app
-from dynid.config import Strict
-from dynid.demo import run_demo
-from dynid.diagnostics import Diagnostics
+from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
+from dynid.identification.experiment import Experiment
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
 from dynid.log.write import canonical_columns, write_log
-from dynid.recipe import Experiment
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
-from dynid.scores import Origin, Sums
+from dynid.run.result import experiment as recipe
+from dynid.run.store import scores_to_dict
 from dynid.signals import cutoff, prepare
-from dynid.simulate import rig, setup
-from dynid.store import scores_to_dict
-from dynid.tables import read_table
+from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE
+from dynid.verbs.demo import run_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

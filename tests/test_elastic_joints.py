@@ -8,23 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS
 from dynid.estimate.deflection import stiffness_ranges
 from dynid.factor.assemble import Assembly
-from dynid.identification import Identification
+from dynid.identification.experiment import Experiment
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment
 from dynid.rows import ElasticRows, TorqueRows
-from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.run.validation import block_seconds
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.store import load, save
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
-from dynid.validation import block_seconds
+from dynid.verbs.save import save
 from tests.elastic_arms import Arm, planar, recorded
 
 TERMS = RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01) + Stiffness()

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
+from dynid.base.findings import Verdict
 from dynid.diagnosis.symptom import Symptom
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError
 from dynid.estimate import WLS, Estimate, Regression
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
-from dynid.identification import Validation
-from dynid.judge import judge, refuse_negative_friction
-from dynid.judgement import Verdict
-from dynid.residuals import Residuals
-from dynid.scores import Origin, Scores, Sums
+from dynid.run.result import Validation
+from dynid.run.verdict import judge, refuse_negative_friction
 from dynid.terms.term import Column
 from dynid.testing import factors_of, synthetic_regression
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.log.bag import BAG_READERS, BagReader
 from dynid.log.csv import CsvReader
 from dynid.log.log import Table, Text

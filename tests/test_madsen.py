@@ -10,24 +10,23 @@ import pytest
 from scipy.linalg import solve_triangular
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import OLS, WLS
 from dynid.estimate.estimator import Estimate
-from dynid.excite.trajectory import FourierTrajectory
 from dynid.factor.base import structural_base
 from dynid.factor.factor import stack
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.simulate.motion import SimulatedMotion, follow
-from dynid.simulate.plant import Elasticity, Plant
+from dynid.simulation.motion import SimulatedMotion, follow
+from dynid.simulation.plant import Elasticity, Plant
 from dynid.spatial.inertia import transformed
 from dynid.studies.madsen_arm import (
     ENCODER_NOISE,
@@ -43,6 +42,7 @@ from dynid.studies.madsen_arm import (
 )
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, RotorInertia, Terms, Viscous
 from dynid.testing import smooth_samples
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.robot_files import ROBOTS
 
 ROBOT = load_robot(ROBOTS / "ur5e.toml")

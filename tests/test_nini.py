@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.kernel import torque_regressor
 from dynid.robot.model import RobotModel
@@ -15,7 +15,6 @@ from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import placement, rotation_about, skew
 from dynid.spatial.inertia import transformed
-from dynid.statics import static_base
 from dynid.studies.nini_arm import (
     FRICTION,
     GEOMETRY,
@@ -30,6 +29,7 @@ from dynid.studies.nini_arm import (
     static_grid,
 )
 from dynid.terms import MotorInertia, Points, RigidBody, Spring, Terms
+from dynid.verbs.statics import static_base
 
 DH = (
     (0.20, np.pi / 2, 0.75),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import OLS, WLS
@@ -17,7 +17,6 @@ from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import pseudo_inertia
-from dynid.statics import StaticEstimate, identify_statics
 from dynid.studies.nini_arm import (
     MODEL,
     SPRINGS,
@@ -36,6 +35,7 @@ from dynid.studies.nini_checks import stiffer
 from dynid.studies.run import run_study
 from dynid.studies.study import Dose
 from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
+from dynid.verbs.statics import StaticEstimate, identify_statics
 
 # Ten times fewer samples of a noise smaller by the root of ten hold the same information as the spec's.
 DOSE, NOISE = 7000, 0.05 / np.sqrt(10.0)

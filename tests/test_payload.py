@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError, UsageError
-from dynid.identification import Identification
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.pipeline import identify
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log, read_log
 from dynid.log.write import write_log
-from dynid.payload import Payload, find_payload, payload_data, payload_lines
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
+from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com
-from dynid.store import save
 from dynid.terms import KnownPayload
+from dynid.verbs.payload import Payload, find_payload, payload_data, payload_lines
+from dynid.verbs.save import save
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

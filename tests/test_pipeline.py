@@ -8,24 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import SolverError, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError, UnfitDataError
 from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
+from dynid.estimate.scores import Origin
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification import Identification
-from dynid.inspection import describe_base
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.log.log import Channel
 from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import write_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.scores import Origin
-from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.run.result import Identification
+from dynid.run.validation import validate
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
-from dynid.validation import validate
+from dynid.verbs.inspection import describe_base
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(preparation=Preparation(cutoff=8.0))

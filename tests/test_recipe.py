@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError
 from dynid.estimate import OLS, WLS, Ridge
-from dynid.recipe import Experiment, PrepareSection, SelectionEntry, open_log
-from dynid.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.identification.experiment import Experiment, PrepareSection, SelectionEntry, open_log
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
 from dynid.testing import random_robot, simulated_log

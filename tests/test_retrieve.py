@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, InputErrors, SolverError, UsageError
+from dynid.base.errors import InputError, InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
 from dynid.factor.base import structural_base
 from dynid.kernel import inverse_dynamics
-from dynid.retrieve import Coefficients, read_coefficients, retrieve
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
+from dynid.verbs.retrieve import Coefficients, read_coefficients, retrieve
 from tests.command_line import Run
 from tests.export.models import model_of, states
 from tests.feasible.panda import ROBOT, Panda

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.errors import InputError, UnfitDataError, UsageError
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.kernel import gravity_torque, mass_matrix, nonlinear_effects
 from dynid.log.write import write_log
-from dynid.reveal import read_model_table, reveal
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia
 from dynid.testing import random_inertia, random_robot
+from dynid.verbs.reveal import read_model_table, reveal
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression
+from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
 from dynid.factor.factor import Factors
-from dynid.scores import Origin, Scores, Sums, cross_validate
 from dynid.testing import synthetic_regression
 
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
-from dynid.friction_side import compare_sides, friction_on
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
 from dynid.signals.settings import Preparation
-from dynid.spring_search import search_geometry
 from dynid.studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
+from dynid.verbs.friction_side import compare_sides, friction_on
+from dynid.verbs.spring_search import search_geometry
 
 WITHOUT = RigidBody() + MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb(width=3.0))
 PREPARATION = Preparation(cutoff=10.0)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from dynid.errors import DynidError, RefusedError, ResourceError, UsageError
-from dynid.staging import refuse_existing, staged_files, staged_folder
+from dynid.base.atomic_write import refuse_existing, staged_files, staged_folder
+from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 FAILURES = [
@@ -194,7 +194,7 @@ def test_the_real_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     # Jobs in the background of a shell are begun with the signal ignored, and so would be what they begin.
     program = (
         "import signal, sys, time\nfrom pathlib import Path\n"
-        "from dynid.staging import staged_files, staged_folder\n"
+        "from dynid.base.atomic_write import staged_files, staged_folder\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "base = Path(sys.argv[1])\n"
         "with staged_folder(base / 'out') as folder, staged_files(base / 'a.txt') as (file,):\n"
@@ -262,4 +262,4 @@ def test_nothing_else_moves_or_deletes_what_was_written() -> None:
                 movers.add(str(path.relative_to(SOURCE)))
             if isinstance(node, ast.Constant) and str(node.value).endswith((".partial", ".tmp")):
                 movers.add(str(path.relative_to(SOURCE)))
-    assert movers == {"staging.py"}
+    assert movers == {"base/atomic_write.py"}

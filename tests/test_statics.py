@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.estimate.given import Given
 from dynid.estimate.least_squares import WLS
+from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.poses import Standstill, StaticPoses, find_poses, read_poses
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
 from dynid.signals.settings import Preparation
-from dynid.statics import balanced, identify_statics, two_step
 from dynid.studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody, Terms, Viscous
 from dynid.testing import synthetic_regression
+from dynid.verbs.poses import Standstill, StaticPoses, find_poses, read_poses
+from dynid.verbs.statics import balanced, identify_statics, two_step
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -10,21 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import store
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.tables import read_table, write_table
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Known, full_verdicts
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import read_log
-from dynid.pipeline import identify
-from dynid.residuals import Residuals
-from dynid.scores import Origin, Sums
-from dynid.settings import DEFAULT_TERMS, Settings
+from dynid.run import store
+from dynid.run.result import Identification
+from dynid.run.store import check_output, load, scores_from_dict, scores_to_dict
 from dynid.signals.settings import Preparation
-from dynid.store import check_output, load, save, scores_from_dict, scores_to_dict
-from dynid.summary import comparison_lines, identification_lines, write_scores
-from dynid.tables import read_table, write_table
 from dynid.testing import random_robot, simulated_log
+from dynid.verbs.save import save
+from dynid.verbs.summary import comparison_lines, identification_lines, write_scores
 from tests.command_line import RUN_FILES
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting
+from dynid.online.stream import RowStream, StreamRows, Thinner, watch_lines
+from dynid.online.watch import Watcher, WatchSettings
 from dynid.report.trajectories import Followed, trajectory_html
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, PowerRows, TorqueRows
-from dynid.stream import RowStream, StreamRows, Thinner, watch_lines
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
-from dynid.watch import Watcher, WatchSettings
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()

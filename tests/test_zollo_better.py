@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.identification import Identification
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.rows import ElasticMomentumRows
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous

@@ -12,25 +12,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dynid.identification.pipeline import identify
     from dynid.log.read import read_log
-    from dynid.pipeline import identify
     from dynid.robot import load_robot
+    from dynid.run.store import load
+    from dynid.run.validation import validate
     from dynid.signals.prepare import prepare
-    from dynid.store import load, save
-    from dynid.validation import validate
+    from dynid.verbs.save import save
 
-__version__ = "0.1.0"
+from dynid.base.version import __version__
+
 __all__ = ["__version__", "identify", "load", "load_robot", "prepare", "read_log", "save", "validate"]
 
 # Loaded on first use, so that `dynid --help` need not wait for NumPy.
 _VERBS = {
-    "identify": "dynid.pipeline",
-    "validate": "dynid.validation",
+    "identify": "dynid.identification.pipeline",
+    "validate": "dynid.run.validation",
     "load_robot": "dynid.robot.load",
     "read_log": "dynid.log.read",
     "prepare": "dynid.signals.prepare",
-    "load": "dynid.store",
-    "save": "dynid.store",
+    "load": "dynid.run.store",
+    "save": "dynid.verbs.save",
 }
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, UnfitDataError
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary

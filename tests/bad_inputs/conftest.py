@@ -9,7 +9,7 @@ import pytest
 
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.simulate.rigid import rigid_torque
+from dynid.simulation.rigid import rigid_torque
 from tests.bad_inputs.clean_logs import JOINT, JOINTS, NAMES, RATE, ROBOT, ROWS, Columns, floats
 
 

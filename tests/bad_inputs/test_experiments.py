@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError
+from dynid.identification.experiment import Experiment, open_log
 from dynid.robot.model import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_parquet
 

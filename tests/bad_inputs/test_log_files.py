@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, UnfitDataError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, UnfitDataError
+from dynid.identification.experiment import Experiment, open_log
 from dynid.log import csv as csv_log
 from dynid.log.read import read_log
-from dynid.recipe import Experiment, open_log
 from dynid.robot.model import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
 

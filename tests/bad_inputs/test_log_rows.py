@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
+from dynid.estimate.scores import Origin
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.checks import check_log
 from dynid.log.read import read_log
 from dynid.log.summary import LogSummary
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
 from dynid.robot.model import RobotModel
-from dynid.scores import Origin
-from dynid.settings import Settings
+from dynid.run.validation import validate
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.simulate.rigid import rigid_torque
-from dynid.validation import validate
+from dynid.simulation.rigid import rigid_torque
 from tests.bad_inputs.clean_logs import (
     MAPPING,
     NAMES,

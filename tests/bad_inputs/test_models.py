@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, RefusedError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from tests.robot.texts import ARM, MJCF, PLACED, TOML, chain, swap

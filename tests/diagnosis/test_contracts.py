@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import DIAGNOSES, Diagnosis

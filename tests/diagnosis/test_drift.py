@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.drift import Drift, causes, elapsed
-from dynid.diagnosis.evidence import Evidence
-from dynid.diagnostics import Diagnostics
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.diagnosis.residual_analysis import Evidence
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
-from dynid.settings import DEFAULT_TERMS
-from dynid.simulate.rigid import inverse
+from dynid.simulation.rigid import inverse
 from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.trajectories.trajectory import FourierTrajectory
 
 
 def warmth(t: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import kstest
 
-from dynid.diagnosis.evidence import Evidence, basis, hotelling, regressor
+from dynid.diagnosis.residual_analysis import Evidence, basis, hotelling, regressor
 from dynid.diagnosis.spectra import spectrum
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.term import Terms

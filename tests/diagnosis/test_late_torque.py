@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.testing import TrueMotion, evidence_of, small_arm
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from benchmarks.traps import MACHINES, Recording, recorded
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Interval, Symptom
-from dynid.diagnostics import Diagnostics
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.testing import TrueMotion, evidence_of, small_arm
 

@@ -13,27 +13,27 @@ import pytest
 
 from benchmarks.trap_robots import loaded, tilted
 from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
-from dynid.arrays import Float
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
-from dynid.diagnosis.evidence import Evidence
-from dynid.diagnosis.rivals import refuse_other_readings
+from dynid.diagnosis.lag import check_lag
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import across, find_tilt
 from dynid.diagnosis.traps import compare_with_description
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
-from dynid.excite.trajectory import FourierTrajectory
-from dynid.lag import check_lag
+from dynid.diagnosis.wiring_checks import refuse_other_readings
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
-from dynid.settings import DEFAULT_TERMS
 from dynid.signals.samples import Samples
-from dynid.simulate.rigid import inverse
+from dynid.simulation.rigid import inverse
 from dynid.terms.gain import DriveGain
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from dynid.testing.lab import RATE, fitted
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 
 

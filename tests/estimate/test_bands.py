@@ -12,16 +12,17 @@ import pytest
 
 from dynid.estimate.bands import POINTS, Bands
 from dynid.estimate.estimator import Estimate
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
+from dynid.run.result import Identification
+from dynid.run.store import load
 from dynid.signals.settings import Preparation
-from dynid.store import load, save
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.terms.friction_shapes import Presliding
 from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
+from dynid.verbs.save import save
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 TERMS = RigidBody() + Viscous() + Coulomb(0.05)

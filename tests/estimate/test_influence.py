@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate import OLS, WLS, Ridge
 from dynid.estimate.influence import Influence, influence_of
 from dynid.estimate.verdict import Standing, Word, base_verdicts, full_verdicts

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks import coverage
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.estimate import OLS, WLS, Ridge
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.bootstrap import bootstrap

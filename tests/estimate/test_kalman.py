@@ -9,18 +9,20 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.stats import chi2
 
-from dynid.errors import SolverError, UnfitDataError, UsageError
+from dynid.base.errors import SolverError, UnfitDataError, UsageError
 from dynid.estimate import EKF, WLS
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
 from dynid.factor.base import structural_base
 from dynid.kernel import forward_dynamics
+from dynid.online.kalman import KalmanSettings, KalmanWatcher
+from dynid.online.watch import Watcher, WatchSettings
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, TorqueRows
 from dynid.signals.samples import Samples
-from dynid.simulate.loop import measured_coordinates
-from dynid.simulate.mechanism import Mechanism
+from dynid.simulation.loop import measured_coordinates
+from dynid.simulation.mechanism import Mechanism
 from dynid.terms import (
     ChannelTorque,
     Coulomb,
@@ -34,8 +36,6 @@ from dynid.terms import (
 )
 from dynid.testing import measured_regression, random_robot, smooth_samples
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
-from dynid.watch import Watcher, WatchSettings
-from dynid.watch_kalman import KalmanSettings, KalmanWatcher
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous()

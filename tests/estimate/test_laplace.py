@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
+from dynid.base.errors import UsageError
 from dynid.estimate.laplace import Posterior, Problem, posterior, volume_slope
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.refine import Chart
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_inertia, random_robot, simulated_log
@@ -138,7 +138,8 @@ def test_an_estimate_of_no_real_body_still_has_a_posterior(found: Identification
 
 
 def test_stored_runs_give_the_same(found: Identification, result: Posterior, tmp_path: Path) -> None:
-    from dynid.store import load, save
+    from dynid.run.store import load
+    from dynid.verbs.save import save
 
     save(found, tmp_path / "run")
     again = load(tmp_path / "run")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression, Ridge
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 

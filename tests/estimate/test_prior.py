@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.prior import parameter_spread, typical_length
 from dynid.robot.model import RobotModel
 from dynid.terms import Offset, RigidBody, Viscous

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from benchmarks.traps import MACHINES, recorded
-from dynid.diagnostics import Diagnostics
-from dynid.errors import SolverError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError
 from dynid.estimate import WLS
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.real_bodies import excuse, unconstrained
-from dynid.identification import Identification
+from dynid.estimate.physical import excuse, unconstrained
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
-from dynid.settings import Settings
+from dynid.run.result import Identification
 
 
 @pytest.fixture(scope="module")

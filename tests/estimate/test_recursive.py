@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, UnfitDataError, UsageError
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting, RecursiveLeastSquares, TrajectoryRecorder
+from dynid.online.stream import watch_lines
+from dynid.online.watch import Watcher, WatchSettings
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import EnergyRows, Equations, MomentumRows
-from dynid.stream import watch_lines
 from dynid.terms import Offset, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
-from dynid.watch import Watcher, WatchSettings
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous() + Offset()

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import SolverError
+from dynid.base.errors import SolverError
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, TLS, WLS, Estimator
 from dynid.estimate.least_squares import solve
 from dynid.estimate.simulable import ENOUGH, least_distance
 from dynid.estimate.simulated import Bench, lag_of
-from dynid.simulate import loop
-from dynid.simulate.loop import differentiated
+from dynid.simulation import loop
+from dynid.simulation.loop import differentiated
 from dynid.testing import measured_regression
 from dynid.testing.estimator_contract import _ADVICE
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import SolverError, UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
 from dynid.estimate.output_error import closed_loop
 from dynid.estimate.simulated import Bench
@@ -15,14 +15,14 @@ from dynid.estimate.source import LogSource
 from dynid.robot.model import RobotModel
 from dynid.rows import MomentumRows
 from dynid.signals.samples import Samples
-from dynid.simulate.control import GravityPD, TorqueTable
-from dynid.simulate.effects import SmoothFriction
-from dynid.simulate.integrate import Adaptive
-from dynid.simulate.loop import Feedback, Stretches, refined, run
-from dynid.simulate.mechanism import Mechanism
-from dynid.simulate.motion import simulate
-from dynid.simulate.plant import Plant
-from dynid.simulate.sensitivity import sensitivity
+from dynid.simulation.control import GravityPD, TorqueTable
+from dynid.simulation.effects import SmoothFriction
+from dynid.simulation.integrate import Adaptive
+from dynid.simulation.loop import Feedback, Stretches, refined, run
+from dynid.simulation.mechanism import Mechanism
+from dynid.simulation.motion import simulate
+from dynid.simulation.plant import Plant
+from dynid.simulation.sensitivity import sensitivity
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
@@ -55,7 +55,7 @@ def test_force_is_mass_times_acceleration_and_bias(elastic: bool) -> None:
 
 
 def test_elastic_joints_are_those_of_the_plant() -> None:
-    from dynid.simulate.drivetrain import Elasticity
+    from dynid.simulation.drivetrain import Elasticity
 
     m = mechanism(elastic=True)
     values = {c.name: t for c, t in zip(m.terms.columns(m.robot), m.theta, strict=True)}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, UsageError
 from dynid.estimate import CLOE, DIDIM, IRLS, OE, Estimator, simulated
 from dynid.estimate.simulated import thinned
-from dynid.recipe import Experiment
+from dynid.identification.experiment import Experiment
+from dynid.identification.settings import Settings
 from dynid.rows import TorqueRows
-from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression, simulated_log

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.excite.basis import BasisTrajectory, FourierBasis
-from dynid.excite.capsules import link_capsules
-from dynid.excite.criteria import Criterion, Information
-from dynid.excite.design import Problem, Task, draws, within
-from dynid.excite.limits import Bounds, MotionLimits, Workspace
-from dynid.excite.plan import design_motion, information_of, prior_theta
+from dynid.base.arrays import Float
+from dynid.excitation.capsules import link_capsules
+from dynid.excitation.criteria import Criterion, Information
+from dynid.excitation.design import Problem, Task, draws, within
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.plan import design_motion, information_of, prior_theta
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import write_log
-from dynid.pipeline import identify
 from dynid.robot import load_robot
-from dynid.settings import Settings
-from dynid.simulate.rig import Rig, SensorFile
-from dynid.simulate.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.simulation.rig import Rig, SensorFile
+from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis
 from tests.robot_files import ROBOTS
 
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()

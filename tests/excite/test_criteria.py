@@ -11,19 +11,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UnfitDataError, UsageError
-from dynid.excite import criteria
-from dynid.excite.basis import FourierBasis
-from dynid.excite.capsules import link_capsules, segment_distance
-from dynid.excite.constraints import SmoothBounds
-from dynid.excite.criteria import Criterion, Information, focus_on
-from dynid.excite.gradient import MotionGradient
-from dynid.excite.kinematics import points
-from dynid.excite.limits import Bounds, MotionLimits, Workspace
-from dynid.excite.plan import information_of, prior_theta
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.parallel import ordered_map
+from dynid.excitation import criteria
+from dynid.excitation.capsules import link_capsules, segment_distance
+from dynid.excitation.constraints import SmoothBounds
+from dynid.excitation.criteria import Criterion, Information, focus_on
+from dynid.excitation.gradient import MotionGradient
+from dynid.excitation.kinematics import points
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.plan import information_of, prior_theta
 from dynid.kernel import Panels, using
-from dynid.parallel import ordered_map
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -33,6 +32,7 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.spring import TorsionSpring
 from dynid.terms.term import Terms
 from dynid.testing.builders import random_robot
+from dynid.trajectories.basis import FourierBasis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
@@ -293,7 +293,7 @@ def test_gradients_in_threads_are_the_same_bytes() -> None:
 def test_threads_of_the_linear_algebra_do_not_change_a_byte() -> None:
     code = (
         "import hashlib, numpy as np\n"
-        "from dynid.excite.plan import information_of\n"
+        "from dynid.excitation.plan import information_of\n"
         "from dynid.robot import load_example\n"
         "from dynid.terms.friction import Viscous\n"
         "from dynid.terms.rigid_body import RigidBody\n"

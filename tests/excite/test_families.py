@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
-from dynid.excite.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.excite.moves import SmoothMoves, friction_sweep, static_poses
-from dynid.excite.torque_sines import TorqueSinusoids
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.robot import load_example
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
+from dynid.trajectories.moves import SmoothMoves, friction_sweep, static_poses
+from dynid.trajectories.torque_sines import TorqueSinusoids
+from dynid.trajectories.trajectory import FourierTrajectory
 
 ROBOT = load_example("arm7")
 BASES = (

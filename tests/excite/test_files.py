@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.errors import UsageError
-from dynid.excite import plan
-from dynid.excite.after import information_after
-from dynid.excite.basis import BasisTrajectory, FourierBasis
-from dynid.excite.criteria import Criterion
-from dynid.excite.design import solve
-from dynid.excite.export import FILES, Format, times, urscript, write_motion
-from dynid.excite.plan import design_terms, information_of
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.errors import UsageError
+from dynid.excitation import plan
+from dynid.excitation.after import information_after
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.design import solve
+from dynid.excitation.export import FILES, Format, times, urscript, write_motion
+from dynid.excitation.plan import design_terms, information_of
 from dynid.factor.assemble import Assembly
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
@@ -30,6 +28,8 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run
 
 NAMES = ("a", 'b "quoted": {c}', "d", "e", "f", "g")

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
-from dynid.excite.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.excite.design import Task
-from dynid.excite.export import movej_chain
-from dynid.excite.knots import drawn_knots, with_free_knots
-from dynid.excite.limits import Bounds, MotionLimits
-from dynid.excite.moves import SmoothMoves
-from dynid.excite.plan import coefficients_of, design_motion, information_of
+from dynid.base.errors import UsageError
+from dynid.excitation.design import Task
+from dynid.excitation.export import movej_chain
+from dynid.excitation.knots import drawn_knots, with_free_knots
+from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.plan import coefficients_of, design_motion, information_of
 from dynid.robot import load_example
 from dynid.terms.friction import Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
+from dynid.trajectories.moves import SmoothMoves
 from tests.command_line import Run
 
 ARM = files("dynid") / "data" / "arm7.toml"

@@ -7,25 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate import WLS
-from dynid.excite.after import information_after, rows_a_sample
-from dynid.excite.basis import FourierBasis
-from dynid.excite.design import Task
-from dynid.excite.limits import Bounds, MotionLimits
-from dynid.excite.plan import design_motion
-from dynid.excite.quantities import shrinkage
-from dynid.excite.trajectory import FourierTrajectory, Trajectory
-from dynid.identification import Identification
+from dynid.estimate.residuals import rows_a_sample
+from dynid.excitation.after import information_after
+from dynid.excitation.design import Task
+from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.plan import design_motion
+from dynid.excitation.quantities import shrinkage
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import write_log
-from dynid.pipeline import identify
 from dynid.robot import load_example
-from dynid.settings import Settings
-from dynid.simulate.rig import Rig, SensorFile
-from dynid.simulate.setup import ControllerFile, PlantFile, Setup, build_plant
+from dynid.run.result import Identification
+from dynid.simulation.rig import Rig, SensorFile
+from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import FourierBasis
+from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + Viscous() + Coulomb()

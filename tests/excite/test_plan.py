@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.basis import FourierBasis, SplineBasis
-from dynid.excite.capsules import Capsule, Capsules, link_capsules
-from dynid.excite.criteria import Criterion
-from dynid.excite.design import Task
-from dynid.excite.limits import Bounds, MotionLimits, Workspace
-from dynid.excite.plan import Plan, design_motion, information_of, prior_theta
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.excitation.capsules import Capsule, Capsules, link_capsules
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.design import Task
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 from dynid.robot import load_example
 from dynid.robot.model import Limits, RobotModel
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import FourierBasis, SplineBasis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()

@@ -10,24 +10,23 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.after import rows_a_sample
-from dynid.excite.basis import FourierBasis
-from dynid.excite.chain import Together
-from dynid.excite.codec import parts_of
-from dynid.excite.criteria import Criterion
-from dynid.excite.design import Task
-from dynid.excite.limits import Bounds, MotionLimits
-from dynid.excite.plan import design_motion, information_of, prior_theta
-from dynid.excite.quantities import loaded, payload_information, prediction_focus, shrinkage
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.estimate.residuals import Residuals, rows_a_sample
+from dynid.excitation.criteria import Criterion
+from dynid.excitation.design import Task
+from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.plan import design_motion, information_of, prior_theta
+from dynid.excitation.quantities import loaded, payload_information, prediction_focus, shrinkage
 from dynid.kernel import inverse_dynamics
-from dynid.residuals import Residuals
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
+from dynid.trajectories.basis import FourierBasis
+from dynid.trajectories.chain import Together
+from dynid.trajectories.codec import parts_of
 from tests.command_line import SHORT_SEARCH, Run
 
 ROBOT = load_example("arm7")

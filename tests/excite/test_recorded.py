@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import InputError, UnfitDataError, UsageError
-from dynid.excite.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.excite.chain import Chain, Together
-from dynid.excite.codec import from_json, joints_of, parts_of, read_motion, to_json
-from dynid.excite.moves import SmoothMoves
-from dynid.excite.torque_sines import TorqueSinusoids
-from dynid.excite.tracking import track, track_any, union_missing
-from dynid.excite.trajectory import FourierTrajectory, Trajectory
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.excitation.tracking import track, track_any, union_missing
 from dynid.log.write import write_log
 from dynid.robot import load_example
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
+from dynid.trajectories.chain import Chain, Together
+from dynid.trajectories.codec import from_json, joints_of, parts_of, read_motion, to_json
+from dynid.trajectories.moves import SmoothMoves
+from dynid.trajectories.torque_sines import TorqueSinusoids
+from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 from tests.command_line import Run
 
 ROBOT = load_example("arm7")

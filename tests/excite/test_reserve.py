@@ -10,22 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.basis import FourierBasis
-from dynid.excite.constraints import margins
-from dynid.excite.design import Problem, Task
-from dynid.excite.limits import Bounds, MotionLimits
-from dynid.excite.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excite.reserve import TorqueSpread, reserve_of
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.excitation.constraints import margins
+from dynid.excitation.design import Problem, Task
+from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.reserve import reserve_of
+from dynid.excitation.torque_spread import TorqueSpread
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
-from dynid.pipeline import identify
 from dynid.robot import load_example, load_robot
-from dynid.settings import Settings
 from dynid.signals.samples import Samples
-from dynid.store import save
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.basis import FourierBasis
+from dynid.verbs.save import save
 from tests.command_line import Run
 
 ARM = files("dynid") / "data" / "arm7.toml"

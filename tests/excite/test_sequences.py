@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import UnfitDataError, UsageError
-from dynid.excite.capsules import link_capsules
-from dynid.excite.codec import read_motion
-from dynid.excite.limits import Bounds, MotionLimits, Workspace
-from dynid.excite.moves import SmoothMoves
-from dynid.excite.plan import information_of, prior_theta
-from dynid.excite.sequences import MovesPlan, poses_plan, sweep_plan
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.excitation.capsules import link_capsules
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.plan import information_of, prior_theta
+from dynid.excitation.sequences import MovesPlan, poses_plan, sweep_plan
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.codec import read_motion
+from dynid.trajectories.moves import SmoothMoves
 from tests.command_line import Run
 
 ROBOT = load_example("arm7")

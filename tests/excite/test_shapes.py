@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import DynidError, InputError, RefusedError, ResourceError, UsageError
-from dynid.excite.capsules import Capsule, Capsules, keep_apart, link_capsules
-from dynid.excite.kinematics import points
-from dynid.excite.limits import Workspace
-from dynid.excite.mesh import read_vertices
-from dynid.excite.shapes import enclosing, shape_capsules
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError, UsageError
+from dynid.excitation.capsules import Capsule, Capsules, keep_apart, link_capsules
+from dynid.excitation.kinematics import points
+from dynid.excitation.limits import Workspace
+from dynid.excitation.mesh import read_vertices
+from dynid.excitation.shapes import enclosing, shape_capsules
 from dynid.robot import load_example, load_robot
 from tests.command_line import SHORT_SEARCH, Run
 

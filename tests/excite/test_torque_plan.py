@@ -10,25 +10,25 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import InputError, UnfitDataError, UsageError
-from dynid.excite.codec import from_json, to_json
-from dynid.excite.limits import Bounds, MotionLimits
-from dynid.excite.plan import information_of, prior_theta
-from dynid.excite.reserve import TorqueSpread
-from dynid.excite.swing import swing
-from dynid.excite.torque_plan import TorquePlan, design_torque
-from dynid.excite.torque_sines import TorqueMotion, TorqueSinusoids
-from dynid.excite.torque_task import TorqueTask
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.excitation.limits import Bounds, MotionLimits
+from dynid.excitation.plan import information_of, prior_theta
+from dynid.excitation.swing import swing
+from dynid.excitation.torque_plan import TorquePlan, design_torque
+from dynid.excitation.torque_spread import TorqueSpread
+from dynid.excitation.torque_task import TorqueTask
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.simulate.control import OpenLoop
-from dynid.simulate.effects import SmoothFriction
-from dynid.simulate.forward import ForwardModel
-from dynid.simulate.motion import simulate
-from dynid.simulate.plant import Plant
+from dynid.simulation.control import OpenLoop
+from dynid.simulation.effects import SmoothFriction
+from dynid.simulation.forward import ForwardModel
+from dynid.simulation.motion import simulate
+from dynid.simulation.plant import Plant
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
+from dynid.trajectories.codec import from_json, to_json
+from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 from tests.command_line import Run
 
 HANGING = """

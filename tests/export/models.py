@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.export import ExportModel
+from dynid.exporters import ExportModel
 from dynid.factor.base import random_states
 from dynid.robot.model import RobotModel
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.export import ExportModel
-from dynid.export.c_code import write_c
-from dynid.export.curves import speeds_up_to, straight
-from dynid.export.model import without
+from dynid.base.diagnostics import Diagnostics
+from dynid.exporters import ExportModel
+from dynid.exporters.c_code import write_c
+from dynid.exporters.curves import speeds_up_to, straight
+from dynid.exporters.model import without
 from dynid.robot import load_robot
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous

@@ -9,19 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UsageError
-from dynid.export import export, sample_parameters
-from dynid.export.ensemble import spread_on
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.exporters import export, sample_parameters
+from dynid.exporters.ensemble import spread_on
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.further_log import held_out_log
-from dynid.identification import Identification
+from dynid.identification.experiment import Experiment
+from dynid.identification.further_log import held_out_log
+from dynid.identification.pipeline import identify
 from dynid.log.read import read_log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment
 from dynid.robot import load_robot
-from dynid.store import load, save
-from dynid.validation import validate
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.run.validation import validate
+from dynid.verbs.save import save
 from tests.command_line import Run
 
 

@@ -10,20 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, RefusedError, ResourceError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, RefusedError, ResourceError, UsageError
 from dynid.estimate import WLS, FeasibleFit
-from dynid.export import ExportModel, export, sample_parameters
-from dynid.export.export import summary_lines
-from dynid.export.tables import read_model_json, read_table
-from dynid.identification import Identification
+from dynid.exporters import ExportModel, export, sample_parameters
+from dynid.exporters.export import summary_lines
+from dynid.exporters.tables import read_model_json, read_table
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
-from dynid.pipeline import identify
 from dynid.robot import load_robot
-from dynid.settings import Settings
-from dynid.simulate.rigid import inverse
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.simulation.rigid import inverse
 from dynid.spatial.inertia import is_physical
-from dynid.store import load, save
+from dynid.verbs.save import save
 from tests.command_line import Run
 from tests.export.models import AGREE, states
 
@@ -193,7 +194,7 @@ def test_a_folder_without_permission_and_a_full_disk(
     there = tmp_path / "m.c"
     there.write_text("mine")
     with monkeypatch.context() as patch:
-        patch.setattr("dynid.export.files.os.access", lambda *_: False)
+        patch.setattr("dynid.exporters.files.os.access", lambda *_: False)
         with pytest.raises(ResourceError, match="no permission"):
             export(identified, tmp_path / "m.json")
     written = []

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from dynid.export.mjcf import new_mjcf, quaternion
+from dynid.exporters.mjcf import new_mjcf, quaternion
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_quaternion
 from tests.export.models import check_in_mujoco, model_of, shipped

@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.export import ExportModel
-from dynid.export.sdf import new_sdf, parameters_of
+from dynid.exporters import ExportModel
+from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from tests.export.models import AGREE, model_of, shipped, states

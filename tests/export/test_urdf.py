@@ -10,12 +10,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.errors import InputError
-from dynid.export import ExportModel
-from dynid.export.tables import table
-from dynid.export.urdf import edit_urdf, rpy_of
-from dynid.export.urdf_new import new_urdf
-from dynid.export.xml_edit import scan
+from dynid.base.errors import InputError
+from dynid.exporters import ExportModel
+from dynid.exporters.tables import table
+from dynid.exporters.urdf import edit_urdf, rpy_of
+from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_rpy

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError
 from dynid.factor.base import BaseMap, Category, base_of_matrix, random_states, structural_base
 from dynid.robot import load_robot
 from dynid.robot.drive import Drive

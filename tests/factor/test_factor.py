@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Block, Factor, Factors, merge_tree, stack

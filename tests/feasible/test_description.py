@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
 from dynid.feasible.description import limits_from_description, limits_text
 from dynid.feasible.limits import limits_of_body
-from dynid.recipe import Experiment
+from dynid.identification.experiment import Experiment
 from dynid.robot import load_robot
 from dynid.spatial.algebra import rotation_rpy
 from dynid.terms import RigidBody

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics
 from dynid.feasible.constraints import CentreHalfSpaces
 from dynid.feasible.description import limits_from_description
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points

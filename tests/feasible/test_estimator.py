@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, SolverError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, SolverError, UsageError
 from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification import Identification
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import settings_to_recipe
 from dynid.robot import load_robot
-from dynid.settings import settings_to_recipe
+from dynid.run.result import Identification
 from dynid.testing import EstimatorContract, measured_regression
 from tests.command_line import Run
 from tests.robot_files import ROBOTS

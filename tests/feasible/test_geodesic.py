@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dynid.errors import SolverError
+from dynid.base.errors import SolverError
 from dynid.feasible import BodyMass, ColumnBounds, Distance, PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.entropic import divergence
 from dynid.feasible.geodesic import geodesic, linearised

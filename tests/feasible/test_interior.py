@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.feasible import problem
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies, TotalMass, all_conditions

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import DynidError, InputError, RefusedError, SolverError, UsageError
+from dynid.base.errors import DynidError, InputError, RefusedError, SolverError, UsageError
 from dynid.feasible import (
     BodyMass,
     InsideHull,
@@ -21,9 +21,9 @@ from dynid.feasible import mesh as mesh_module
 from dynid.feasible.constraints import CentreHalfSpaces, Condition
 from dynid.feasible.inside import smallest_ellipsoid
 from dynid.feasible.mesh import spread_directions
-from dynid.recipe import Experiment
+from dynid.identification.experiment import Experiment
+from dynid.identification.settings import settings_to_recipe
 from dynid.robot import load_robot
-from dynid.settings import settings_to_recipe
 from dynid.spatial.inertia import from_com, from_pseudo_inertia
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import SolverError, UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.bodies import least_eigenvalues, plausible
 from dynid.feasible.penalty import Bodies, Rule, Search, penalised_parameters

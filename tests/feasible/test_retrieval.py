@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import SolverError, UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.factor.base import structural_base
 from dynid.feasible import (
     BodyMass,

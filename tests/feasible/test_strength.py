@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import SolverError, UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.estimate import Estimator, FeasibleFit
 from dynid.feasible.strength import held_out_strength, l_curve_strength
-from dynid.recipe import Experiment
-from dynid.settings import settings_to_recipe
+from dynid.identification.experiment import Experiment
+from dynid.identification.settings import settings_to_recipe
 from dynid.testing import EstimatorContract
 from tests.feasible.test_estimator import half
 

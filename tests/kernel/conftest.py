@@ -10,8 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.kernel import Tree, using
 
 BACKENDS = ("numpy", "native")

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
+from dynid.base.errors import UsageError
+from dynid.base.parallel import ordered_map
 from dynid.kernel import Tree, backend, factor_torque, torque_regressor, using
-from dynid.parallel import ordered_map
 from dynid.testing import random_motion, random_tree
 
 NATIVE = backend() != "numpy"

@@ -7,8 +7,8 @@ import pytest
 from scipy.signal import butter, sosfilt_zi, sosfiltfilt
 
 from dynid import kernel as k
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.testing import random_motion, random_tree
 
 pytestmark = pytest.mark.usefixtures("kernel")

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, UnfitDataError
 from dynid.log.bag_messages import Decoder
 from dynid.log.bag_survey import survey
 from dynid.log.checks import LogWatch, check_log

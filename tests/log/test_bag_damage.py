@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from dynid.errors import DynidError, InputError, RefusedError, ResourceError, UnfitDataError
+from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError, UnfitDataError
 from dynid.log import bag_files
 from dynid.log.log import Channel, ChannelMap
 from dynid.log.read import open_table, read_log

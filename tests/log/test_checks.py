@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.experiment import Experiment, open_log
 from dynid.log.checks import LogWatch, check_log, lattice_step
 from dynid.log.prior_check import States, check_against_prior
 from dynid.log.read import Log, read_log
 from dynid.log.summary import LogSummary
 from dynid.log.write import canonical_columns, write_log
-from dynid.recipe import Experiment, open_log
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
-from dynid.simulate.rigid import rigid_torque
+from dynid.simulation.rigid import rigid_torque
 from tests.robot_files import ROBOTS
 
 T = 3000

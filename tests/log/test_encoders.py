@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log
 from dynid.log.log import ChannelMap
 from dynid.log.mapping import canonical_map

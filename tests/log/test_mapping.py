@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, InputErrors
+from dynid.base.errors import InputError, InputErrors
 from dynid.log.log import Channel, ChannelMap
 from dynid.log.mapping import LogSection, canonical_map, channel_map, suggestion
 from dynid.log.read import read_log

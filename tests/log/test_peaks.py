@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.log.peaks import look_at_peaks
 
 NAMES = ("shoulder", "elbow")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import InputError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UsageError
 from dynid.log.log import Channel, ChannelMap, RawChunk, Text
 from dynid.log.read import READERS, Log, Selection, open_table, read_log
 from dynid.log.write import canonical_columns, write_log

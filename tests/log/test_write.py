@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dynid.errors import InputError
+from dynid.base.errors import InputError
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.estimate.scores import Origin
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.read import Log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
-from dynid.scores import Origin
-from dynid.settings import DEFAULT_TERMS
+from dynid.run.result import Identification
+from dynid.run.validation import validate
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms import Presliding, RigidBody
-from dynid.validation import validate
 from tests.feasible.panda import Panda
 from tests.robot_files import ROBOTS
 

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
-from dynid.identification import Identification
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
+from dynid.estimate.scores import Origin
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.scores import Origin
-from dynid.settings import Settings
-from dynid.store import load, save
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.verbs.save import save
 from tests.robot_files import ROBOTS
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.identification import Identification
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.estimate.scores import Origin
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
 from dynid.report.html import page_html
 from dynid.report.section import Page
 from dynid.report.sections.friction import FrictionSection
 from dynid.robot import load_robot
-from dynid.scores import Origin
+from dynid.run.result import Identification
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous
 from tests.robot_files import ROBOTS
 

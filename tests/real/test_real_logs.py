@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.estimate.least_squares import WLS, Ridge
+from dynid.estimate.scores import Origin
 from dynid.factor.base import structural_base
-from dynid.identification import Identification
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
-from dynid.scores import Origin
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, GasSpring, Offset, RigidBody, Terms, Viscous
 from tests.feasible.panda import coefficients

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.estimate.scores import Origin
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
 from dynid.rows import MomentumRows, Rows, TorqueRows
-from dynid.scores import Origin
 from dynid.terms import RigidBody, RotorInertia
 from tests.robot_files import ROBOTS
 

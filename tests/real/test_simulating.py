@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, Regression
 from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
-from dynid.recipe import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, SelectionEntry, open_log
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.signals.prepare import prepare

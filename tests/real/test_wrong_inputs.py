@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
-from dynid.identification import Identification
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
+from dynid.run.result import Identification
 from tests.robot_files import ROBOTS
 
 PANDA = ("panda_gaz", "panda_gaz", "panda_gaz")

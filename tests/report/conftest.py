@@ -8,20 +8,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place
+from dynid.base.findings import Finding, Verdict
 from dynid.estimate import WLS, Regression
 from dynid.estimate.prior import parameter_spread
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
 from dynid.factor import Block, Factor, Factors, structural_base
 from dynid.factor.data_base import data_base, influence
-from dynid.identification import Identification, Validation
-from dynid.judgement import Finding, Verdict
-from dynid.residuals import Residuals
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows import TorqueRows
-from dynid.scores import Origin, Scores, Sums, cross_validate
+from dynid.run.result import Identification, Validation
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynid.diagnosis.spectra import spectrum
-from dynid.identification import Identification
+from dynid.estimate.residuals import Residuals, autocorrelation
 from dynid.report.figures import band, packed
 from dynid.report.plain import tables
 from dynid.report.sections.parameters import base_truth
@@ -19,7 +19,7 @@ from dynid.report.sections.signals import cut_offs
 from dynid.report.symbols import formula, symbol
 from dynid.report.text import duration, interval, number, percent, plain_number, r_squared, short, unit
 from dynid.report.timeline import broken, lay_out, thin
-from dynid.residuals import Residuals, autocorrelation
+from dynid.run.result import Identification
 
 
 @pytest.mark.parametrize(

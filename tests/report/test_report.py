@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dynid.errors import ResourceError
-from dynid.identification import Identification
+from dynid.base.errors import ResourceError
 from dynid.report import html as html_module
 from dynid.report import write_report
 from dynid.report.html import plotly_javascript, report_html, script_json
 from dynid.report.sections import SECTIONS
+from dynid.run.result import Identification
 
 LARGEST = 8_000_000
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.choose.selection import Model, Nuisance, Selection
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
-from dynid.identification import Identification
 from dynid.report.section import Page
 from dynid.report.sections.friction import FrictionSection
 from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.selection import SelectionSection, _about
 from dynid.report.symbols import of_whole_robot, owner, symbol
-from dynid.selection.result import Model, Nuisance, Selection
-from dynid.summary import parameter_lines
+from dynid.run.result import Identification
 from dynid.terms.term import Column
+from dynid.verbs.summary import parameter_lines
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import DynidError, InputError, UnfitDataError, UsageError
+from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
 from dynid.log.log import Channel, ChannelMap
 from dynid.log.read import read_log
 from dynid.log.write import write_log
@@ -18,7 +18,7 @@ from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.simulate.setup import read_setup
+from dynid.simulation.setup import read_setup
 from dynid.terms import JointDamping, Stiffness
 from tests.robot_files import ROBOTS
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.robot.model import JointType, RobotModel

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.errors import DynidError, InputError, UsageError
+from dynid.base.errors import DynidError, InputError, UsageError
 from dynid.robot import describe, load_example, load_robot
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.model import JointType, Limits, RobotModel

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, RefusedError, ResourceError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
 from dynid.robot import describe, load_robot
 from dynid.robot.model import RobotModel
 from tests.robot.texts import ARM, MJCF, PLACED, TOML, chain, swap

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.robot.drive import TorqueSide

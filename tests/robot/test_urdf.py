@@ -11,8 +11,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.kernel import inverse_dynamics, torque_regressor
 from dynid.robot import load_robot
 from dynid.robot.model import JointType, RobotModel

@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticMomentumRows, ElasticRows, FilteredPowerRows, MomentumRows, TorqueRows
 from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.evidence import acceleration_noise
-from dynid.settings import DEFAULT_TERMS, Settings
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.studies.rotradi import TERMS as ROTRADI_TERMS
 from dynid.studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

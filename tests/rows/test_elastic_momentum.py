@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.factor.base import structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticMomentumRows, ElasticRows, Rows

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.pipeline import identify
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings, settings_to_recipe
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows
-from dynid.schemes import compare_schemes, scheme_lines
-from dynid.settings import Settings, settings_to_recipe
-from dynid.simulate.open_loop import open_loop
+from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
+from dynid.verbs.schemes import compare_schemes, scheme_lines
 from tests.command_line import Run
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()

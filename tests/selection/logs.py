@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.excite.trajectory import FourierTrajectory
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_inertia, random_robot
+from dynid.trajectories.trajectory import FourierTrajectory
 
 BODIES = random_inertia(3, 3)
 ROBOT: RobotModel = replace(random_robot(2, 3, 0.0), inertia_prior=BODIES)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.choose.position_waves import PositionWaves
+from dynid.choose.subset_regression import Board
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
-from dynid.selection.board import Board
-from dynid.selection.rivals import PositionWaves
 from dynid.signals.samples import Samples
 from dynid.terms import Term
 from dynid.testing import TermContract, random_robot

@@ -9,23 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
-from dynid.excite.trajectory import FourierTrajectory
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
+from dynid.choose.selection import Selection
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.selection.result import Selection
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PolynomialFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.testing import random_inertia, random_robot
+from dynid.trajectories.trajectory import FourierTrajectory
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError
 from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, told, torque
 
 PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}

@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dynid import validation
-from dynid.arrays import Float
-from dynid.errors import UsageError
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
+from dynid.choose import separable as bench
+from dynid.choose.friction_forms import Form, decide, standard_error
+from dynid.choose.variable_projection import Scale
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.model import RobotModel
-from dynid.settings import Settings
-from dynid.shapes import bench
-from dynid.shapes.choice import Form, decide, standard_error
-from dynid.shapes.search import Scale
+from dynid.run import validation
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.run.validation import validate
 from dynid.signals.settings import Preparation
-from dynid.store import load, save
 from dynid.terms import (
     Coulomb,
     FrictionChoice,
@@ -39,7 +40,7 @@ from dynid.terms import (
 )
 from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
-from dynid.validation import validate
+from dynid.verbs.save import save
 
 ROBOT = random_robot(21, 2, 0.0)
 SETTINGS = Settings(

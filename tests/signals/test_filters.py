@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.errors import UsageError
+from dynid.base.errors import UsageError
 from dynid.kernel import backend, using
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import ZeroPhase

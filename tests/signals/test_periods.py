@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.log.read import Log, read_log
 from dynid.log.write import write_log
 from dynid.robot.model import RobotModel

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.parallel import ordered_map
+from dynid.identification.experiment import Experiment, open_log
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.read import Log
-from dynid.parallel import ordered_map
-from dynid.recipe import Experiment, open_log
 from dynid.robot import load_robot
 from dynid.signals import windows
 from dynid.signals.prepare import Prepared, prepare

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.errors import InputErrors, RefusedError, SolverError, UsageError
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.errors import InputErrors, RefusedError, SolverError, UsageError
 from dynid.log.read import read_log
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.model import RobotModel
-from dynid.simulate.campaign import Campaign, record, run_campaign
-from dynid.simulate.motion import SimulatedMotion, follow, sample_times
-from dynid.simulate.plant import Plant
-from dynid.simulate.rig import Rig, SensorFile
-from dynid.simulate.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
+from dynid.simulation.campaign import Campaign, record, run_campaign
+from dynid.simulation.motion import SimulatedMotion, follow, sample_times
+from dynid.simulation.plant import Plant
+from dynid.simulation.rig import Rig, SensorFile
+from dynid.simulation.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 from tests.simulate.robots import geared
 

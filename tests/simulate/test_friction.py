@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.signals.samples import Samples
-from dynid.simulate.effects import Friction
-from dynid.simulate.friction import Dahl, LuGre
+from dynid.simulation.effects import Friction
+from dynid.simulation.friction import Dahl, LuGre
 from dynid.terms import Coulomb, Stribeck, Terms, Viscous
 from dynid.terms.friction_shapes import stop_operator
 from dynid.testing import random_robot

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson
 
-from dynid.arrays import Float
-from dynid.errors import SolverError, UsageError
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError, UsageError
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, RobotModel
-from dynid.simulate.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
-from dynid.simulate.drivetrain import Coupling, Elasticity, Mounting
-from dynid.simulate.effects import FunctionLoad, SmoothFriction
-from dynid.simulate.integrate import Adaptive, FixedStep
-from dynid.simulate.motion import follow, sample_times, simulate, suitable_step
-from dynid.simulate.plant import Plant, State
+from dynid.simulation.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
+from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
+from dynid.simulation.effects import FunctionLoad, SmoothFriction
+from dynid.simulation.integrate import Adaptive, FixedStep
+from dynid.simulation.motion import follow, sample_times, simulate, suitable_step
+from dynid.simulation.plant import Plant, State
 from dynid.testing import random_robot
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.elastic_arms import planar
 from tests.simulate.robots import geared
 

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import InputError, UsageError
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UsageError
+from dynid.identification.pipeline import identify
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot import load_example, load_robot
-from dynid.simulate.control import GravityPD, OpenLoop, Tabulated, pd_gains
-from dynid.simulate.drivetrain import Coupling, Elasticity
-from dynid.simulate.effects import FunctionLoad, SmoothFriction
-from dynid.simulate.integrate import Adaptive, FixedStep
-from dynid.simulate.motion import follow, sample_times, simulate
-from dynid.simulate.mujoco import MujocoSimulator, export_mjcf
-from dynid.simulate.plant import Plant
+from dynid.simulation.control import GravityPD, OpenLoop, Tabulated, pd_gains
+from dynid.simulation.drivetrain import Coupling, Elasticity
+from dynid.simulation.effects import FunctionLoad, SmoothFriction
+from dynid.simulation.integrate import Adaptive, FixedStep
+from dynid.simulation.motion import follow, sample_times, simulate
+from dynid.simulation.mujoco import MujocoSimulator, export_mjcf
+from dynid.simulation.plant import Plant
+from dynid.trajectories.trajectory import FourierTrajectory
 from tests.simulate.robots import geared
 
 POSITION, ACCELERATION = 1e-10, 1e-8

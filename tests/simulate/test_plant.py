@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.kernel import mass_matrix, nonlinear_effects, using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
-from dynid.simulate.drivetrain import Coupling, Elasticity, Mounting
-from dynid.simulate.effects import FunctionLoad, SmoothFriction
-from dynid.simulate.plant import Plant, State
+from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
+from dynid.simulation.effects import FunctionLoad, SmoothFriction
+from dynid.simulation.plant import Plant, State
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared
 

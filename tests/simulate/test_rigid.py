@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
+from dynid.base.errors import UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
-from dynid.simulate.rigid import inverse
+from dynid.simulation.rigid import inverse
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia

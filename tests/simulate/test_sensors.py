@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import UsageError
-from dynid.simulate.sensors import (
+from dynid.base.errors import UsageError
+from dynid.simulation.sensors import (
     Chain,
     Dropout,
     Encoder,

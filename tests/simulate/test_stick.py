@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.kernel import forward_dynamics
 from dynid.signals.samples import Samples
-from dynid.simulate.forward import ForwardModel
-from dynid.simulate.open_loop import first_stretch, open_loop
-from dynid.simulate.stick import stick_slip
+from dynid.simulation.forward import ForwardModel
+from dynid.simulation.open_loop import first_stretch, open_loop
+from dynid.simulation.stick import stick_slip
 from dynid.terms import Coulomb, DriveGain, KnownPayload, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.errors import ResourceError, UsageError
+from dynid.base.errors import ResourceError, UsageError
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example

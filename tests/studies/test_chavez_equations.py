@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.rows.momentum_filter import CausalFilter
 from dynid.signals.samples import Samples
 from dynid.studies import rotradi_equations as closed

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from dynid.errors import RefusedError, UsageError
+from dynid.base.errors import RefusedError, UsageError
 from dynid.report.figures import (
     BLUE,
     VERMILION,

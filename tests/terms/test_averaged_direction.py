@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.robot.load import load_example
-from dynid.settings import Settings
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import AsymmetricCoulomb, Coulomb, Offset, RigidBody, Sigmoid, Viscous
 from dynid.terms.friction import direction, direction_sides, smooth_sign
 from dynid.testing import random_robot
+from dynid.trajectories.trajectory import FourierTrajectory
 
 SPAN = 0.02
 WIDTHS = (0.0, 1e-4, 0.02, 5.0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

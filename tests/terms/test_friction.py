@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import DynidError, UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError, UnfitDataError, UsageError
+from dynid.choose.fit_nonlinear import merged
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.shapes.settle import merged
 from dynid.signals.past import WithPast, turning_points
 from dynid.signals.samples import Samples
 from dynid.terms import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.base import structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
@@ -16,7 +16,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import Offset, RigidBody, Term, Terms
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
-from dynid.terms.nuisance import Drift, GainError, GravityTilt, Nominal, TorqueDelay
+from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, Nominal, TorqueDelay
 from dynid.testing import TermContract, random_inertia, random_robot, smooth_samples
 
 ROBOT = random_robot(2, 3, 0.0)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import DynidError, InputError, UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
 from dynid.kernel.reference import motion
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, UnfitDataError, UsageError
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.robot.drive import Drive
 from dynid.terms import (
     AsymmetricCoulomb,
@@ -50,7 +50,7 @@ from dynid.terms import (
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
-from dynid.terms.nuisance import Drift, GainError, GravityTilt, TorqueDelay
+from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, TorqueDelay
 from dynid.testing import random_inertia, random_robot, smooth_samples
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import Limits, RobotModel

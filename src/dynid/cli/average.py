@@ -35,9 +35,9 @@ def command(
     """Average a repeated motion over its periods, and write one period with the noise of a single one told."""
     import numpy as np
 
-    from dynid.diagnostics import Diagnostics
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment, open_log
     from dynid.log.write import write_log
-    from dynid.recipe import Experiment, open_log
     from dynid.robot import load_robot
     from dynid.signals.periods import average_periods, columns_of
 
@@ -65,8 +65,8 @@ def command(
 
 def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
     """Raises RefusedError if `out` is one of the inputs or a folder, or exists and is not to be replaced."""
-    from dynid.errors import RefusedError
-    from dynid.staging import refuse_existing
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.errors import RefusedError
 
     if out.resolve() in {path.resolve() for path in inputs}:
         raise RefusedError(

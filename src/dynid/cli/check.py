@@ -10,10 +10,10 @@ import typer
 from dynid.cli.common import ConfigOption, LogsArgument, RootOption, TopicOption, print_diagnostics, say
 
 if TYPE_CHECKING:
-    from dynid.diagnostics import Diagnostics
-    from dynid.excite.tracking import Tracking
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.excitation.tracking import Tracking
+    from dynid.identification.experiment import Experiment
     from dynid.log.read import Log
-    from dynid.recipe import Experiment
 
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
@@ -33,9 +33,9 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
-    from dynid.diagnostics import Diagnostics
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment, open_log
     from dynid.log.checks import check_log
-    from dynid.recipe import Experiment, open_log
     from dynid.robot import load_robot
 
     diagnostics = Diagnostics()
@@ -59,8 +59,8 @@ def command(
 
 
 def _fit(log: Log, experiment: Experiment, diagnostics: Diagnostics) -> None:
-    from dynid.pipeline import identify
-    from dynid.summary import symptom_lines
+    from dynid.identification.pipeline import identify
+    from dynid.verbs.summary import symptom_lines
 
     found = identify(log.robot, log, experiment.settings(), diagnostics=diagnostics)
     for line in symptom_lines(found):
@@ -68,9 +68,9 @@ def _fit(log: Log, experiment: Experiment, diagnostics: Diagnostics) -> None:
 
 
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
-    from dynid.errors import Place, UsageError
-    from dynid.excite.codec import joints_of, read_motion
-    from dynid.excite.tracking import recorded_positions, track_any, union_missing
+    from dynid.base.errors import Place, UsageError
+    from dynid.excitation.tracking import recorded_positions, track_any, union_missing
+    from dynid.trajectories.codec import joints_of, read_motion
 
     planned = read_motion(plan)
     names = log.robot.joint_names
@@ -112,7 +112,7 @@ def _show(name: str, one: Tracking, prismatic: tuple[bool, ...]) -> None:
 
 
 def _warn(one: Tracking, diagnostics: Diagnostics) -> None:
-    from dynid.errors import Place
+    from dynid.base.errors import Place
 
     for j, joint in enumerate(one.joint_names):
         if one.share[j] > LOOSE:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dynid.diagnostics import Diagnostics
+    from dynid.base.diagnostics import Diagnostics
 
 RobotArgument = Annotated[
     Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")

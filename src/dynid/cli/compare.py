@@ -18,10 +18,10 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Print scores side by side and the parameters that differ beyond their intervals."""
-    from dynid.errors import UsageError
-    from dynid.staging import refuse_existing
-    from dynid.store import load
-    from dynid.summary import comparison_lines
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.errors import UsageError
+    from dynid.run.store import load
+    from dynid.verbs.summary import comparison_lines
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")

@@ -17,7 +17,7 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Simulate an arm, log it, identify it, validate it on a second motion, compare with the truth, report."""
-    from dynid.demo import run_demo
+    from dynid.verbs.demo import run_demo
 
     with progress_bar(total=float("nan")) as progress:
         result = run_demo(out, seed=seed, fast=fast, force=force, progress=progress)

@@ -10,8 +10,8 @@ import typer
 from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
 
 if TYPE_CHECKING:
-    from dynid.excite.export import Format
-    from dynid.excite.plan import Sheet
+    from dynid.excitation.export import Format
+    from dynid.excitation.plan import Sheet
 
 PER_JOINT = "one number for all joints, or one each, with commas between."
 
@@ -132,12 +132,12 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
+    from dynid.base.diagnostics import Diagnostics
     from dynid.cli.excite_model import Knowledge, current_of
     from dynid.cli.excite_motion import Search, Wanted, plan_of
     from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
-    from dynid.diagnostics import Diagnostics
-    from dynid.excite.criteria import Criterion
-    from dynid.excite.folder import check_output
+    from dynid.excitation.criteria import Criterion
+    from dynid.excitation.folder import check_output
     from dynid.robot import load_robot
 
     check_output(out, [robot, *(path for path in (resume, run, after, config) if path is not None)], force)
@@ -169,7 +169,7 @@ def command(
 def _write(
     plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any], force: bool
 ) -> None:
-    from dynid.excite.folder import write_plan
+    from dynid.excitation.folder import write_plan
     from dynid.report.plan import plan_html
 
     write_plan(plan, out, forms, rate, settings, plan_html(plan), force)

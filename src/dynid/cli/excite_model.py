@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynid.arrays import Float
-    from dynid.excite.criteria import Criterion, Information
-    from dynid.excite.reserve import TorqueSpread
-    from dynid.identification import Identification
+    from dynid.base.arrays import Float
+    from dynid.excitation.criteria import Criterion
     from dynid.robot.model import RobotModel
+    from dynid.run.result import Identification
+
+from dynid.cli.excite_parts import Current
 
 SHARE = 0.1
 
@@ -28,22 +29,12 @@ class Knowledge:
     noise: str | None
 
 
-@dataclass(frozen=True)
-class Current:
-    """Criterion, current parameters (p,), and what torque limits keep free: a share, a spread, or both."""
-
-    information: Information
-    theta: Float | None
-    share: float
-    spread: TorqueSpread | None = None
-
-
 def current_of(model: RobotModel, given: Knowledge, criterion: Criterion) -> Current:
     """Criterion and model: of the description, of a run, or of a run and what it recorded.
 
     Raises UsageError for options that do not go together, or a run of another robot.
     """
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
 
     if given.run is not None and given.after is not None:
         raise UsageError(
@@ -58,8 +49,8 @@ def current_of(model: RobotModel, given: Knowledge, criterion: Criterion) -> Cur
 
 
 def _described(model: RobotModel, given: Knowledge, criterion: Criterion) -> Current:
-    from dynid.excite.plan import information_of, prior_theta
-    from dynid.recipe import Experiment
+    from dynid.excitation.plan import information_of, prior_theta
+    from dynid.identification.experiment import Experiment
 
     information = information_of(model, Experiment.read(given.config).terms(), _noise(model, given))
     theta = prior_theta(model, information.terms)
@@ -67,10 +58,11 @@ def _described(model: RobotModel, given: Knowledge, criterion: Criterion) -> Cur
 
 
 def _identified(model: RobotModel, folder: Path, given: Knowledge, criterion: Criterion) -> Current:
-    from dynid.excite.after import information_after, rows_a_sample
-    from dynid.excite.plan import information_of
-    from dynid.excite.reserve import TorqueSpread
-    from dynid.store import load
+    from dynid.estimate.residuals import rows_a_sample
+    from dynid.excitation.after import information_after
+    from dynid.excitation.plan import information_of
+    from dynid.excitation.torque_spread import TorqueSpread
+    from dynid.run.store import load
 
     run = load(folder)
     _check_same(model, run, folder)
@@ -81,7 +73,9 @@ def _identified(model: RobotModel, folder: Path, given: Knowledge, criterion: Cr
     else:
         noise = _noise(model, given)
         information = information_of(model, run.terms, _residual(run) if noise is None else noise)
-    spread = TorqueSpread.of(run.estimate, _residual(run), information.base.rank, given.sigmas)
+    spread = TorqueSpread.of(
+        run.estimate.base, run.estimate.covariance, _residual(run), information.base.rank, given.sigmas
+    )
     share = _share(given, known=spread is not None and spread.complete)
     information = replace(information, criterion=criterion)
     return Current(information, run.estimate.parameters, share, spread)
@@ -90,8 +84,8 @@ def _identified(model: RobotModel, folder: Path, given: Knowledge, criterion: Cr
 def _noise(model: RobotModel, given: Knowledge) -> Float | None:
     import numpy as np
 
+    from dynid.base.errors import UsageError
     from dynid.cli.excite_parts import numbers
-    from dynid.errors import UsageError
 
     found = numbers(given.noise, "--noise")
     if found is not None and len(found) not in (1, model.n):
@@ -114,7 +108,7 @@ def _residual(run: Identification) -> Float:
 
 
 def _check_same(model: RobotModel, run: Identification, folder: Path) -> None:
-    from dynid.errors import Place, UsageError
+    from dynid.base.errors import Place, UsageError
 
     own = [column.name for column in run.terms.columns(model)]
     if own != [column.name for column in run.estimate.columns] or run.robot.joint_names != model.joint_names:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynid.arrays import Float
-    from dynid.excite.basis import Basis
-    from dynid.excite.criteria import Information
-    from dynid.excite.design import Task
-    from dynid.excite.limits import Bounds
-    from dynid.excite.plan import Sheet
+    from dynid.base.arrays import Float
+    from dynid.excitation.criteria import Information
+    from dynid.excitation.design import Task
+    from dynid.excitation.limits import Bounds
+    from dynid.excitation.plan import Sheet
+    from dynid.trajectories.basis import Basis
 
 PREDICTED = 8
 
@@ -56,9 +56,9 @@ def focused(
     """The criterion for chosen quantities alone: parameters, predicted torque, or a payload."""
     from dataclasses import replace
 
-    from dynid.errors import UsageError
-    from dynid.excite.criteria import focus_on
-    from dynid.excite.quantities import payload_information, prediction_focus
+    from dynid.base.errors import UsageError
+    from dynid.excitation.criteria import focus_on
+    from dynid.excitation.quantities import payload_information, prediction_focus
 
     if not focus:
         return information
@@ -77,8 +77,8 @@ def focused(
 def _motion_of(information: Information, path: str) -> list[tuple[Float, Float, Float]]:
     import numpy as np
 
-    from dynid.errors import UsageError
-    from dynid.excite.codec import joints_of, read_motion
+    from dynid.base.errors import UsageError
+    from dynid.trajectories.codec import joints_of, read_motion
 
     trajectory = read_motion(Path(path)).trajectory
     if joints_of(trajectory) != information.robot.n:
@@ -91,7 +91,7 @@ def _motion_of(information: Information, path: str) -> list[tuple[Float, Float, 
 def _drawn(
     information: Information, bounds: Bounds, basis: Basis, home: Float | None
 ) -> list[tuple[Float, Float, Float]]:
-    from dynid.excite.design import Problem, Task, check_size, check_start, draws
+    from dynid.excitation.design import Problem, Task, check_size, check_start, draws
 
     task = Task(basis, information, bounds, home)
     check_size(task)
@@ -131,7 +131,7 @@ def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bo
     if wanted.family == "sweep":
         return _swept(wanted, information, bounds, home)
     if wanted.family == "poses":
-        from dynid.excite.sequences import poses_plan
+        from dynid.excitation.sequences import poses_plan
 
         return poses_plan(information, bounds, wanted.poses, search.seed)
     if wanted.family == "torque-sines":
@@ -141,7 +141,7 @@ def plan_of(wanted: Wanted, search: Search, information: Information, bounds: Bo
 
 def _swept(wanted: Wanted, information: Information, bounds: Bounds, home: Float | None) -> Sheet:
     from dynid.cli.excite_parts import required
-    from dynid.excite.sequences import sweep_plan
+    from dynid.excitation.sequences import sweep_plan
 
     shares = [float(x) for x in required(wanted.speeds, "--speeds")]
     return sweep_plan(information, bounds, shares, wanted.joints, home)
@@ -151,9 +151,9 @@ def _commanded(
     wanted: Wanted, search: Search, information: Information, bounds: Bounds, home: Float | None
 ) -> Sheet:
     from dynid.cli.common import progress_bar
-    from dynid.excite.basis import FourierBasis
-    from dynid.excite.torque_plan import design_torque
-    from dynid.excite.torque_task import TorqueTask
+    from dynid.excitation.torque_plan import design_torque
+    from dynid.excitation.torque_task import TorqueTask
+    from dynid.trajectories.basis import FourierBasis
 
     time, highest, ramp = wanted.time, wanted.frequency * wanted.harmonics, min(2.0, 0.2 * wanted.time)
     if wanted.focus:
@@ -167,11 +167,11 @@ def _commanded(
 def _designed(
     wanted: Wanted, search: Search, information: Information, bounds: Bounds, home: Float | None
 ) -> Sheet:
+    from dynid.base.parallel import default_threads
     from dynid.cli.common import progress_bar
-    from dynid.excite.design import Task
-    from dynid.excite.knots import with_free_knots
-    from dynid.excite.plan import design_motion
-    from dynid.parallel import default_threads
+    from dynid.excitation.design import Task
+    from dynid.excitation.knots import with_free_knots
+    from dynid.excitation.plan import design_motion
 
     basis = _basis(wanted)
     task = Task(basis, focused(information, wanted.focus, bounds, basis, home), bounds, home)
@@ -192,9 +192,9 @@ def _designed(
 
 
 def _resumed(task: Task, folder: Path) -> Float:
-    from dynid.errors import Place, UsageError
-    from dynid.excite.codec import read_motion
-    from dynid.excite.plan import coefficients_of
+    from dynid.base.errors import Place, UsageError
+    from dynid.excitation.plan import coefficients_of
+    from dynid.trajectories.codec import read_motion
 
     found, robot = read_motion(folder), task.information.robot
     if found.joints and found.joints != robot.joint_names:
@@ -220,10 +220,10 @@ def _teller(advance: Callable[[str, float], None] | None) -> Callable[[int, int,
 
 
 def _basis(wanted: Wanted) -> Basis:
+    from dynid.base.errors import UsageError
     from dynid.cli.excite_parts import required
-    from dynid.errors import UsageError
-    from dynid.excite.basis import FourierBasis, SplineBasis
-    from dynid.excite.chain import Together
+    from dynid.trajectories.basis import FourierBasis, SplineBasis
+    from dynid.trajectories.chain import Together
 
     time = wanted.time
     if wanted.family == "fourier":
@@ -261,7 +261,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 def _refuse_with(family: str, given: Mapping[str, bool]) -> None:
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
 
     for option, there in given.items():
         if there:

@@ -9,14 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from dynid.arrays import Float
-    from dynid.cli.excite_model import Current
-    from dynid.excite.capsules import Capsules
-    from dynid.excite.export import Format
-    from dynid.excite.limits import Bounds
+    from dynid.base.arrays import Float
+    from dynid.excitation.capsules import Capsules
+    from dynid.excitation.criteria import Information
+    from dynid.excitation.export import Format
+    from dynid.excitation.limits import Bounds
+    from dynid.excitation.torque_spread import TorqueSpread
     from dynid.robot.model import RobotModel
 
 Word = TypeVar("Word", bound=StrEnum)
+
+
+@dataclass(frozen=True)
+class Current:
+    """Criterion, current parameters (p,), and what torque limits keep free: a share, a spread, or both."""
+
+    information: Information
+    theta: Float | None
+    share: float
+    spread: TorqueSpread | None = None
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,8 @@ def bounds_of(model: RobotModel, file: Path, current: Current, given: Given) -> 
     """Limits of joints and torque, surroundings, capsules."""
     import numpy as np
 
-    from dynid.excite.limits import Bounds, MotionLimits, Workspace
-    from dynid.excite.quantities import loaded
+    from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+    from dynid.excitation.quantities import loaded
 
     limits = MotionLimits.of(
         model,
@@ -75,9 +86,9 @@ def bounds_of(model: RobotModel, file: Path, current: Current, given: Given) -> 
 
 
 def _capsules(model: RobotModel, file: Path, given: Given, tip: Float | None) -> Capsules | None:
-    from dynid.errors import UsageError
-    from dynid.excite.capsules import link_capsules
-    from dynid.excite.shapes import shape_capsules
+    from dynid.base.errors import UsageError
+    from dynid.excitation.capsules import link_capsules
+    from dynid.excitation.shapes import shape_capsules
 
     if given.shapes and given.radius is not None:
         raise UsageError("capsules", found="--shapes and --radius", expected="one of them")
@@ -89,7 +100,7 @@ def _capsules(model: RobotModel, file: Path, given: Given, tip: Float | None) ->
 
 def formats(names: Sequence[str] | None) -> tuple[Format, ...]:
     """Formats of the motion; CSV where none is named."""
-    from dynid.excite.export import Format
+    from dynid.excitation.export import Format
 
     return tuple(word(name, Format, "format") for name in (names or ["csv"]))
 
@@ -98,8 +109,8 @@ def check_formats(
     forms: Sequence[Format], model: RobotModel, family: str, rate: float, seconds: float
 ) -> None:
     """Raises UsageError for a format that cannot hold the arm or a rate out of range, before anything is computed."""
-    from dynid.errors import UsageError
-    from dynid.excite.export import Format, times
+    from dynid.base.errors import UsageError
+    from dynid.excitation.export import Format, times
 
     times(seconds, rate)
     if {Format.URSCRIPT, Format.MOVEJ} & set(forms) and model.n != 6:
@@ -113,7 +124,7 @@ def check_formats(
 
 def word(text: str, kind: type[Word], what: str) -> Word:
     """The member of an enumeration; raises UsageError that lists them."""
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
 
     try:
         return kind(text)
@@ -131,7 +142,7 @@ def required(text: str, option: str, count: int | None = None) -> Float:
     """The same where the option has a default."""
     import numpy as np
 
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
 
     try:
         values = np.array([float(part) for part in text.split(",")])

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynid.excite.plan import Plan, Sheet
-    from dynid.excite.torque_plan import TorquePlan
+    from dynid.excitation.plan import Plan, Sheet
+    from dynid.excitation.torque_plan import TorquePlan
 
 STATES = 2000
 
 
 def lines(plan: Sheet) -> list[str]:
     """What is printed: figures, the tightest bound of each kind, what was not checked."""
-    from dynid.excite.plan import Plan
-    from dynid.excite.torque_plan import TorquePlan
+    from dynid.excitation.plan import Plan
+    from dynid.excitation.torque_plan import TorquePlan
     from dynid.report.plan import ALL_TOLD
 
     information, bounds = plan.information, plan.bounds
@@ -52,7 +52,7 @@ def lines(plan: Sheet) -> list[str]:
 def _shrunk(plan: Sheet) -> str:
     import numpy as np
 
-    from dynid.excite.quantities import shrinkage
+    from dynid.excitation.quantities import shrinkage
 
     seconds = plan.trajectory.duration
     motion = plan.trajectory.motion(np.linspace(0.0, seconds, STATES))
@@ -64,7 +64,7 @@ def _shrunk(plan: Sheet) -> str:
 
 
 def _effort(plan: Plan | TorquePlan) -> str:
-    from dynid.excite.plan import Plan
+    from dynid.excitation.plan import Plan
 
     if isinstance(plan, Plan):
         return f"{plan.starts} starts, {plan.iterations} iterations"
@@ -72,7 +72,7 @@ def _effort(plan: Plan | TorquePlan) -> str:
 
 
 def _commanded(plan: TorquePlan) -> list[str]:
-    from dynid.excite.torque_task import VARIANTS
+    from dynid.excitation.torque_task import VARIANTS
 
     bounds = plan.task.bounds
     about = (
@@ -87,7 +87,7 @@ def _commanded(plan: TorquePlan) -> list[str]:
 
 
 def _reserved(plan: Sheet) -> list[str]:
-    from dynid.excite.reserve import reserve_of
+    from dynid.excitation.reserve import reserve_of
 
     bounds = plan.bounds
     found = reserve_of(plan.information.robot, plan.information.terms, bounds, plan.trajectory)

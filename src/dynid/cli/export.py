@@ -49,12 +49,12 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a stored model as URDF, MJCF, C code, JSON or a table."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import DynidError, UsageError
-    from dynid.export import export
-    from dynid.export.export import summary_lines
-    from dynid.recipe import Experiment, open_log
-    from dynid.store import load
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import DynidError, UsageError
+    from dynid.exporters import export
+    from dynid.exporters.export import summary_lines
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.store import load
 
     if validation and not ensemble:
         raise UsageError(

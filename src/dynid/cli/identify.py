@@ -58,17 +58,18 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import UsageError
-    from dynid.friction_side import on_side
-    from dynid.pipeline import identify
-    from dynid.recipe import Experiment, open_log
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UsageError
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.pipeline import identify
     from dynid.robot import load_robot
     from dynid.rows.catalogue import rows_from_spec
-    from dynid.schemes import compare_schemes, scheme_lines
-    from dynid.store import check_output, save
-    from dynid.summary import identification_lines
+    from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
+    from dynid.verbs.friction_side import on_side
+    from dynid.verbs.save import save
+    from dynid.verbs.schemes import compare_schemes, scheme_lines
+    from dynid.verbs.summary import identification_lines
 
     held_out = tuple(validation or ())
     if friction_side is not None and auto:

@@ -15,9 +15,9 @@ def command(
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
 ) -> None:
     """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.inspection import describe_base
+    from dynid.base.diagnostics import Diagnostics
     from dynid.robot import describe, load_robot
+    from dynid.verbs.inspection import describe_base
 
     diagnostics = Diagnostics()
     model = load_robot(robot, root=root, diagnostics=diagnostics)

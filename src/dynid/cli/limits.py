@@ -21,9 +21,9 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import UnfitDataError, UsageError
-    from dynid.export.files import check_targets, write_files
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UnfitDataError, UsageError
+    from dynid.exporters.files import check_targets, write_files
     from dynid.feasible.description import limits_from_description, limits_text
     from dynid.robot import load_robot
 

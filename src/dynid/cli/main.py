@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from dynid.base.errors import DynidError
 from dynid.cli import (
     average,
     check,
@@ -33,7 +34,6 @@ from dynid.cli import (
     watch,
 )
 from dynid.cli.common import say
-from dynid.errors import DynidError
 
 app = typer.Typer(
     name="dynid",
@@ -70,7 +70,7 @@ def options(
 ) -> None:
     """The dynamics of a real robot, from its log: identified, verified, reported."""
     if version:
-        from dynid import __version__
+        from dynid.base.version import __version__
         from dynid.kernel import backend
 
         say(f"dynid {__version__} (kernel: {backend()})")

@@ -44,12 +44,12 @@ def command(
 
     import numpy as np
 
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import UsageError
-    from dynid.export.files import check_targets, write_files
-    from dynid.payload import find_payload, payload_data, payload_lines
-    from dynid.recipe import Experiment, open_log
-    from dynid.store import load
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UsageError
+    from dynid.exporters.files import check_targets, write_files
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.store import load
+    from dynid.verbs.payload import find_payload, payload_data, payload_lines
 
     if method not in ("difference", "joint"):
         raise UsageError("payload-method", found=f"method '{method}'", expected="difference or joint")

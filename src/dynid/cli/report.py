@@ -15,8 +15,8 @@ def command(
 ) -> None:
     """Print the verdict and scores of a stored run, and write its report.html anew."""
     from dynid.report import write_report
-    from dynid.store import load
-    from dynid.summary import identification_lines
+    from dynid.run.store import load
+    from dynid.verbs.summary import identification_lines
 
     stored = load(run)
     write_report(stored, run / "report.html")

@@ -30,14 +30,14 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Find masses, centres and inertias of real bodies behind dynamic coefficients."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import UsageError
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UsageError
     from dynid.estimate import FeasibleFit
-    from dynid.export.export import export_parameters
-    from dynid.export.files import check_targets, write_files
-    from dynid.recipe import Experiment
-    from dynid.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
+    from dynid.exporters.export import export_parameters
+    from dynid.exporters.files import check_targets, write_files
+    from dynid.identification.experiment import Experiment
     from dynid.robot import load_robot
+    from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
 
     fit = Experiment.read(config).settings().estimator if config else FeasibleFit()
     if not isinstance(fit, FeasibleFit):

@@ -28,13 +28,13 @@ def command(
     """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
     import numpy as np
 
-    from dynid.diagnostics import Diagnostics
-    from dynid.reveal import read_model_table, reveal
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.diagnostics import Diagnostics
     from dynid.robot import load_robot
-    from dynid.staging import refuse_existing
     from dynid.terms.rigid_body import RigidBody
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
+    from dynid.verbs.reveal import read_model_table, reveal
 
     for path in (out, bodies):
         if path is not None:

@@ -40,13 +40,13 @@ def command(
     root: RootOption = None,
 ) -> None:
     """Simulate a robot along a trajectory and write what its sensors see as a log."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.parallel import default_threads
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.parallel import default_threads
     from dynid.robot import load_robot
-    from dynid.simulate.campaign import Campaign, record, run_campaign
-    from dynid.simulate.rig import Rig
-    from dynid.simulate.setup import TrajectoryChoice, read_setup
-    from dynid.staging import refuse_existing
+    from dynid.simulation.campaign import Campaign, record, run_campaign
+    from dynid.simulation.rig import Rig
+    from dynid.simulation.setup import TrajectoryChoice, read_setup
 
     refuse_existing(out, "choose another --out")
     diagnostics = Diagnostics()

@@ -10,8 +10,8 @@ import typer
 from dynid.cli.common import LogsArgument, RobotArgument, RootOption, TopicOption, print_diagnostics, say
 
 if TYPE_CHECKING:
-    from dynid.spring_search import GeometrySearch
     from dynid.terms.term import Term, Terms
+    from dynid.verbs.spring_search import GeometrySearch
 
 
 def command(
@@ -34,11 +34,11 @@ def command(
     """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
     from dataclasses import replace
 
-    from dynid.diagnostics import Diagnostics
-    from dynid.recipe import Experiment, open_log
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment, open_log
     from dynid.robot import load_robot
-    from dynid.spring_search import search_geometry
     from dynid.terms.term import Terms
+    from dynid.verbs.spring_search import search_geometry
 
     bounds = _bounds(bound)
     diagnostics = Diagnostics()
@@ -65,7 +65,7 @@ def command(
 
 
 def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
 
     found: dict[str, tuple[float, float]] = {}
     for text in given:
@@ -84,7 +84,7 @@ def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def _spring(terms: Terms, label: str | None) -> Term:
-    from dynid.errors import UsageError
+    from dynid.base.errors import UsageError
     from dynid.terms.spring_lever import Lever
 
     springs = [term for term in terms if isinstance(getattr(term, "geometry", None), Lever)]
@@ -102,7 +102,7 @@ def _spring(terms: Terms, label: str | None) -> Term:
 
 
 def _show(found: GeometrySearch) -> None:
-    from dynid.spring_search import geometry_text
+    from dynid.verbs.spring_search import geometry_text
 
     say(f"{'number':<10}{'value':>12}{'+- 2 std':>12}{'from':>12}{'to':>12}")
     rows = zip(found.names, found.values, found.std, found.lower, found.upper, found.at_bound, strict=True)

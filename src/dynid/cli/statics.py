@@ -18,10 +18,10 @@ from dynid.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from dynid.diagnostics import Diagnostics
-    from dynid.poses import StaticPoses
-    from dynid.recipe import Experiment
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment
     from dynid.robot.model import RobotModel
+    from dynid.verbs.poses import StaticPoses
 
 PosesArgument = Annotated[
     list[Path], typer.Argument(help="Logs that hold static poses, or one table of poses.", metavar="POSES...")
@@ -46,13 +46,13 @@ def command(
     force: ForceOption = False,
 ) -> None:
     """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import UsageError
-    from dynid.recipe import Experiment
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UsageError
+    from dynid.identification.experiment import Experiment
     from dynid.robot import load_robot
-    from dynid.statics import balanced, identify_statics
-    from dynid.store import check_output
-    from dynid.summary import static_lines
+    from dynid.run.store import check_output
+    from dynid.verbs.statics import balanced, identify_statics
+    from dynid.verbs.summary import static_lines
 
     if (out is None) != (not motion):
         raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
@@ -65,10 +65,10 @@ def command(
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:
-        from dynid.recipe import open_log
-        from dynid.statics import two_step
-        from dynid.store import save
-        from dynid.summary import comparison_lines
+        from dynid.identification.experiment import open_log
+        from dynid.verbs.save import save
+        from dynid.verbs.statics import two_step
+        from dynid.verbs.summary import comparison_lines
 
         training = open_log(experiment, motion, model, experiment.data.train, diagnostics)
         held_out = experiment.data.validate_on
@@ -104,9 +104,9 @@ def command(
 def _poses(
     experiment: Experiment, files: list[Path], table: bool, robot: RobotModel, diagnostics: Diagnostics
 ) -> StaticPoses:
-    from dynid.errors import UsageError
-    from dynid.poses import Standstill, find_poses, read_poses
-    from dynid.recipe import open_log
+    from dynid.base.errors import UsageError
+    from dynid.identification.experiment import open_log
+    from dynid.verbs.poses import Standstill, find_poses, read_poses
 
     if table:
         if len(files) != 1:

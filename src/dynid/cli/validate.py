@@ -28,11 +28,11 @@ def command(
     threads: ThreadsOption = None,
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
-    from dynid.diagnostics import Diagnostics
-    from dynid.recipe import Experiment, open_log
-    from dynid.store import load
-    from dynid.summary import score_lines, write_scores
-    from dynid.validation import validate
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.store import load
+    from dynid.run.validation import validate
+    from dynid.verbs.summary import score_lines, write_scores
 
     _check_picture(open_loop, picture)
     stored = load(run)
@@ -48,7 +48,7 @@ def command(
         say(line)
     if open_loop is not None:
         from dynid.report.open_loop import write_open_loop
-        from dynid.schemes import drive
+        from dynid.verbs.schemes import drive
 
         driven = drive(stored, log, open_loop)
         say(f"open loop, {driven.t[-1] - driven.t[0]:.3g} s of measured torque:")
@@ -60,8 +60,8 @@ def command(
 
 
 def _check_picture(open_loop: float | None, picture: Path | None) -> None:
-    from dynid.errors import UsageError
-    from dynid.staging import refuse_existing
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.errors import UsageError
 
     if (open_loop is not None and not open_loop > 0) or (picture is not None and open_loop is None):
         raise UsageError(

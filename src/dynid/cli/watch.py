@@ -12,8 +12,8 @@ import typer
 from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
 
 if TYPE_CHECKING:
+    from dynid.online.watch import Watcher, WatchSettings
     from dynid.robot.model import RobotModel
-    from dynid.watch import Watcher, WatchSettings
 
 
 class Filter(StrEnum):
@@ -69,15 +69,15 @@ def command(
 
     import numpy as np
 
-    from dynid.diagnostics import Diagnostics
-    from dynid.errors import InputError, Place
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import InputError, Place
     from dynid.estimate.recursive import Forgetting
-    from dynid.recipe import Experiment
+    from dynid.identification.experiment import Experiment
+    from dynid.online.stream import watch_lines
+    from dynid.online.watch import WATCH_TERMS, WatchSettings
     from dynid.robot import load_robot
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
-    from dynid.stream import watch_lines
-    from dynid.watch import WATCH_TERMS, WatchSettings
 
     files = _files(out)
     if log != "-" and not Path(log).is_file():
@@ -110,17 +110,17 @@ def command(
 
 def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: float) -> Watcher:
     if kind is Filter.RLS:
-        from dynid.watch import Watcher
+        from dynid.online.watch import Watcher
 
         return Watcher(model, settings)
-    from dynid.watch_kalman import KalmanSettings, KalmanWatcher
+    from dynid.online.kalman import KalmanSettings, KalmanWatcher
 
     return KalmanWatcher(model, KalmanSettings(kind.value, settle, watch=settings))
 
 
 def _files(out: Path | None) -> tuple[Path, Path] | None:
-    from dynid.errors import UsageError
-    from dynid.staging import refuse_existing
+    from dynid.base.atomic_write import refuse_existing
+    from dynid.base.errors import UsageError
 
     if out is None:
         return None
@@ -135,7 +135,7 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
 
 
 def _report(watcher: Watcher, whole: bool = False) -> None:
-    from dynid.watch_kalman import KalmanWatcher
+    from dynid.online.kalman import KalmanWatcher
 
     track = watcher.trajectory
     value, std = track.value[-1], track.std[-1]
@@ -171,7 +171,7 @@ def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:
 
 
 def _decoded(lines: Iterable[str], name: str) -> Iterator[str]:
-    from dynid.errors import InputError, Place
+    from dynid.base.errors import InputError, Place
 
     try:
         yield from lines

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from dynid.arrays import Bool, Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Bool, Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Curve, Interval, Symptom
 from dynid.diagnosis.wording import ALARM, level
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.spatial.inertia import from_com, to_com

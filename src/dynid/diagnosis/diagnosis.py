@@ -8,9 +8,9 @@ from typing import Protocol
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.drift import Drift
-from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.friction import FrictionForm
 from dynid.diagnosis.position import FollowsPosition
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation

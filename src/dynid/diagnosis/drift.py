@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Effect, Evidence
+from dynid.base.arrays import Float
 from dynid.diagnosis.friction import STEEP
+from dynid.diagnosis.residual_analysis import Effect, Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
 

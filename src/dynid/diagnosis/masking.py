@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.saturation import Saturation
 from dynid.diagnosis.symptom import Interval, Symptom
-from dynid.diagnostics import Diagnostics
 from dynid.signals.samples import Samples
 
 # More than this share of a log is never left out: what remains would say too little.

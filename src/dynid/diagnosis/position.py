@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import angle, binned_curve, counts, figures, level, unit
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from dynid.arrays import Bool, Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Bool, Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.spectra import spectrum
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import counts, figures, level, unit

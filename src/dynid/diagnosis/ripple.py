@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.delay import late
-from dynid.diagnosis.evidence import Evidence
 from dynid.diagnosis.position import HARMONICS
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
 

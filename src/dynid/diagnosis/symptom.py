@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float, locked
+from dynid.base.arrays import Float, locked
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.wording import ALARM
 from dynid.kernel import gravity_torque
 from dynid.terms.rigid_body import RigidBody

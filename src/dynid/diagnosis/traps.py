@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
-from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import find_tilt
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
 
 SIZE_WARN, SIZE_STOP = 5.0, 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Curve
 
 # Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.

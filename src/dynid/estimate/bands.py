@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.estimate.estimator import Estimate
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.nuisance import NominalTerm
+from dynid.terms.measurement_effects import NominalTerm
 from dynid.terms.term import Term, Terms
 
 POINTS = 400

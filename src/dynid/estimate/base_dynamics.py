@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.factor.base import BaseMap
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulate.mechanism import Mechanism
+from dynid.simulation.mechanism import Mechanism
 from dynid.terms.term import Terms
 
 DIFFERENCE = 1e-5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
-from dynid.arrays import Float, Int, locked, locked_int
+from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.factor.factor import Factors
 
 LARGEST_LEVERAGE = 1.0 - 1e-6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.estimate.blocks import BlockScores
 
 LEAST_INFORMATION = 1e-3

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError
 from dynid.factor.assemble import Assembly
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpinningRotor, SpringTerm

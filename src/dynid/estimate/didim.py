@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import SolverError
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Regression, Status
 from dynid.estimate.least_squares import WLS, completed, solve
 from dynid.estimate.simulated import ClosedLoopFit, tried

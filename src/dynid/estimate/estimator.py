@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import stdtrit
 
-from dynid.arrays import Bool, Float, Int, locked
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float, Int, locked
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column

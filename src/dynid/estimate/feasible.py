@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
 from dynid.estimate.uncertainty import Intervals, check_intervals

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import SolverError
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status
 from dynid.estimate.least_squares import Method, completed, full_vector, residual_sigma, solve
 from dynid.estimate.simulated import tried

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Bool, Float, locked
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float, locked
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.uncertainty import block_jackknife

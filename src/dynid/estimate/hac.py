@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.blocks import BlockScores
 
 # Constant of the Bartlett kernel in Andrews' rule for the bandwidth.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 
-from dynid.arrays import Float, locked
+from dynid.base.arrays import Float, locked
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack

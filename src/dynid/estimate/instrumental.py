@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float, Int
-from dynid.errors import SolverError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import SolverError
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import expm
 
-from dynid.arrays import Float
-from dynid.errors import Place, SolverError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import Place, SolverError, UsageError
 from dynid.estimate.base_dynamics import BaseDynamics
 
 SPREAD_SQUARE = 3.0

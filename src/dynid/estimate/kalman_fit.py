@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
@@ -22,7 +22,7 @@ from dynid.estimate.simulated import Bench
 from dynid.estimate.source import Places
 from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
 from dynid.signals.samples import Samples
-from dynid.simulate.loop import measured_coordinates, measured_motion
+from dynid.simulation.loop import measured_coordinates, measured_motion
 
 SHORTEST = 8
 # Shares of the size of positions and torque below which no noise is believed: steps are no more exact.

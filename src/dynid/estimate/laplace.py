@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, Int, locked
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Float, Int, locked
+from dynid.base.errors import SolverError, UsageError
 from dynid.estimate.estimator import Estimate
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
@@ -21,8 +21,8 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.noise import MotionNoise
-from dynid.simulate.loop import extra_of, measured_motion
-from dynid.simulate.mechanism import Mechanism
+from dynid.simulation.loop import extra_of, measured_motion
+from dynid.simulation.mechanism import Mechanism
 
 STEPS = (1e-5, 1e-4, 1e-3)
 HALVINGS = 4

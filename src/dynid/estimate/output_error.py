@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError, UsageError
 from dynid.estimate.estimator import Estimate, Piece, Regression, check_iteration, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.simulated import Bench, ClosedLoopFit
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.signals.samples import Samples
-from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
-from dynid.simulate.mechanism import Mechanism
-from dynid.simulate.sensitivity import Sensitivity, sensitivity
+from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
+from dynid.simulation.mechanism import Mechanism
+from dynid.simulation.sensitivity import Sensitivity, sensitivity
 
 # Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
 SHORTEST, ASTRAY = 8, 0.1

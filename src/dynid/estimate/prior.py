@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float, Int, locked
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int, locked
+from dynid.base.errors import UsageError
 from dynid.kernel import qr_panel
 from dynid.rows.rows import Equations
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.estimate.estimator import (
     Estimate,
     Piece,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.blocks import BlockScores
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import SolverError
-from dynid.simulate.mechanism import Mechanism
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import SolverError
+from dynid.simulation.mechanism import Mechanism
 
 # Of the mass matrix of the nearest real bodies, and of each coordinate's own inertia where those have next to none.
 SHARE, LEAST_SHARE = 0.5, 1e-3

@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import DynidError, UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import DynidError, UsageError
+from dynid.base.parallel import ordered_map
 from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate, Regression, check_iteration, require_enough
 from dynid.estimate.feasible import FeasibleFit
@@ -18,14 +19,13 @@ from dynid.estimate.simulable import Simulable, not_simulable
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source, one_a_joint
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.base import Category
-from dynid.parallel import ordered_map
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.simulate.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
-from dynid.simulate.mechanism import Mechanism
+from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
+from dynid.simulation.mechanism import Mechanism
 
 ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import UsageError
+from dynid.base.parallel import ordered_map
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merge_tree
-from dynid.parallel import ordered_map
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
 from dynid.signals.cutoff import choose_cutoff

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma
 from dynid.estimate.uncertainty import Intervals, check_intervals

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.bootstrap import bootstrap_covariance
 from dynid.estimate.hac import hac

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError
+from dynid.base.parallel import ordered_map
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.kernel import release_memory
-from dynid.parallel import ordered_map
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.signals.parallel import ParallelFilter

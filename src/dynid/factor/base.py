@@ -9,8 +9,8 @@ from enum import StrEnum
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Bool, Float, Int, locked, locked_int
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Bool, Float, Int, locked, locked_int
+from dynid.base.errors import UnfitDataError
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples

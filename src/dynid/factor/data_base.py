@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix
 from dynid.factor.factor import Factors, group_scale, stack
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.feasible.cones import triangle
 from dynid.spatial.inertia import eigenvalues, from_com, is_physical, pseudo_inertia
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import ResourceError, SolverError
+from dynid.base.arrays import Float
+from dynid.base.errors import ResourceError, SolverError
 
 PRIMAL_TOLERANCE = 1e-7
 DUAL_TOLERANCE = 1e-6

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import SolverError
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError
 from dynid.feasible.cones import Block, Cone, side_of, solve_cones, triangle
 from dynid.feasible.constraints import Condition
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
 from dynid.feasible.cones import Block, Cone, triangle, violation
 from dynid.terms.term import Column

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.config import read_bytes
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, Place, UsageError
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import read_bytes
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place, UsageError
 from dynid.feasible.description_mjcf import points_of_mjcf
 from dynid.feasible.mesh import enclosing_points, mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, Place
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place
 from dynid.feasible.mesh import mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import Block, Cone, from_triangle, triangle
 from dynid.spatial.inertia import pseudo_inertia

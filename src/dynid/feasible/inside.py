@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import triangle
 from dynid.feasible.constraints import CentreHalfSpaces, Condition, ten_of, window

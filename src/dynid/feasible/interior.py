@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigvalsh
 
-from dynid.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.feasible.cones import Certificate
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import pseudo_inertia

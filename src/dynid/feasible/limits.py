@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import InputError, Place, UsageError
+from dynid.base.errors import InputError, Place, UsageError
 from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid
 from dynid.feasible.inside import InsideHull
 from dynid.feasible.mesh import enclosing_points, mesh_points

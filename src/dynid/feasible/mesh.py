@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.config import read_bytes
-from dynid.errors import InputError, Place, UsageError
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import read_bytes
+from dynid.base.errors import InputError, Place, UsageError
 
 MAX_BYTES = 100_000_000
 # Links are shorter: what is longer was drawn in millimetres.

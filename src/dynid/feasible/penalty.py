@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dynid.arrays import Float, locked
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import SolverError, UsageError
+from dynid.base.parallel import default_threads, ordered_map
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.refine import FAR, Chart
-from dynid.parallel import default_threads, ordered_map
 from dynid.terms.term import Column
 
 STEP = 1e-6

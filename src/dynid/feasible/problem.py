@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int, locked
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Bool, Float, Int, locked
+from dynid.base.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_cones
 from dynid.feasible.conflict import refuse_conflict

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.feasible.bodies import body_columns, body_scale, plausible
 from dynid.spatial.inertia import (
     LOG_CHOLESKY_SHEARS,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float, locked
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import SolverError, UsageError
 
 GRID = tuple(float(10.0**k) for k in range(-1, 5))
 

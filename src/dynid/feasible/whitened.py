@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 
 
 @dataclass(frozen=True, eq=False)

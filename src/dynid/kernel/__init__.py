@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import SolverError, UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import SolverError, UsageError
 from dynid.kernel import factoring, reference
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 from dynid.kernel import _c, _check, _chosen, _whole, reference
 from dynid.kernel.tree import Tree
 

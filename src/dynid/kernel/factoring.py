@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.signal import sosfilt
 
-from dynid.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import reference
 from dynid.kernel.tree import Tree
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel.tree import Tree
 
 

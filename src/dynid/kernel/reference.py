@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 from dynid.kernel.panels import Panels, joint_columns
 from dynid.kernel.tree import Tree
 

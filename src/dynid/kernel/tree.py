@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int, locked, locked_bool, locked_int
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float, Int, locked, locked_bool, locked_int
+from dynid.base.errors import UsageError
 
 
 @dataclass(frozen=True, eq=False)

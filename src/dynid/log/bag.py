@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostic, Diagnostics
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.errors import InputError, Place
 from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from dynid.log.bag_files import METADATA, Topic
 from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of

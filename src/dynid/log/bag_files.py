@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
 from dynid.log.bag_damage import intact_part
 
 METADATA = "metadata.yaml"

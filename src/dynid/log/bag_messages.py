@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import InputError, Place
 from dynid.log.bag_files import Codec, Topic
 
 Bytes = npt.NDArray[np.uint8]

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Float, Int
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place
 from dynid.log.bag_files import Topic
 from dynid.log.bag_messages import Group
 from dynid.log.bag_survey import FIRST_STAMPS, Item, Sort, Survey

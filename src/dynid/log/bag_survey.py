@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Int
-from dynid.choices import meant
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Int
+from dynid.base.errors import InputError, Place
+from dynid.base.named_options import meant
 from dynid.log.bag_files import Bag, Topic
 from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
 

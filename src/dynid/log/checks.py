@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.encoders import EncoderWatch
 from dynid.log.log import RawChunk, Trajectory

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place
 from dynid.log.log import Text
 
 BLOCK_BYTES = 8_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
 from dynid.log.log import ChannelMap, RawChunk
 from dynid.robot.model import RobotModel
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dynid.config import Key, Strict, line_of
-from dynid.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.checked_toml import Key, Strict, line_of
+from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap
 from dynid.robot.model import RobotModel
-from dynid.units import factor
 
 Columns = str | dict[str, str]
 OWN_COLUMNS = {"position": "q_{joint}", "velocity": "dq_{joint}", "effort": "tau_{joint}"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import InputError, Place, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place, UnfitDataError
 from dynid.log.log import Text
 
 MAGIC = b"PAR1"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
 
 SATURATED_SHARE = 0.02
 

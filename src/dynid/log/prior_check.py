@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostic
-from dynid.errors import InputError, InputErrors, Place, ResourceError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic
+from dynid.base.errors import InputError, InputErrors, Place, ResourceError, UsageError
 from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.csv import CsvReader

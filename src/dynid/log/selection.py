@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import InputError, Place
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
 
 ROWS = 32768

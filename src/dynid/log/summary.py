@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 
 
 @dataclass

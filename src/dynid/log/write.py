@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
-from dynid.staging import staged_files
+from dynid.base.arrays import Float
+from dynid.base.atomic_write import staged_files
+from dynid.base.errors import UsageError
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 _ROW_GROUP = 65536

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dynid.identification import Identification
+    from dynid.run.result import Identification
 
 __all__ = ["write_report"]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.identification import Identification, Validation
+from dynid.estimate.scores import Scores
 from dynid.report.figures import CYCLE, Axis, Figure, Panel, Trace, bars, labelled, row_of
 from dynid.report.html import Chapter, page_html, write_text
 from dynid.report.section import Page, is_held_out, render
 from dynid.report.symbols import formula
 from dynid.report.text import MISSING, duration, interval, number, percent
-from dynid.scores import Scores
+from dynid.run.result import Identification, Validation
 
 Runs = Sequence[tuple[str, Identification]]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.report.text import MINUS, short
 
 Trace = dict[str, Any]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dynid.errors import ResourceError
-from dynid.identification import Identification
+from dynid.base.atomic_write import staged_files
+from dynid.base.errors import ResourceError
 from dynid.report.section import TEMPLATES, Page, render
 from dynid.report.sections import SECTIONS
-from dynid.staging import staged_files
+from dynid.run.result import Identification
 
 _ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynid.report.figures import BLUE, INK, VERMILION, Axis, Figure, Panel, column_of, line
 
 if TYPE_CHECKING:
-    from dynid.simulate.open_loop import OpenLoop
+    from dynid.simulation.open_loop import OpenLoop
 
 
 def open_loop_figure(run: OpenLoop, joint: int) -> Figure:

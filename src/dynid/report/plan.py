@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.excite.constraints import Margin
-from dynid.excite.plan import Sheet
+from dynid.base.arrays import Float
+from dynid.excitation.constraints import Margin
+from dynid.excitation.plan import Sheet
 from dynid.signals.samples import Samples
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dynid.identification import Identification, Validation
+from dynid.estimate.scores import Origin
 from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit
-from dynid.scores import Origin
+from dynid.run.result import Identification, Validation
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.report.text import MINUS
 from dynid.robot.model import RobotModel
 from dynid.terms.term import Column

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.residuals import Residuals
+from dynid.base.arrays import Float, Int
+from dynid.estimate.residuals import Residuals
 
 _WIDEST_GAP = 0.02
 _STEPS = 2.5

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.estimate.recursive import ParameterTrajectory
 from dynid.factor.base import BaseMap
 from dynid.report.figures import (

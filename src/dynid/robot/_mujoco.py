@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dynid.errors import InputError, Place, ResourceError
+from dynid.base.errors import InputError, Place, ResourceError
 from dynid.robot.xml import Element
 
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dynid.arrays import Float, locked
-from dynid.errors import InputError, UsageError
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import InputError, UsageError
 from dynid.robot.linkage import FourBar
 
 # Rows of N, scaled to unit length, that are closer than this to being dependent cannot be told from it.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError, UsageError
 
 
 @dataclass(frozen=True)

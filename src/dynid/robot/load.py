@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import InputError, Place, UsageError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place, UsageError
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import RobotModel
 from dynid.robot.toml import read_toml_robot

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, Place
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, Place
 from dynid.robot._mujoco import compile_spec, read_spec
 from dynid.robot.drive import Drive
 from dynid.robot.mjcf_lint import check_mjcf

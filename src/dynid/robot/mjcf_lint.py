@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, RefusedError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.robot.urdf_lint import stop
 from dynid.robot.urdf_parts import duplicate, unit_axis
 from dynid.robot.xml import (

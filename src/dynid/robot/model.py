@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Float, Int, locked, locked_int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.errors import UsageError
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float, finite_or_none
+from dynid.base.arrays import Float, finite_or_none
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.config import read_toml, validate
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import read_toml, validate
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.toml_drive import drive

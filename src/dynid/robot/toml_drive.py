@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import DynidError
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError
 from dynid.robot.drive import Drive, TorqueSide, singular
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits

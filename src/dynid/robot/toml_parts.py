@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.config import Key, Lines, line_of
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, InputErrors, Place
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import Key, Lines, line_of
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.robot.model import JointType, Limits
 from dynid.robot.toml_schema import Description, Inertial
 from dynid.robot.urdf_lint import inertia_problem

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field
 
-from dynid.config import Strict
+from dynid.base.checked_toml import Strict
 
 # Text that looks like a number is a slip of the pen in TOML.
 Number = Annotated[float, pydantic.Strict()]

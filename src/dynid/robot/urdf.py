@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.urdf_lint import Urdf, lint

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError, InputErrors, RefusedError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError
 from dynid.robot.urdf_parts import UrdfJoint, UrdfLink, read_joints, read_links
 from dynid.robot.urdf_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
 from dynid.robot.xml import Element, inside, present

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import DynidError, InputError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric, transformed

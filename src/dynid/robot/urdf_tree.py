@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from dynid.errors import DynidError, InputError
+from dynid.base.errors import DynidError, InputError
 from dynid.robot.urdf_parts import UrdfJoint, UrdfLink
 from dynid.robot.xml import Element
 

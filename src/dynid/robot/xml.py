@@ -10,8 +10,8 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from dynid.config import read_bytes
-from dynid.errors import DynidError, InputError, Place, RefusedError
+from dynid.base.checked_toml import read_bytes
+from dynid.base.errors import DynidError, InputError, Place, RefusedError
 
 MAX_BYTES = 64_000_000
 MAX_DEPTH = 256

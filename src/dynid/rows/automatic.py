@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from dynid.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from dynid.choices import named_kind, option_value
+from dynid.base.named_options import named_kind, option_value
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows

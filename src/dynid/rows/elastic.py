@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations

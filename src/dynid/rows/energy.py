@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import Hold, begin, refuse_two_encoders, require_finite
 from dynid.rows.rows import Equations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import Hold
 from dynid.rows.power import FilteredPowerRows

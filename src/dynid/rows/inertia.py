@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import Place, UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import Place, UnfitDataError, UsageError
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, check_stick, require_finite

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.arrays import Float
-from dynid.errors import Place, UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import Place, UnfitDataError, UsageError
 from dynid.signals.samples import Samples
 
 Hold = Literal["linear", "zero"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.rows.torque import TorqueRows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool
+from dynid.base.arrays import Bool
 from dynid.robot.model import RobotModel
 from dynid.rows.energy import energy_balance
 from dynid.rows.momentum_filter import (

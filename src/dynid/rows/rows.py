@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Bool
-from dynid.errors import Place, UnfitDataError
+from dynid.base.arrays import Bool
+from dynid.base.errors import Place, UnfitDataError
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import require_finite
 from dynid.rows.motor import MotorRows

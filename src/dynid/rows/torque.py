@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynid.arrays import Bool
+from dynid.base.arrays import Bool
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples

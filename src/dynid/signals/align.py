@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 from dynid.log.log import RawChunk
 
 TURN = 2.0 * np.pi

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.signals.density import averaged_density
 
 SHARE = 0.999

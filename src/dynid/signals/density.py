@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.signal import welch
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 
 
 def averaged_density(parts: Sequence[Float], rate: float, window: int) -> tuple[Float, Float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import UsageError
 
 
 def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:

@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.signal import butter, sosfilt_zi, sosfreqz
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.kernel import zero_phase
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log, lattice_step, longest_step
 from dynid.log.log import Trajectory
 from dynid.log.read import Log

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.signal import welch
 
-from dynid.arrays import Float, locked
+from dynid.base.arrays import Float, locked
 from dynid.log.read import Log
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter

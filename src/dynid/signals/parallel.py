@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float, Int
+from dynid.base.arrays import Float, Int
 from dynid.signals.filter import ZeroPhase, zero_phase_filter
 from dynid.signals.samples import Samples
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.diagnostics import Diagnostics
-from dynid.errors import Place, UnfitDataError, UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError, UsageError
 from dynid.log.checks import longest_step
 from dynid.log.log import Trajectory
 from dynid.log.read import Log

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.diagnostics import Diagnostics
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.log.checks import LogWatch, longest_step
 from dynid.log.read import Log
 from dynid.signals.align import pieces

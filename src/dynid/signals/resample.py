@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 
 UNIFORM = 0.02
 

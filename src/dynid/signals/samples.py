@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, locked_bool, shared
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float, locked_bool, shared
+from dynid.base.errors import UsageError
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dynid.errors import UsageError
+from dynid.base.errors import UsageError
 
 Cutoff = float | Literal["auto"]
 

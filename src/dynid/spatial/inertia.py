@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.spatial.algebra import skew
 
 _KHALIL = [4, 5, 7, 6, 8, 9, 1, 2, 3, 0]

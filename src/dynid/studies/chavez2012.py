@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -20,7 +20,7 @@ from dynid.report.figures import (
 )
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
 from dynid.signals.samples import Samples
-from dynid.simulate.open_loop import OpenLoop, open_loop
+from dynid.simulation.open_loop import OpenLoop, open_loop
 from dynid.studies.rotradi import (
     COUNTS,
     JOINTS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dynid.errors import RefusedError
+from dynid.base.errors import RefusedError
 from dynid.report.html import write_text
 from dynid.studies import STUDIES
 from dynid.studies.run import KIND, study_module

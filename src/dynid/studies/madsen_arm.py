@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.base.arrays import Float
 from dynid.log.log import Channel
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulate.drivetrain import Elasticity
-from dynid.simulate.motion import SimulatedMotion, follow, sample_times
-from dynid.simulate.plant import Plant
+from dynid.simulation.drivetrain import Elasticity
+from dynid.simulation.motion import SimulatedMotion, follow, sample_times
+from dynid.simulation.plant import Plant
 from dynid.spatial.inertia import transformed
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, Terms, Viscous
+from dynid.trajectories.trajectory import FourierTrajectory
 
 BODIES = Terms((RigidBody(),))
 WIDTH, SECONDS, RATE = 0.02, 31.0, 1000.0

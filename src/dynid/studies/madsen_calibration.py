@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS
 from dynid.factor.base import structural_base
 from dynid.factor.factor import stack
-from dynid.identification import Identification
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log
-from dynid.pipeline import identify
 from dynid.rows import TorqueRows
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.studies.madsen_arm import (

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import DynidError
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError
 from dynid.estimate import DIDIM, IRLS, IV, OLS, WLS, FeasibleFit
 from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
@@ -20,11 +20,12 @@ from dynid.factor.base import structural_base
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.rows import MomentumRows, Rows, TorqueRows
+from dynid.run.validation import block_seconds
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.simulate.motion import sample_times
+from dynid.simulation.motion import sample_times
 from dynid.studies.madsen_arm import (
     DISCREPANCY,
     ENCODER_NOISE,
@@ -44,7 +45,6 @@ from dynid.studies.madsen_arm import (
 )
 from dynid.studies.study import StudyPage, at_most, told
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Terms, Viscous
-from dynid.validation import block_seconds
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(WIDTH)
 GOOD = Preparation(cutoff=20.0, state_cutoff=50.0)

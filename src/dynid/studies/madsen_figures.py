@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
+from dynid.estimate.residuals import Residuals
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -25,8 +26,7 @@ from dynid.report.figures import (
     line,
     row_of,
 )
-from dynid.residuals import Residuals
-from dynid.simulate.motion import SimulatedMotion
+from dynid.simulation.motion import SimulatedMotion
 from dynid.studies.madsen_arm import FC, FL, FV, HEAT, REFERENCE, SIGNS, WIDTH
 
 

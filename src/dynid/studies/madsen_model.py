@@ -7,7 +7,7 @@ from math import pi
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.report.figures import row_of
 from dynid.rows import TorqueRows

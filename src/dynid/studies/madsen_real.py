@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.diagnostics import Diagnostics
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, open_log
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
 from dynid.robot import load_example
 from dynid.studies.study import Result, StudyPage, at_most, told
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.identification import Identification
+from dynid.base.arrays import Float
 from dynid.report.text import MINUS
+from dynid.run.result import Identification
 from dynid.studies.madsen_arm import bodies, regrouped, robot
 from dynid.studies.madsen_model import PLACE
 from dynid.studies.study import StudyPage, at_least, at_most, told

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.identification import Identification
+from dynid.base.arrays import Float
 from dynid.log.read import Log
+from dynid.run.result import Identification
 from dynid.signals.prepare import prepare
 from dynid.studies.madsen_arm import DISCREPANCY, Run, bodies, log_of, measured, nmse, robot
 from dynid.studies.madsen_calibration import CHAIN, COMPENSATED, Calibration

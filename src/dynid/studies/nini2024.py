@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import null_space
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import OLS, WLS

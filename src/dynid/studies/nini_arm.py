@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Regression
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Block, Factor, Factors
@@ -20,8 +20,8 @@ from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
-from dynid.statics import BalancedPoses
 from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, Spring, Terms, Triangle, Viscous
+from dynid.verbs.statics import BalancedPoses
 
 STIFFNESS, PRELOAD = 10.4e3, -2760.0
 # The crank is a tail of link 2 behind its joint, the fixed end below: the springs take weight from the motor.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.factor.factor import stack
 from dynid.feasible import ColumnBounds, Convex, feasible_parameters

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.least_squares import OLS
 from dynid.factor.base import structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
-from dynid.statics import identify_statics, static_base
 from dynid.studies.nini_arm import (
     FRICTION,
     GEOMETRY,
@@ -31,6 +30,7 @@ from dynid.studies.nini_arm import (
 )
 from dynid.studies.study import StudyPage, at_most, told
 from dynid.terms import Coulomb, MotorInertia, Points, RigidBody, Spring, Terms, Viscous
+from dynid.verbs.statics import identify_statics, static_base
 
 
 def check_model(page: StudyPage, robot: RobotModel) -> None:

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS
 from dynid.report.figures import BLUE, STEEL, VERMILION, Axis, Figure, Panel, grid_of, line
 from dynid.robot.model import RobotModel
 from dynid.rows import MotorRows
 from dynid.signals.samples import Samples
-from dynid.statics import identify_statics
 from dynid.studies.nini_arm import (
     MODEL,
     MOTOR_SIDE,
@@ -30,6 +29,7 @@ from dynid.studies.nini_arm import (
 from dynid.studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_and_sde, printed_rows
 from dynid.studies.study import StudyPage, at_least, at_most, told
 from dynid.terms import Points, RigidBody, Spring, Terms
+from dynid.verbs.statics import identify_statics
 
 NOISE, SAMPLES = 0.002, 4000
 # What the paper's model knows nothing of: the second spring ends on the parallelogram's crank, not on link 2.
@@ -73,7 +73,7 @@ def tell_real(page: StudyPage) -> None:
         is hardly another cause. The printed 74 N m of motor 3 are no stiction: its torque lacks something that depends
         on the pose. A spring that ends on the closed chain, which motor 3 drives, is one cause of that kind; the paper
         suspects chain and springs too. Poses from both directions remove the stiction; spring and bars have to be
-        modelled, and `dynid.spring_search` seeks where a spring sits."""
+        modelled, and `dynid.verbs.spring_search` seeks where a spring sits."""
     )
     ideal, real = arm(), arm(bars=True)
     terms, theta = MOUNTED, _truth(real)

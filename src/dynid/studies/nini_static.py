@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import OLS
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.robot.model import RobotModel
-from dynid.statics import StaticEstimate, identify_statics
 from dynid.studies.nini_arm import (
     MODEL,
     PRELOAD,
@@ -28,6 +27,7 @@ from dynid.studies.nini_arm import (
 )
 from dynid.studies.study import Cell, StudyPage, at_most, near, told
 from dynid.terms import RigidBody, Terms
+from dynid.verbs.statics import StaticEstimate, identify_statics
 
 POSES, NOISE = 1600, 0.05
 JOINTS = tuple(f"J{i + 1}" for i in range(6))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.excite.kinematics import points
+from dynid.base.arrays import Float
+from dynid.excitation.kinematics import points
 from dynid.report.figures import INK, STEEL, VERMILION, Axis, Panel, Trace, dots, line
 from dynid.robot.model import RobotModel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.signal import butter, sosfiltfilt
 from scipy.special import expit
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.report.figures import (
     BLUE,
     GREEN,
@@ -29,7 +30,6 @@ from dynid.report.figures import (
     grid_of,
     line,
 )
-from dynid.settings import Settings
 from dynid.signals.settings import Preparation
 from dynid.studies.panda import (
     AMPLITUDE,

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
+from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
-from dynid.pipeline import identify
-from dynid.recipe import Experiment, SelectionEntry, open_log
 from dynid.rows import TorqueRows
-from dynid.settings import Settings
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.studies.panda import (

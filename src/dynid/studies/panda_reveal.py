@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
+from dynid.base.tables import read_table
 from dynid.factor.base import structural_base
 from dynid.kernel import gravity_torque, mass_matrix
-from dynid.reveal import reveal
 from dynid.rows import InertiaRows, TorqueRows
 from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX
 from dynid.signals.samples import Samples
@@ -27,7 +27,7 @@ from dynid.studies.panda import (
     reverse_engineered,
 )
 from dynid.studies.study import Result, StudyPage, at_most, near, within
-from dynid.tables import read_table
+from dynid.verbs.reveal import reveal
 
 # The supplement's misfit of all entries of M and g, relative to them.
 MISFIT, CONDITION = 3.15e-4, 48.9

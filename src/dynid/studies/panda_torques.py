@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import structural_base
 from dynid.kernel import inverse_dynamics
 from dynid.report.figures import CYCLE, VERMILION, Axis, Panel, bars, row_of

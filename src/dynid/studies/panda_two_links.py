@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import BaseMap, structural_base
 from dynid.feasible import CentreCone, Convex, Feasible, PhysicalBodies, TotalMass, feasible_parameters
 from dynid.robot import load_robot

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulate.forward import ForwardModel
-from dynid.simulate.stick import stick_slip
+from dynid.simulation.forward import ForwardModel
+from dynid.simulation.stick import stick_slip
 from dynid.terms import Coulomb, RigidBody, Viscous
 
 STEP, SECONDS, LENGTH, GRAVITY, COUNTS, POLE = 2.5e-3, 10.0, 0.45, 9.81, 1_024_000, 9.11

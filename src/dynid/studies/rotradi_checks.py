@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.kernel import equations_of_motion
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -20,7 +20,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.signals.samples import Samples
-from dynid.simulate.open_loop import OpenLoop
+from dynid.simulation.open_loop import OpenLoop
 from dynid.studies.outline import outline
 from dynid.studies.rotradi import JOINTS, LENGTH, NAMES, THETA, arm
 from dynid.studies.rotradi_schemes import Fit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
 from dynid.rows import Equations, Rows
 from dynid.signals.samples import Samples

@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from dynid.arrays import finite_or_none
-from dynid.errors import RefusedError, UsageError
+from dynid.base.arrays import finite_or_none
+from dynid.base.atomic_write import staged_folder
+from dynid.base.errors import RefusedError, UsageError
 from dynid.report.svg import figure_svg
-from dynid.staging import staged_folder
 from dynid.studies import STUDIES
 from dynid.studies.page import study_html, study_markdown
 from dynid.studies.study import Dose, Drawing, Paper, Result, Study, StudyPage, Table

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import BaseMap, structural_base
 from dynid.report.text import NO_BREAK
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.simulate.effects import SmoothFriction
+from dynid.simulation.effects import SmoothFriction
 from dynid.studies.study import Dose, Paper, Result, StudyPage, at_least, at_most, near, told, within
 from dynid.studies.zollo_arms import FRICTION, GATE, STIFFNESS, TERMS, WIDTH, Arm, Stribeck, paper_map, planar
 from dynid.studies.zollo_better import better

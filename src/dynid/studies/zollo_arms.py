@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel

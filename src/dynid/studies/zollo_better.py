@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.diagnostics import Diagnostics
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.pipeline import identify
 from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, dots, line, row_of
 from dynid.rows import ElasticMomentumRows
-from dynid.settings import Settings
+from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.studies.study import StudyPage, at_most, told

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.factor.base import structural_base
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.simulate.drivetrain import Coupling, Elasticity
-from dynid.simulate.plant import Plant
+from dynid.simulation.drivetrain import Coupling, Elasticity
+from dynid.simulation.plant import Plant
 from dynid.spatial.inertia import pseudo_inertia, transformed
 from dynid.studies.study import StudyPage, at_least, at_most, near, told
 from dynid.studies.zollo_arms import FRICTION, SIMPLIFIED, TERMS, Arm, Stribeck, planar, puma

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -19,7 +19,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.report.text import number
-from dynid.simulate.effects import SmoothFriction
+from dynid.simulation.effects import SmoothFriction
 from dynid.studies.zollo_arms import FRICTION, WIDTH, Stribeck
 from dynid.studies.zollo_pipeline import Run
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.arrays import Bool, Float
-from dynid.excite.basis import BasisTrajectory, SplineBasis
+from dynid.base.arrays import Bool, Float
 from dynid.factor.base import BaseMap
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.simulate.control import GravityPD, Tabulated, pd_gains
-from dynid.simulate.drivetrain import Coupling, Elasticity
-from dynid.simulate.effects import Friction
-from dynid.simulate.integrate import FixedStep
-from dynid.simulate.motion import SimulatedMotion, sample_times, simulate
-from dynid.simulate.plant import Plant
+from dynid.simulation.control import GravityPD, Tabulated, pd_gains
+from dynid.simulation.drivetrain import Coupling, Elasticity
+from dynid.simulation.effects import Friction
+from dynid.simulation.integrate import FixedStep
+from dynid.simulation.motion import SimulatedMotion, sample_times, simulate
+from dynid.simulation.plant import Plant
 from dynid.studies.zollo_arms import GATE, TERMS, Arm
 from dynid.terms import Terms
+from dynid.trajectories.basis import BasisTrajectory, SplineBasis
 
 RATE = 1000.0
 COUNT = 2 * np.pi / 1250000

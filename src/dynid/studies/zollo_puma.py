@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.factor.base import BaseMap, Category, base_of_matrix, structural_base
 from dynid.rows import ElasticRows
-from dynid.simulate.effects import SmoothFriction
+from dynid.simulation.effects import SmoothFriction
 from dynid.studies.study import Cell, StudyPage, at_most, near, told
 from dynid.studies.zollo_arms import GATE, TERMS, WIDTH, Arm, puma
 from dynid.studies.zollo_better import momentum_estimate

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dynid.choices import named_kind, option_value
-from dynid.errors import InputError
+from dynid.base.errors import InputError
+from dynid.base.named_options import named_kind, option_value
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.compensation import RotorCompensation
 from dynid.terms.compliance import Compliance
@@ -24,7 +24,7 @@ from dynid.terms.friction_curves import (
 )
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
-from dynid.terms.nuisance import Drift, GainError, GravityTilt, TorqueDelay
+from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, TorqueDelay
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia

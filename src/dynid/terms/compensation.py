@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.nuisance import NominalTerm, check_nominal, slope
+from dynid.terms.measurement_effects import NominalTerm, check_nominal, slope
 from dynid.terms.term import Column, joint_indices
 
 STEP = 1e-3

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import JointTerm

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynid.arrays import Bool
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool
+from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

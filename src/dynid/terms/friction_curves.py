@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import UnfitDataError, UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

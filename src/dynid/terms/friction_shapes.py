@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from dynid.arrays import Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.past import REACH
 from dynid.signals.samples import Samples

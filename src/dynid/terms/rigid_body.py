@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
 from dynid.kernel import (
     Panels,
     inverse_dynamics,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
-from dynid.errors import InputError, UnfitDataError, UsageError
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dynid.arrays import Float, Int
-from dynid.errors import InputError, UsageError
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import InputError, UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 

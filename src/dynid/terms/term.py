@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.choices import meant
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UsageError
+from dynid.base.named_options import meant
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

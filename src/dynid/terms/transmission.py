@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.arrays import Bool, Float
-from dynid.errors import UsageError
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

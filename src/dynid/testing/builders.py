@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Bool, Float, Int
+from dynid.base.arrays import Bool, Float, Int
 from dynid.estimate.estimator import Piece, Regression
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Block, Factor, Factors

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.arrays import Float
-from dynid.errors import DynidError, UnfitDataError
+from dynid.base.arrays import Float
+from dynid.base.errors import DynidError, UnfitDataError
 from dynid.log.log import Table, Text
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import Diagnosis, diagnose
-from dynid.diagnosis.evidence import Evidence
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Symptom, symptom_from_dict, symptom_to_dict
 from dynid.robot.model import RobotModel
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DynidError, UnfitDataError, UsageError
+from dynid.base.errors import DynidError, UnfitDataError, UsageError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.verdict import full_verdicts
 from dynid.factor.base import Category

@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.arrays import Float
-from dynid.diagnosis.evidence import Evidence
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import Evidence
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.regression import regression_of
-from dynid.excite.trajectory import FourierTrajectory
+from dynid.estimate.scores import Origin
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.scores import Origin
-from dynid.settings import DEFAULT_TERMS
+from dynid.run.validation import score
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.simulate.rigid import inverse
+from dynid.simulation.rigid import inverse
 from dynid.spatial.inertia import from_com
 from dynid.terms.term import Terms
-from dynid.validation import score
+from dynid.trajectories.trajectory import FourierTrajectory
 
 RATE, CUTOFF = 200.0, 8.0
 EDGE, REST = 0.5, 0.02

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.regression import regression_of
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.estimator import Regression
 from dynid.estimate.source import LogSource
 from dynid.factor.base import BaseMap

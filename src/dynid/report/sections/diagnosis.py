@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from dynid.diagnosis.diagnosis import DIAGNOSES
 from dynid.diagnosis.symptom import Curve, Symptom
-from dynid.identification import Identification
 from dynid.report.figures import BLUE, VERMILION, Axis, Panel, line, row_of
 from dynid.report.section import Page, render
 from dynid.report.text import percent
+from dynid.run.result import Identification
 
 _HEIGHT = 220
 _MARKS = {"warning": "!", "note": "i"}

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.estimate.influence import influence_of
+from dynid.estimate.residuals import Residuals
 from dynid.factor.base import BaseMap, Category
-from dynid.identification import Identification
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -27,7 +27,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, position_unit, render
 from dynid.report.symbols import formula, symbol
 from dynid.report.text import MISSING, number
-from dynid.residuals import Residuals
+from dynid.run.result import Identification
 
 _WORDS = ((30.0, "excellent"), (100.0, "good"), (300.0, "usable"), (math.inf, "weak: record a richer motion"))
 

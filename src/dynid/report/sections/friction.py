@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from dynid.identification import Identification
+from dynid.choose.shapes import Candidate, Choice
 from dynid.report.section import Page, render
 from dynid.report.text import number, percent
-from dynid.shapes.result import Candidate, Choice
+from dynid.run.result import Identification
 
 
 class FrictionSection:

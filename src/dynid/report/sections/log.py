@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from dynid.diagnostics import Severity
-from dynid.identification import Identification
+from dynid.base.diagnostics import Severity
 from dynid.report.plain import tables
 from dynid.report.section import Page, render
+from dynid.run.result import Identification
 
 
 class LogSection:

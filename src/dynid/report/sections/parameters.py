@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float
+from dynid.choose.shapes import ShapeEstimate
 from dynid.estimate.influence import Influence, influence_of
 from dynid.estimate.uncertainty import DESCRIBED, Intervals
 from dynid.estimate.verdict import Known, ParameterVerdict, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
 from dynid.factor.factor import Block
-from dynid.identification import Identification
 from dynid.report.figures import (
     BLUE,
     GREEN,
@@ -35,7 +35,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, render
 from dynid.report.symbols import formula, letter, of_whole_robot, owner, parts, words
 from dynid.report.text import MISSING, interval, number, percent
-from dynid.shapes.result import ShapeEstimate
+from dynid.run.result import Identification
 from dynid.terms.term import Column
 
 _FOREST_WIDTH, _FOREST_HEIGHT = 104.0, 16.0

@@ -6,9 +6,9 @@ import json
 
 from markupsafe import Markup
 
-from dynid.identification import Identification
 from dynid.report.plain import tables
 from dynid.report.section import Page, render
+from dynid.run.result import Identification
 
 
 class ProvenanceSection:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float
+from dynid.base.arrays import Float
 from dynid.diagnosis.spectra import spectrum
-from dynid.identification import Identification
+from dynid.estimate.residuals import Residuals, autocorrelation, rows_alike
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -26,7 +26,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, data_sets, effort_unit, position_unit, render
 from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
-from dynid.residuals import Residuals, autocorrelation, rows_alike
+from dynid.run.result import Identification
 
 _DOTS = 500
 _FEWEST_BINS, _MOST_BINS = 6, 24

@@ -6,11 +6,11 @@ import math
 
 from markupsafe import Markup
 
-from dynid.identification import Identification
-from dynid.judge import GOOD_R2, USABLE_R2
+from dynid.estimate.scores import Scores
 from dynid.report.section import Page, data_sets, effort_unit, render
 from dynid.report.text import number, percent, r_squared
-from dynid.scores import Scores
+from dynid.run.result import Identification
+from dynid.run.verdict import GOOD_R2, USABLE_R2
 
 
 class ScoresSection:

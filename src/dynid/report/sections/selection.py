@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float
-from dynid.identification import Identification
+from dynid.base.arrays import Float
+from dynid.choose.selection import Model, Nuisance, Selection, Worth
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -23,7 +23,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, render
 from dynid.report.symbols import words
 from dynid.report.text import interval, number, percent
-from dynid.selection.result import Model, Nuisance, Selection, Worth
+from dynid.run.result import Identification
 
 SHOWN = 16
 _NUISANCE = {

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float
-from dynid.identification import Identification
+from dynid.base.arrays import Float
 from dynid.report.figures import CYCLE, DASHES, GREY, INK, Axis, Panel, line, row_of, time_line
 from dynid.report.plain import label, tables
 from dynid.report.section import Page, render
+from dynid.run.result import Identification
 
 _FREQUENCY_KEYS = ("frequency", "frequencies", "frequency_hz")
 _PER_ROW = 3

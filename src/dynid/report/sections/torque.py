@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.arrays import Float, Int
-from dynid.identification import Identification, Validation
+from dynid.base.arrays import Float, Int
+from dynid.estimate.residuals import Residuals
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -26,7 +26,7 @@ from dynid.report.figures import (
 from dynid.report.section import Page, data_sets, effort_unit, render
 from dynid.report.text import number, percent, r_squared
 from dynid.report.timeline import Timeline, broken, lay_out, thin
-from dynid.residuals import Residuals
+from dynid.run.result import Identification, Validation
 
 MOST_POINTS = 4000
 LEAST_POINTS = 300

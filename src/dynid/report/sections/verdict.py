@@ -7,12 +7,12 @@ from collections import Counter
 import numpy as np
 from markupsafe import Markup
 
+from dynid.base.findings import Finding
 from dynid.estimate.verdict import Word, base_verdicts
-from dynid.identification import Identification, Validation
-from dynid.judgement import Finding
 from dynid.report.section import Page, data_sets, render
 from dynid.report.symbols import symbol
 from dynid.report.text import MISSING, duration, number, percent
+from dynid.run.result import Identification, Validation
 
 _ORDER = {"problem": 0, "warning": 1, "note": 2, "good": 3}
 _NAMED = 4

@@ -1,0 +1,53 @@
+"""Array types and the one place where arrays are checked and locked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.errors import UsageError
+
+Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+Array = TypeVar("Array", bound=np.ndarray[Any, Any])
+
+
+def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Float:
+    """Returns a read-only C-ordered float64 copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.float64, order="C", copy=True), shape, name)
+
+
+def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
+    """Returns a read-only int64 copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.int64, order="C", copy=True), shape, name)
+
+
+def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
+    """Returns a read-only bool copy of `values`, whose shape must match (None = any length)."""
+    return _locked(np.array(values, dtype=np.bool_, order="C", copy=True), shape, name)
+
+
+def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
+    """Returns a read-only view of a float64 array without copying it: for large arrays that the caller gives away."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    return _locked(view, shape, name)
+
+
+def finite_or_none(value: float) -> float | None:
+    """The number, or None in place of what JSON cannot hold: infinity and nan."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _locked(array: Array, shape: tuple[int | None, ...], name: str) -> Array:
+    agrees = len(shape) == array.ndim and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not agrees:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        raise UsageError("array-shape", found=f"{name} of shape {array.shape}", expected=f"shape {wanted}")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,8 @@
+"""What long work tells whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# Told (stage, seconds of data done).
+Progress = Callable[[str, float], None]

@@ -1,0 +1,38 @@
+"""Declared units of log channels and their factors to SI; the only place where a unit is converted on the way in."""
+
+from __future__ import annotations
+
+import math
+from difflib import get_close_matches
+
+from dynid.base.errors import InputError, Place
+
+_FACTORS: dict[str, dict[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "angle": {"rad": 1.0, "deg": math.pi / 180.0},
+    "angular velocity": {"rad/s": 1.0, "deg/s": math.pi / 180.0, "rpm": math.pi / 30.0},
+    "length": {"m": 1.0, "mm": 1e-3},
+    "velocity": {"m/s": 1.0, "mm/s": 1e-3},
+    "torque": {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3},
+    "force": {"N": 1.0, "kN": 1e3},
+    "current": {"A": 1.0, "mA": 1e-3},
+    "raw": {"raw": 1.0},
+    "temperature": {"degC": 1.0},
+    "none": {"1": 1.0},
+}
+
+
+def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, float]:
+    """Returns (quantity, factor to SI) of a unit that must belong to one of `quantities`.
+
+    Raises InputError naming the allowed units and the nearest one.
+    """
+    for quantity in quantities:
+        if unit in _FACTORS[quantity]:
+            return quantity, _FACTORS[quantity][unit]
+    allowed = [name for quantity in quantities for name in _FACTORS[quantity]]
+    near = get_close_matches(unit, allowed, n=1, cutoff=0.3)
+    hint = f"write '{near[0]}'" if near else "declare the unit; it is never guessed"
+    raise InputError(
+        "unit", found=f"unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
+    )

@@ -1,0 +1,39 @@
+"""What a choice among models says, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynid.base.findings import Finding
+from dynid.choose.selection import Nuisance, Selection
+from dynid.choose.wide_model import FAULTS
+
+_NAMES = {"rotors": "rotor inertia", "base": "base", "time": "torque"}
+_LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
+
+
+def selection_findings(selection: Selection | None) -> list[Finding]:
+    """One finding on the chosen model; none without a choice."""
+    if selection is None:
+        return []
+    text = options_in_words(selection.axes, selection.chosen.options) + "."
+    if selection.friction and "by joint" in selection.chosen.options:
+        text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
+    held = [one for one in selection.nuisance if one.adopted and one.kind in FAULTS]
+    if held:
+        text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
+    return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
+
+
+def _in_words(one: Nuisance) -> str:
+    factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
+    where = f" of {one.joint}" if one.joint else ""
+    return f"{one.kind}{where} {factor * one.value:.3g} +- {factor * one.half_width:.2g} {unit}"
+
+
+def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
+    """What was chosen on every axis of the comparison."""
+    return "; ".join(
+        f"{_NAMES.get(axis, axis)}: {'kept' if option == axis else option}"
+        for axis, option in zip(axes, options, strict=True)
+    )

@@ -1,0 +1,369 @@
+"""From a model with open choices to one with every shape at its best: loads, forms of friction, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UsageError
+from dynid.choose.friction_forms import Contest, compare, decide
+from dynid.choose.separable import Bench, JointBench, Lines, joint_bench, kept_batches
+from dynid.choose.shapes import Choice
+from dynid.choose.variable_projection import Scale, seek
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Factors
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.curve import CurveTerm
+from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
+from dynid.terms.friction_curves import LoadFriction
+from dynid.terms.term import Term, Terms, joint_indices, joints_of, on_joints
+
+PASSES = 4
+SETTLED = 2e-3
+LEAST_BLOCKS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """One fit: the equations' recipe, all factors, what the estimator saw and what it found."""
+
+    structural: BaseMap
+    assembly: Assembly
+    factors: Factors
+    regression: Regression
+    estimate: Estimate
+
+
+class Fit(Protocol):
+    """Fits a model whose shapes are fixed."""
+
+    def __call__(self, terms: Terms) -> Fitted:
+        """The fit of all the data."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A model without open choices.
+
+    sought: by position in `terms`, which joints' shapes (m,) were sought.    choices: the comparisons made.
+    """
+
+    terms: Terms
+    sought: dict[int, Bool]
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search works with.
+
+    moved: (n,) which joints moved: the others keep typical shapes.    folds: contiguous runs of blocks left out.
+    """
+
+    robot: RobotModel
+    fit: Fit
+    batches: Iterable[Samples]
+    moved: Bool
+    folds: int
+    seed: int
+    threads: int
+
+    def bench(self, fitted: Fitted) -> Bench:
+        """The samples to try shapes on, with the weights and base columns of a fit."""
+        width = sum(len(f.columns) + 1 for f in fitted.factors.total)
+        batches, share = kept_batches(self.batches, width, fitted.assembly.parallel.decimation)
+        estimate = fitted.estimate
+        names = tuple(estimate.columns[i].name for i in estimate.base.independent)
+        weights = np.asarray(estimate.weights)
+        return Bench(fitted.assembly, fitted.factors, weights, names, batches, share, self.threads)
+
+    def can_compare(self, fitted: Fitted) -> bool:
+        """Whether there are enough blocks to hold some out."""
+        return len(fitted.factors.blocks) >= max(2 * self.folds, LEAST_BLOCKS)
+
+
+def is_open(terms: Terms) -> bool:
+    """Whether a model has a choice to make, a load to estimate or a shape to seek."""
+    return any(
+        isinstance(t, FrictionChoice)
+        or (isinstance(t, LoadFriction) and t.is_open)
+        or (isinstance(t, CurveTerm) and any(getattr(t, s.name) is None for s in t.shapes))
+        for t in terms
+    )
+
+
+def refuse_open_inside(terms: Terms) -> None:
+    """Raises UsageError for an open choice inside another term, where no search reaches it."""
+    for term in terms:
+        inner = getattr(term, "of", None)
+        if isinstance(inner, Term) and is_open(Terms((inner,))):
+            raise UsageError(
+                "open-inside",
+                found=f"term '{inner.name}' with an open choice inside '{term.name}'",
+                expected="its values",
+                do="give every nonlinear parameter, or take the term out",
+            )
+
+
+def settle(terms: Terms, search: Search, start: Terms | None = None) -> Settled:
+    """Makes every choice of a model: loads first, then forms of friction joint by joint, then all shapes together.
+
+    start: the same terms with shapes to begin with, where they are known roughly.    Deterministic for a seed.
+    """
+    refuse_open_inside(terms)
+    terms = _with_loads(terms, search)
+    chosen, choices = _with_friction(terms, search)
+    asked = {id(term) for term in terms}
+    sought: dict[int, Bool] = {}
+    for i, term in enumerate(chosen):
+        if isinstance(term, CurveTerm) and term.shapes:
+            # What the choice of friction found is a good start, to be sought again with all joints together.
+            rows = np.isnan(term.shape_table(search.robot)).any(axis=1) | (id(term) not in asked)
+            rows = rows & search.moved[list(joint_indices(search.robot, term.joints))]
+            if rows.any():
+                sought[i] = rows
+    first = _nominal(chosen, search.robot) if start is None else start
+    found = refine(Settled(first, sought), search, fresh=not choices and start is None)
+    # Shapes that come with a start were compared with their rivals before.
+    worth = _worth(terms, found, search) if start is None else ()
+    return replace(found, choices=(*choices, *worth))
+
+
+def refine(
+    settled: Settled,
+    search: Search,
+    fresh: bool,
+    blocks: Sequence[int] | None = None,
+    desk: Desk | None = None,
+) -> Settled:
+    """Seeks every open shape in turn, with all coefficients eliminated, until none changes any more.
+
+    fresh: whether to begin with several starts, and not with the present values alone.
+    blocks: to fit on, in a single pass; None = all.    desk: a fit to begin with, if there is one.
+    """
+    for round_number in range(PASSES if settled.sought else 0):
+        now = (
+            desk
+            if desk is not None and round_number == 0
+            else desk_of(search.fit(settled.terms), settled, search)
+        )
+        terms, change = _one_pass(settled, search, now, fresh and round_number == 0, blocks)
+        settled = replace(settled, terms=terms)
+        if change < SETTLED or blocks is not None:
+            break
+    return settled
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """A bench with the lines of all terms whose shapes are not sought, and the target."""
+
+    bench: Bench
+    static: Lines
+
+
+def desk_of(fitted: Fitted, settled: Settled, search: Search) -> Desk:
+    """The desk of a fit."""
+    bench = search.bench(fitted)
+    rest = Terms(tuple(t for i, t in enumerate(settled.terms) if i not in settled.sought))
+    return Desk(bench, bench.lines(rest, target=True))
+
+
+def _one_pass(
+    settled: Settled, search: Search, desk: Desk, fresh: bool, blocks: Sequence[int] | None
+) -> tuple[Terms, float]:
+    bench, static = desk.bench, desk.static
+    terms, change = settled.terms, 0.0
+    every = range(len(bench.factors.blocks)) if blocks is None else blocks
+    for position, rows in settled.sought.items():
+        for row in np.flatnonzero(rows).tolist():
+            term = terms.terms[position]
+            if not isinstance(term, CurveTerm):
+                continue
+            joint = joint_indices(search.robot, term.joints)[row]
+            trial = Terms((term.of_joint(search.robot, joint),))
+            extra = _without(terms, settled.sought, position, joint, search.robot)
+            own = joint_bench(bench, static, extra, bench.lines(trial))
+            motion = bench.motion(joint)
+            table = term.shape_table(search.robot)
+            start = (joint, None if fresh else table[row])
+            nothing = np.zeros((0, len(own.blocks)))
+            found = seek(own, own.problem(every), nothing, term, start, motion, search.seed + joint)
+            scale = Scale.of(term, motion)
+            change = max(change, float(np.abs(scale.unit(found.shape) - scale.unit(table[row])).max()))
+            table = table.copy()
+            table[row] = found.shape
+            terms = _replaced(terms, position, term.with_shape_table(table))
+    return terms, change
+
+
+def _without(terms: Terms, sought: dict[int, Bool], position: int, joint: int, robot: RobotModel) -> Terms:
+    """The sought terms, less one of them on one joint."""
+    kept: list[Term] = []
+    for i in sought:
+        term = terms.terms[i]
+        if i != position or not isinstance(term, CurveTerm):
+            kept.append(term)
+            continue
+        others = [j for j in joint_indices(robot, term.joints) if j != joint]
+        if others:
+            kept.append(_of_joints(term, robot, others))
+    return Terms(tuple(kept))
+
+
+def _of_joints(term: CurveTerm, robot: RobotModel, joints: Sequence[int]) -> CurveTerm:
+    acting = joint_indices(robot, term.joints)
+    table = term.shape_table(robot)[[acting.index(j) for j in joints]]
+    named = tuple(robot.joint_names[j] for j in joints)
+    return on_joints(term.with_shape_table(table) if term.shapes else term, named)
+
+
+def _replaced(terms: Terms, position: int, term: Term) -> Terms:
+    return Terms(tuple(term if i == position else t for i, t in enumerate(terms)))
+
+
+def _with_loads(terms: Terms, search: Search) -> Terms:
+    open_loads = [t for t in terms if isinstance(t, LoadFriction) and t.is_open]
+    if not open_loads:
+        return terms
+    first = _nominal(Terms(tuple(t for t in terms if t not in open_loads)), search.robot)
+    estimate = search.fit(first).estimate
+    inertia = np.zeros(10 * search.robot.n_bodies)
+    bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
+    inertia[: len(bodies)] = estimate.parameters[bodies]
+    found = tuple(float(x) for x in inertia)
+    return Terms(
+        tuple(replace(t, inertia=found) if isinstance(t, LoadFriction) and t.is_open else t for t in terms)
+    )
+
+
+def _nominal(terms: Terms, robot: RobotModel) -> Terms:
+    """Terms with baseline friction and typical shapes, to start from."""
+    made: list[Term] = []
+    for term in terms:
+        if isinstance(term, FrictionChoice):
+            made += list(term.baseline())
+        elif isinstance(term, CurveTerm) and term.shapes:
+            table = term.shape_table(robot)
+            nominal = np.array([shape.typical for shape in term.shapes])
+            made.append(term.with_shape_table(np.where(np.isnan(table), nominal, table)))
+        else:
+            made.append(term)
+    return Terms(tuple(made))
+
+
+def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, ...]]:
+    """Terms with every friction choice made, and the choices."""
+    if not any(isinstance(t, FrictionChoice) for t in terms):
+        return terms, ()
+    robot = search.robot
+    fitted = search.fit(_nominal(terms, robot))
+    bench = search.bench(fitted)
+    made: list[Term] = []
+    choices: list[Choice] = []
+    others = [t for t in terms if not isinstance(t, FrictionChoice)]
+    static = bench.lines(_nominal(Terms(tuple(others)), robot), target=True)
+    for term in terms:
+        if not isinstance(term, FrictionChoice):
+            made.append(term)
+            continue
+        picked: list[Terms] = []
+        for joint in joint_indices(robot, term.joints):
+            name = (robot.joint_names[joint],)
+            contest = [(one, CANDIDATES[one](name)) for one in term.candidates]
+            if not search.moved[joint] or not search.can_compare(fitted):
+                picked.append(CANDIDATES[BASELINE](name))
+                continue
+            rest = _baselines_elsewhere(terms, joint, robot)
+            own = joint_bench(bench, static, rest, bench.lines(contest[0][1]))
+            choice, best = _contest(own, joint, contest, "friction", search)
+            choices.append(choice)
+            picked.append(best)
+        made += merged(picked, robot)
+    return Terms(tuple(made)), tuple(choices)
+
+
+def _baselines_elsewhere(terms: Terms, joint: int, robot: RobotModel) -> Terms:
+    found: list[Term] = []
+    for term in terms:
+        if isinstance(term, FrictionChoice):
+            on = tuple(robot.joint_names[j] for j in joint_indices(robot, term.joints) if j != joint)
+            found += list(CANDIDATES[BASELINE](on)) if on else []
+    return Terms(tuple(found))
+
+
+def _contest(
+    own: JointBench, joint: int, contest: Contest, subject: str, search: Search
+) -> tuple[Choice, Terms]:
+    bench = own.bench
+    forms = compare(own, joint, contest, bench.motion(joint), search.folds, search.seed + joint)
+    counts: Float = np.bincount(own.blocks, minlength=len(bench.factors.blocks)).astype(np.float64)
+    total = float(np.sum(own.target**2))
+    choice = decide(forms, search.robot.joint_names[joint], subject, counts, total)
+    return choice, next(form.terms for form in forms if form.name == choice.chosen)
+
+
+def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
+    """Terms on one joint each, put together to terms on all joints that share a form."""
+    groups: dict[Term, list[Term]] = {}
+    for terms in parts:
+        for term in terms:
+            groups.setdefault(_form(term), []).append(term)
+    return [_joined(form, members, robot) for form, members in groups.items()]
+
+
+def _form(term: Term) -> Term:
+    plain = on_joints(term, ())
+    if not isinstance(term, CurveTerm):
+        return plain
+    return replace(plain, **{shape.name: None for shape in term.shapes})
+
+
+def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
+    names = [joints_of(member)[0] for member in members]
+    order = sorted(range(len(names)), key=lambda i: robot.joint_names.index(names[i]))
+    on = () if len(names) == robot.n else tuple(names[i] for i in order)
+    whole = on_joints(form, on)
+    if isinstance(whole, CurveTerm) and whole.shapes:
+        rows = [m.shape_table(robot)[0] for m in (members[i] for i in order) if isinstance(m, CurveTerm)]
+        return whole.with_shape_table(np.array(rows))
+    return whole
+
+
+def _worth(terms: Terms, found: Settled, search: Search) -> tuple[Choice, ...]:
+    """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
+    asked = {type(t) for t in terms if isinstance(t, CurveTerm) and t.shapes}
+    mine = {i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked}
+    if not mine:
+        return ()
+    fitted = search.fit(found.terms)
+    if not search.can_compare(fitted):
+        return ()
+    bench = search.bench(fitted)
+    static = bench.lines(Terms(tuple(t for i, t in enumerate(found.terms) if i not in mine)), target=True)
+    choices = []
+    for position, rows in mine.items():
+        term = found.terms.terms[position]
+        if not isinstance(term, CurveTerm):
+            continue
+        for row in np.flatnonzero(rows).tolist():
+            joint = joint_indices(search.robot, term.joints)[row]
+            trial = _of_joints(term, search.robot, [joint])
+            open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
+            rival = term.rival((search.robot.joint_names[joint],))
+            contest: Contest = [
+                ("coulomb" if rival.terms else "without", rival),
+                (term.name, Terms((open_trial,))),
+            ]
+            extra = _without(found.terms, mine, position, joint, search.robot)
+            own = joint_bench(bench, static, extra, bench.lines(Terms((trial,))))
+            choices.append(_contest(own, joint, contest, term.name, search)[0])
+    return tuple(choices)

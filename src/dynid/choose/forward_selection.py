@@ -1,0 +1,126 @@
+"""Which effects a log shows: the one that gains most on held-out blocks joins the model, then the next, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.choose.comparison import SCREEN, Contest
+from dynid.choose.friction_forms import standard_error
+from dynid.choose.wide_model import EVERYWHERE, FAULTS, SHAPED, Label
+
+# Faults of the log are told to its owner, so chance has to be told apart more surely than for a choice.
+SURE = 3.0
+# Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+LEAST_PART, MOST_PART = 0.3, 4.0
+MOST_EFFECTS = 40
+MOST_SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Pursuit:
+    """Effects that join a model one by one.
+
+    base: effects that are in it from the beginning.
+    """
+
+    contest: Contest
+    base: tuple[Label, ...]
+
+    def found(self) -> tuple[Label, ...]:
+        """Effects that earn their place beside each other, in the order in which they joined.
+
+        All compete at every step, forms of friction, couplings, elasticity and faults of the log: one that merely
+        imitates another gains less than it and nothing once the other has joined. In the end those leave that the
+        others have made worthless. Forms of friction join only while something else still has a claim.
+        Source: orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993) with held-out errors for correlations.
+        """
+        joined: list[Label] = []
+        while len(joined) < MOST_EFFECTS:
+            best = self._next(joined)
+            if best is None:
+                break
+            joined.append(best)
+        return self._thinned(joined)
+
+    def _next(self, joined: Sequence[Label]) -> Label | None:
+        """The effect that gains most among those that earn their place."""
+        contest = self.contest
+        held = (*self.base, *joined)
+        offer = contest.board.offer((*contest.fixed, *contest.wide.names(held)))
+        without = offer.squares(())
+        earned: list[tuple[float, Label]] = []
+        for label in contest.wide.members:
+            if label in held or label == ("kept", EVERYWHERE):
+                continue
+            squares = offer.squares(contest.board.index(contest.wide.names([label])).tolist())
+            if self._strength(without, squares) > _least(label):
+                earned.append((float((without - squares).sum()), label))
+        earned.sort(key=lambda pair: -pair[0])
+        sound = [label for _, label in earned if self._is_sound(label, joined)]
+        return sound[0] if any(not _is_friction(label) for label in sound) else None
+
+    def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
+        """Without those that no longer earn their place, the least worthy first."""
+        contest = self.contest
+        while joined:
+            full = contest.squares([*self.base, *joined])
+            worth = []
+            for label in joined:
+                others = [one for one in joined if one != label]
+                strength = self._strength(contest.squares([*self.base, *others]), full)
+                worth.append(strength / _least(label) if self._is_sound(label, others) else -np.inf)
+            least = int(np.argmin(worth))
+            if worth[least] > 1.0:
+                break
+            del joined[least]
+        return tuple(joined)
+
+    def _strength(self, without: Float, squares: Float) -> float:
+        """Gain of held-out squares (M,) over those without an effect, in standard errors over blocks.
+
+        A few blocks may hold most of a large gain, so that it varies as much as it is large. One that takes away the
+        better part of all errors is judged by the logarithm of each block's errors, too.
+        """
+        gain = without - squares
+        total, tiny = float(gain.sum()), np.finfo(np.float64).tiny
+        strength = total / max(standard_error(gain, self.contest.board.counts), tiny)
+        if total > MOST_SHARE * float(without.sum()):
+            ratio = np.log(np.maximum(without, tiny) / np.maximum(squares, tiny))
+            strength = max(strength, float(ratio.mean() / max(ratio.std() / np.sqrt(len(ratio)), tiny)))
+        return strength
+
+    def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
+        """Whether an effect comes out beside others as only it can: softness positive, lateness on every joint."""
+        effect, _ = label
+        if effect == "delay":
+            return self._late_everywhere([one for one in others if one[0] != "lag"])
+        if effect != "compliance":
+            return True
+        values = self._values([*others, label])
+        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.members[label])
+
+    def _late_everywhere(self, others: Sequence[Label]) -> bool:
+        wide = self.contest.wide
+        together = self._values([*others, ("delay", EVERYWHERE)]).get(
+            wide.members["delay", EVERYWHERE][0], 0.0
+        )
+        names = wide.names(wide.joints("lag"))
+        values = self._values([*others, *wide.joints("lag")])
+        parts = np.array([values[name] for name in names if name in values]) / (together or np.inf)
+        return len(parts) > 0 and bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
+
+    def _values(self, labels: Sequence[Label]) -> dict[str, float]:
+        contest = self.contest
+        return contest.board.values((*contest.fixed, *contest.wide.names([*self.base, *labels])))
+
+
+def _least(label: Label) -> float:
+    return SURE if label[0] in FAULTS else SCREEN
+
+
+def _is_friction(label: Label) -> bool:
+    return label[0] in ("sides", "cubic") or label[0].split("@")[0] in SHAPED

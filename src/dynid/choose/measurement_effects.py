@@ -1,0 +1,110 @@
+"""What the log adds to the robot, estimated beside the chosen model with intervals from blocks of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import stdtrit
+
+from dynid.base.arrays import Float, Int
+from dynid.choose.comparison import Contest
+from dynid.choose.fit_nonlinear import Fitted
+from dynid.choose.selection import Nuisance
+from dynid.choose.wide_model import EVERYWHERE, Label
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.uncertainty import jackknife
+from dynid.factor.factor import Factors, stack
+from dynid.robot.model import RobotModel
+
+KINDS = ("delay", "lag", "tilt", "gain", "offset", "drift")
+DEPENDENT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    index: Int
+    value: Float
+    half_width: Float
+
+
+def estimate_nuisance(
+    robot: RobotModel, contest: Contest, factors: Factors, first: Fitted, labels: Sequence[Label]
+) -> tuple[Nuisance, ...]:
+    """Delays, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
+
+    labels: of the chosen model, from which a kind that it contains is taken. Gains are relative to that of the first
+    joint whose gain the model does not hold; lags of single joints are not beside the delay of all but in its place.
+    """
+    wide = contest.wide.terms.columns(robot)
+    place = {column.name: i for i, column in enumerate(wide)}
+    weights = np.asarray(first.estimate.weights)
+    found: list[Nuisance] = []
+    for kind in KINDS:
+        own = contest.wide.joints(kind)
+        if kind == "gain":
+            right = next((label for label in own if label not in labels), None)
+            own = tuple(label for label in own if label != right)
+        held = [label for label in labels if kind != "lag" or label[0] != "delay"]
+        names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*held, *own])))
+        index = np.array([place[contest.board.names[i]] for i in contest.board.index(names)], dtype=np.int64)
+        fit = _fit(factors, index, weights)
+        by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
+        for label in own:
+            for name in contest.wide.members[label]:
+                if place[name] in by_column and not name.startswith("tilt:tm"):
+                    value, half = by_column[place[name]]
+                    found.append(
+                        Nuisance(
+                            name=name.split(":", 1)[1],
+                            kind=kind,
+                            joint=_joint(robot, label),
+                            unit=wide[place[name]].unit,
+                            value=float(value),
+                            half_width=float(half),
+                            adopted=label in labels,
+                        )
+                    )
+    return tuple(found)
+
+
+def as_estimated(found: Sequence[Nuisance], estimate: Estimate) -> tuple[Nuisance, ...]:
+    """Those that the model contains with the values and intervals of its final fit, the others as they are."""
+    half = estimate.half_width()
+    values = {
+        estimate.columns[i].name: (float(estimate.value[k]), float(half[k]))
+        for k, i in enumerate(estimate.base.independent)
+    }
+    return tuple(
+        replace(one, value=values[one.name][0], half_width=values[one.name][1])
+        if one.adopted and one.name in values
+        else one
+        for one in found
+    )
+
+
+def _joint(robot: RobotModel, label: Label) -> str:
+    return "" if label[1] == EVERYWHERE else robot.joint_names[label[1]]
+
+
+def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
+    """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
+    mask = np.zeros(factors.parameter_count, dtype=np.bool_)
+    mask[index] = True
+    R = stack(factors.select(mask).total, index, weights)
+    size = np.linalg.norm(R[:-1, :-1], axis=0)
+    good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
+    if not good.all():
+        return _fit(factors, index[good], weights)
+    b = len(index)
+    part = factors.select(mask)
+    inverse = solve_triangular(R[:b, :b], np.eye(b))
+    value = inverse @ R[:b, b]
+    theta = np.zeros(factors.parameter_count)
+    theta[index] = value
+    blocks = BlockScores.of(part, index, theta, inverse, weights)
+    std = np.sqrt(np.diag(jackknife(blocks)))
+    return _Fit(index, value, float(stdtrit(blocks.count - 1, 0.975)) * std)

@@ -1,0 +1,49 @@
+"""What other effects must not stand for, though no model is offered it: torque that a cable or a spring leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Bool
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Column, Term
+
+
+@dataclass(frozen=True)
+class PositionWaves(Term):
+    """Slow torque of a joint's own position: sin k q and cos k q, k = 1..count, or powers 1..2 count of a slide."""
+
+    count: int = 2
+    name: str = "position_waves"
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """2 count a joint."""
+        return tuple(
+            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j)
+            for j in range(robot.n)
+            for k in range(2 * self.count)
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those of the joints that moved."""
+        return np.repeat(np.asarray(moved), 2 * self.count)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Each wave on its own joint."""
+        columns, values = [], []
+        for j in range(robot.n):
+            q, first = samples.q[:, j], 2 * self.count * j
+            orders = range(1, self.count + 1)
+            lines = (
+                [q**k for k in range(1, 2 * self.count + 1)]
+                if robot.prismatic[j]
+                else [f(k * q) for k in orders for f in (np.sin, np.cos)]
+            )
+            own = [i for i in range(len(lines)) if wanted[first + i]]
+            columns.append(np.array([first + i for i in own], dtype=np.int64))
+            values.append(np.array([lines[i] for i in own]).reshape(len(own), len(samples)))
+        return Panels(columns=tuple(columns), values=tuple(values))

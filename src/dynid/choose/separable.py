@@ -1,0 +1,290 @@
+"""Filtered equations in memory: a trial value of a shape changes one joint's lines, all else is projected out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.parallel import ordered_map
+from dynid.factor.assemble import Assembly
+from dynid.factor.factor import Factors, stack
+from dynid.kernel import qr_panel
+from dynid.signals.samples import Samples
+from dynid.terms.curve import JointMotion
+from dynid.terms.term import Term, Terms
+
+LINE_BYTES = 300e6
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Filtered columns of some terms by group of equations: names and values (w, T) of each."""
+
+    names: tuple[tuple[str, ...], ...]
+    values: tuple[Float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A model at some shapes with its factors and weights, and the samples to try others on.
+
+    names: of the columns that count (base columns).    share: of the log's batches that are kept here.
+    """
+
+    assembly: Assembly
+    factors: Factors
+    weights: Float
+    names: tuple[str, ...]
+    batches: tuple[Samples, ...]
+    share: float
+    threads: int
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of all columns of the model."""
+        return tuple(c.name for c in self.assembly.terms.columns(self.assembly.robot))
+
+    def lines(self, terms: Terms, target: bool = False) -> Lines:
+        """Filtered columns of terms (with the target as a last line called "" when asked for).
+
+        A few lines are sooner written than handed to threads, so only whole equations go to several.
+        """
+        robot, rows = self.assembly.robot, self.assembly.rows
+        names = np.array([c.name for c in terms.columns(robot)])
+        wanted = np.isin(names, self.names) | (not target)
+
+        def one(samples: Samples) -> tuple[tuple[Int, ...], list[Float]]:
+            equations = rows.equations(robot, terms, samples, wanted)
+            panels = [panel if target else np.ascontiguousarray(panel[:-1]) for panel in equations.panels]
+            return equations.columns, [self._filtered(p, samples, g) for g, p in enumerate(panels)]
+
+        parts = list(ordered_map(one, self.batches, self.threads if target else 1))
+        columns = parts[0][0]
+        return Lines(
+            names=tuple(tuple(names[c].tolist()) + (("",) if target else ()) for c in columns),
+            values=tuple(np.concatenate([p[g] for _, p in parts], axis=1) for g in range(len(columns))),
+        )
+
+    def _filtered(self, panel: Float, samples: Samples, group: int) -> Float:
+        parallel = self.assembly.parallel
+        if not len(panel):
+            return np.zeros((0, int(self._open(samples, group).sum())))
+        values, _ = parallel.apply(panel, samples)
+        return values[:, self._open(samples, group)]
+
+    def _open(self, samples: Samples, group: int) -> Bool:
+        kept = self.assembly.parallel.kept(samples)
+        return np.ones(len(kept), dtype=np.bool_) if samples.gate is None else samples.gate[kept, group]
+
+    @cached_property
+    def block_of(self) -> tuple[Int, ...]:
+        """By group, the number of each equation's block."""
+        starts = np.array([block.start for block in self.factors.blocks])
+        segments = np.array([block.segment for block in self.factors.blocks])
+        found: list[list[Int]] = [[] for _ in self.factors.group_names]
+        for samples in self.batches:
+            kept = self.assembly.parallel.kept(samples)
+            own = np.flatnonzero(segments == samples.segment)
+            place = np.searchsorted(starts[own], samples.t[kept] + 0.25 / samples.rate, side="right") - 1
+            number = own[np.maximum(place, 0)] if len(own) else np.zeros(0, dtype=np.int64)
+            for group, numbers in enumerate(found):
+                numbers.append(number[self._open(samples, group)])
+        return tuple(np.concatenate(numbers) for numbers in found)
+
+    def motion(self, joint: int) -> JointMotion:
+        """How a joint moved in the samples that are kept."""
+        q = np.concatenate([s.q[s.keep, joint] for s in self.batches])
+        speed = np.abs(np.concatenate([s.dq[s.keep, joint] for s in self.batches]))
+        return JointMotion(float(speed.max()), float(np.median(speed)), float(np.ptp(q)))
+
+
+def kept_batches(
+    batches: Iterable[Samples], width: int, decimation: int
+) -> tuple[tuple[Samples, ...], float]:
+    """Batches for a bench and their share: all of them, or evenly spaced ones where lines would not fit in memory.
+
+    width: lines of all groups together.
+    """
+    if not isinstance(batches, Sequence):
+        kept, share = _thinned(batches, width, decimation)
+        return tuple(kept), share
+    count = sum(len(s) for s in batches)
+    stride = max(int(np.ceil(8.0 * width * count / decimation / LINE_BYTES)), 1)
+    return tuple(batches[::stride]), 1.0 / stride
+
+
+def _thinned(batches: Iterable[Samples], width: int, decimation: int) -> tuple[list[Samples], float]:
+    # The length of a stream is not known beforehand: whenever what is kept grows too large, every second batch goes.
+    kept: list[Samples] = []
+    stride = 1
+    for i, samples in enumerate(batches):
+        if i % stride == 0:
+            kept.append(samples)
+            if 8.0 * width * sum(len(s) for s in kept) / decimation > LINE_BYTES and len(kept) > 1:
+                kept = kept[::2]
+                stride *= 2
+    return kept, 1.0 / stride
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
+
+    U: (rows, r) orthonormal basis of the columns that stay.    y: (rows,) target.
+    solve: (b, r) takes U'y to the coefficients of those columns.
+    y_left: what of y the basis does not reach.    own: indices of the own equations, which are the last rows.
+    scale: square root of the weight of every own equation, kept here or not.
+    """
+
+    U: Float
+    y: Float
+    y_left: Float
+    solve: Float
+    own: Int
+    scale: Float
+
+    def project(self, C: Float) -> tuple[Float, Float]:
+        """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,)."""
+        full = np.zeros((len(self.y), len(C)))
+        full[len(self.y) - len(self.own) :] = (C * self.scale).T[self.own]
+        for _ in range(2):
+            full -= self.U @ (self.U.T @ full)
+        norm = np.linalg.norm(full, axis=0)
+        size = np.where(norm > 1e-12 * max(float(norm.max(initial=0.0)), 1e-300), norm, np.inf)
+        a = np.linalg.lstsq(full / size, self.y_left, rcond=1e-10)[0] / size
+        return a, self.y_left - full @ a
+
+
+@dataclass(frozen=True, eq=False)
+class JointBench:
+    """The equations that a joint's trial terms act on, with all other terms' columns.
+
+    groups: those the trial terms act on.    rest: other terms' columns there.
+    """
+
+    bench: Bench
+    groups: tuple[int, ...]
+    names: tuple[tuple[str, ...], ...]
+    values: tuple[Float, ...]
+
+    @property
+    def blocks(self) -> Int:
+        """Block of each own equation, groups one after the other."""
+        return np.concatenate([self.bench.block_of[g] for g in self.groups])
+
+    @property
+    def target(self) -> Float:
+        """Target of each own equation."""
+        return np.concatenate([values[-1] for values in self.values])
+
+    def trial(self, term: Term | Terms) -> Float:
+        """Lines of trial terms over the own equations, (c, rows)."""
+        terms = term if isinstance(term, Terms) else Terms((term,))
+        found = self.bench.lines(terms)
+        order = [c.name for c in terms.columns(self.bench.assembly.robot)]
+        width = sum(len(self.bench.block_of[g]) for g in self.groups)
+        C = np.zeros((len(order), width))
+        first = 0
+        for g in self.groups:
+            last = first + len(self.bench.block_of[g])
+            for name, line in zip(found.names[g], found.values[g], strict=True):
+                C[order.index(name), first:last] = line
+            first = last
+        return C
+
+    @cached_property
+    def shared(self) -> tuple[str, ...]:
+        """Columns that stay, in the model's order."""
+        every = set().union(*(set(names) for names in self.names)) - {""}
+        outside = [f for g, f in enumerate(self.bench.factors.total) if g not in self.groups]
+        elsewhere = {self.bench.column_names[i] for f in outside for i in f.columns}
+        return tuple(n for n in self.bench.names if n in every or n in elsewhere)
+
+    @cached_property
+    def own_rows(self) -> Float:
+        """The staying columns in the own equations, (rows, b)."""
+        place = {name: i for i, name in enumerate(self.shared)}
+        parts = []
+        for names, values in zip(self.names, self.values, strict=True):
+            part = np.zeros((values.shape[1], len(self.shared)))
+            for name, line in zip(names, values, strict=True):
+                if name in place:
+                    part[:, place[name]] = line
+            parts.append(part)
+        return np.concatenate(parts)
+
+    @cached_property
+    def scale(self) -> Float:
+        """Square root of the weight of each own equation."""
+        share = self.bench.share
+        return np.concatenate(
+            [
+                np.full(len(self.bench.block_of[g]), np.sqrt(self.bench.weights[g] / share))
+                for g in self.groups
+            ]
+        )
+
+    def problem(self, training: Sequence[int]) -> Problem:
+        """The least-squares problem over some blocks."""
+        other = self._others(training)
+        own = np.isin(self.blocks, np.asarray(training))
+        rows = self.own_rows[own] * self.scale[own, None]
+        A = np.concatenate([other[:, :-1], rows])
+        y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
+        U, solve = orthonormal(A)
+        return Problem(U, y, y - U @ (U.T @ y), solve, np.flatnonzero(own), self.scale)
+
+    def _others(self, training: Sequence[int]) -> Float:
+        bench = self.bench
+        others = [g for g in range(len(bench.factors.group_names)) if g not in self.groups]
+        if not others:
+            return np.zeros((0, len(self.shared) + 1))
+        keep = np.isin(bench.column_names, self.shared)
+        part = bench.factors.subset(training).select(keep)
+        index = np.array([bench.column_names.index(n) for n in self.shared], dtype=np.int64)
+        return stack([part.total[g] for g in others], index, bench.weights[others])
+
+    def held_out(self, problem: Problem, C: Float, a: Float, held_out: Sequence[int]) -> tuple[Int, Float]:
+        """Own equations of held-out blocks: their indices and errors for trial lines C with coefficients a."""
+        full = problem.y.copy()
+        full[len(full) - len(problem.own) :] -= (a @ C * problem.scale)[problem.own]
+        theta = problem.solve @ (problem.U.T @ full)
+        rows = np.flatnonzero(np.isin(self.blocks, np.asarray(held_out)))
+        return rows, self.target[rows] - self.own_rows[rows] @ theta - a @ C[:, rows]
+
+
+def orthonormal(A: Float) -> tuple[Float, Float]:
+    """Orthonormal basis U (rows, r) of the columns of A (rows, b), and (b, r) with A (that) U'y the projection of y.
+
+    From triangles, twice, which costs products of matrices alone; directions below 1e-9 of the largest are left out.
+    """
+    norm = np.linalg.norm(A, axis=0)
+    norm = np.where(norm > 0, norm, 1.0)
+    R = qr_panel(np.ascontiguousarray((A / norm).T))
+    _, s, Wt = np.linalg.svd(R)
+    good = s > 1e-9 * s[0]
+    W = Wt[good].T / s[good] / norm[:, None]
+    U = A @ W
+    again = qr_panel(np.ascontiguousarray(U.T))
+    turn = np.linalg.inv(again)
+    return U @ turn, W @ turn
+
+
+def joint_bench(bench: Bench, static: Lines, extra: Terms, probe: Lines) -> JointBench:
+    """A joint's bench.    static: columns and target of the terms that stay, `extra`: further terms that stay.
+
+    probe: lines of the trial terms, which say where they act.
+    """
+    groups = tuple(g for g, names in enumerate(probe.names) if names)
+    more = bench.lines(extra) if extra.terms else None
+    names, values = [], []
+    for g in groups:
+        more_names = more.names[g] if more is not None else ()
+        more_values = more.values[g] if more is not None else static.values[g][:0]
+        names.append((*more_names, *static.names[g]))
+        values.append(np.concatenate([more_values, static.values[g]]))
+    return JointBench(bench, groups, tuple(names), tuple(values))

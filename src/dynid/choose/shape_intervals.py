@@ -1,0 +1,215 @@
+"""Intervals that know that shapes were sought: a joint block jackknife of coefficients and shapes, linearised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.choose.fit_nonlinear import Fitted, Search, Settled
+from dynid.choose.shapes import ShapeEstimate
+from dynid.choose.variable_projection import Scale
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.uncertainty import block_jackknife
+from dynid.factor.factor import Factors, stack
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.curve import CurveTerm
+from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+
+DEPENDENT = 1e-6
+STEP = 1e-4
+EDGE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """d tau_j / d shape of one joint's term at its estimate.
+
+    theta: (c,) its coefficients.    step: of the difference.
+    """
+
+    term: CurveTerm
+    joint: int
+    index: int
+    theta: Float
+    step: float
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes(Term):
+    """One column a sought shape: how the torque changes with it."""
+
+    slopes: tuple[Slope, ...]
+    name: str = "slopes"
+    side = Side.MOTOR
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The shapes."""
+        return tuple(
+            Column(f"d {s.term.name} {s.term.shapes[s.index].name}{s.joint + 1}", "1", self.name, s.joint)
+            for s in self.slopes
+        )
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Central differences of the wanted curves, written into the same equations as the curves themselves."""
+        columns: list[list[int]] = [[] for _ in range(robot.n)]
+        values: list[list[Float]] = [[] for _ in range(robot.n)]
+        for i, slope in enumerate(self.slopes):
+            if wanted[i]:
+                columns[slope.joint].append(i)
+                values[slope.joint].append(_difference(slope, robot, samples))
+        return Panels(
+            columns=tuple(np.array(c, dtype=np.int64) for c in columns),
+            values=tuple(np.array(v).reshape(len(v), len(samples)) for v in values),
+        )
+
+
+def _difference(slope: Slope, robot: RobotModel, samples: Samples) -> Float:
+    shape = slope.term.shape_table(robot)[0]
+    ends = []
+    for sign in (1.0, -1.0):
+        moved = shape.copy()
+        moved[slope.index] += sign * slope.step
+        ends.append(slope.theta @ slope.term.curve(robot, samples, slope.joint, moved))
+    return np.asarray((ends[0] - ends[1]) / (2.0 * slope.step))
+
+
+def with_shape_uncertainty(
+    fitted: Fitted, settled: Settled, search: Search
+) -> tuple[Estimate, tuple[ShapeEstimate, ...]]:
+    """The estimate with a covariance that includes the shapes' own uncertainty, and the shapes with theirs.
+
+    The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
+    parameters holds for all of them together. A shape at an edge of its range, or without effect, gets std nan.
+    """
+    estimate = fitted.estimate
+    if not settled.sought:
+        return estimate, ()
+    found, slopes = _described(fitted, settled, search)
+    inside = [i for i, slope in enumerate(slopes) if slope is not None]
+    chosen = tuple(slope for slope in slopes if slope is not None)
+    if not chosen:
+        return estimate, tuple(found)
+    covariance, kept = _joint_covariance(fitted, Slopes(chosen), search.batches, search.threads)
+    b = estimate.base.rank
+    for i, owner in enumerate(inside):
+        if i in kept:
+            at = b + kept.index(i)
+            found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at])))
+        else:
+            found[owner] = replace(found[owner], note="without effect on the torque")
+    plain = _jackknife(fitted, fitted, [])
+    widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain)
+    return replace(estimate, covariance=_positive(widened)), tuple(found)
+
+
+def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
+    vague = slope.term.shapes[slope.index].positive and std > abs(found.value)
+    return replace(found, std=std, note="not determined by the data" if vague else "")
+
+
+def _described(
+    fitted: Fitted, settled: Settled, search: Search
+) -> tuple[list[ShapeEstimate], list[Slope | None]]:
+    """Every sought shape without its std, and how the torque changes with it; None at an edge of its range."""
+    robot, bench = search.robot, search.bench(fitted)
+    names = [c.name for c in fitted.estimate.columns]
+    theta = fitted.estimate.full_vector
+    found: list[ShapeEstimate] = []
+    slopes: list[Slope | None] = []
+    for position, rows in settled.sought.items():
+        term = settled.terms.terms[position]
+        if not isinstance(term, CurveTerm):
+            continue
+        for joint in np.array(joint_indices(robot, term.joints))[rows].tolist():
+            one = term.of_joint(robot, joint)
+            scale = Scale.of(one, bench.motion(joint))
+            own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
+            shape = one.shape_table(robot)[0]
+            for k, at in enumerate(scale.unit(shape)):
+                edge = not EDGE < at < 1.0 - EDGE
+                found.append(_shape_estimate(one, joint, k, float(shape[k]), scale, robot, edge))
+                size = abs(shape[k]) if one.shapes[k].positive else scale.high[k] - scale.low[k]
+                hidden = edge or not own.any()
+                slopes.append(None if hidden else Slope(one, joint, k, own, STEP * float(size)))
+    return found, slopes
+
+
+def _shape_estimate(
+    term: CurveTerm, joint: int, k: int, value: float, scale: Scale, robot: RobotModel, edge: bool
+) -> ShapeEstimate:
+    described = term.shapes[k]
+    return ShapeEstimate(
+        name=f"{described.name}{joint + 1}",
+        term=term.name,
+        joint=robot.joint_names[joint],
+        unit=described.unit_prismatic if robot.prismatic[joint] else described.unit_revolute,
+        value=value,
+        std=np.nan,
+        lower=float(scale.low[k]),
+        upper=float(scale.high[k]),
+        note="at an edge of its range" if edge else "",
+    )
+
+
+def _joint_covariance(
+    fitted: Fitted, slopes: Slopes, batches: Iterable[Samples], threads: int
+) -> tuple[Float, list[int]]:
+    """Covariance of base parameters and of those slopes that are independent of them, (b + k, b + k), and which."""
+    assembly = fitted.assembly
+    k = len(slopes.slopes)
+    wider = replace(
+        assembly,
+        terms=Terms((*assembly.terms.terms, slopes)),
+        wanted=np.append(assembly.wanted, np.ones(k, dtype=np.bool_)),
+    )
+    wide = replace(fitted, assembly=wider, factors=wider.factors(batches, threads))
+    kept: list[int] = list(range(k))
+    while kept:
+        R = _triangle(fitted, wide, kept)
+        distance = np.abs(np.diag(R)) / np.linalg.norm(R, axis=0)
+        weak = [i for i, d in zip(kept, distance[-len(kept) :], strict=True) if not d > DEPENDENT]
+        if not weak:
+            break
+        kept = [i for i in kept if i not in weak]
+    return _jackknife(fitted, wide, kept), kept
+
+
+def _columns(fitted: Fitted, kept: list[int]) -> Int:
+    p = len(fitted.estimate.columns)
+    return np.append(fitted.regression.base.independent, p + np.array(kept, dtype=np.int64))
+
+
+def _selected(fitted: Fitted, wide: Fitted, kept: list[int]) -> Factors:
+    mask = np.zeros(wide.factors.parameter_count, dtype=np.bool_)
+    mask[_columns(fitted, kept)] = True
+    return wide.factors.select(mask)
+
+
+def _triangle(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
+    columns = _columns(fitted, kept)
+    weights = np.asarray(fitted.estimate.weights)
+    return stack(_selected(fitted, wide, kept).total, columns, weights)[: len(columns), : len(columns)]
+
+
+def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
+    columns = _columns(fitted, kept)
+    R = _triangle(fitted, wide, kept)
+    theta = np.append(
+        fitted.estimate.full_vector, np.zeros(wide.factors.parameter_count - len(fitted.estimate.columns))
+    )
+    inverse = solve_triangular(R, np.eye(len(R)))
+    weights = np.asarray(fitted.estimate.weights)
+    return block_jackknife(_selected(fitted, wide, kept), columns, theta, inverse, weights)[0]
+
+
+def _positive(covariance: Float) -> Float:
+    """The nearest matrix without negative eigenvalues, on the scale of its diagonal."""
+    size = np.sqrt(np.maximum(np.diag(covariance), np.finfo(np.float64).tiny))
+    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size))

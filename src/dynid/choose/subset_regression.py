@@ -1,0 +1,169 @@
+"""Held-out errors of any choice of columns from factors that hold all of them: nothing is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dynid.base.arrays import Float, Int
+from dynid.factor.factor import Factors, stack
+from dynid.kernel import qr_panel
+
+DEPENDENT = 1e-6
+# A column that a model explains down to this share of itself offers it nothing.
+FAINT = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What a model leaves of a fold.
+
+    triangle: of the other columns and the target in training, (r, e + 1), freed from the model's columns.
+    size: (e + 1,) of them before.    held_out: (m, c + 1, e + 1) the same of the blocks left out.
+    blocks: (m,) their numbers.
+    """
+
+    triangle: Float
+    size: Float
+    held_out: Float
+    blocks: Int
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What columns outside a model could add to it, worked out for all of them at once.
+
+    place: by column of the board its place in the shares, one a fold.    count: number of blocks.
+    """
+
+    place: dict[int, int]
+    shares: tuple[Share, ...]
+    count: int
+
+    def squares(self, columns: Sequence[int]) -> Float:
+        """Held-out squared error by block, (M,), of the model with some more columns of the board."""
+        found = np.zeros(self.count)
+        places = np.array([self.place[c] for c in columns if c in self.place], dtype=np.int64)
+        for share in self.shares:
+            left = np.linalg.norm(share.triangle[:, places], axis=0)
+            used = places[left > FAINT * share.size[places]]
+            errors = share.held_out[:, :, -1]
+            if len(used):
+                scale = np.linalg.norm(share.triangle[:, used], axis=0)
+                x, *_ = np.linalg.lstsq(share.triangle[:, used] / scale, share.triangle[:, -1], rcond=FAINT)
+                errors = errors - share.held_out[:, :, used] @ (x / scale)
+            found[share.blocks] = np.sum(errors**2, axis=1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Triangles of a wide model over its columns, all groups at their weights: one a block, one a training fold.
+
+    names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
+    folds: per fold its training triangle and the numbers of the blocks it leaves out.
+    """
+
+    names: tuple[str, ...]
+    blocks: Float
+    folds: tuple[tuple[Float, Int], ...]
+    counts: Float
+
+    @staticmethod
+    def of(factors: Factors, names: Sequence[str], columns: Int, weights: Float, folds: int) -> Board:
+        """From factors of the wide model.
+
+        names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
+        """
+        blocks = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
+        M, c = len(blocks), len(columns)
+        parts = np.array_split(np.arange(M), folds)
+        own = [_merged(blocks[part], c) for part in parts]
+        training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(folds)]
+        counts = [float(sum(g.count for g in block.groups)) for block in factors.blocks]
+        return Board(
+            names=tuple(names[i] for i in columns),
+            blocks=blocks,
+            folds=tuple(zip(training, parts, strict=True)),
+            counts=np.array(counts),
+        )
+
+    @cached_property
+    def total(self) -> Float:
+        """Triangle of all blocks."""
+        return _merged(self.blocks, len(self.names))
+
+    @property
+    def target_square(self) -> float:
+        """Sum of squared, weighted targets."""
+        return float(np.sum(self.total[:, -1] ** 2))
+
+    def index(self, names: Iterable[str]) -> Int:
+        """Places of some columns; those that the data do not hold are left out."""
+        wanted = set(names)
+        return np.array([i for i, name in enumerate(self.names) if name in wanted], dtype=np.int64)
+
+    def squares(self, names: Iterable[str]) -> Float:
+        """Held-out squared error by block, (M,), of the model with these columns."""
+        index = self.index(names)
+        found = np.zeros(len(self.blocks))
+        for training, left_out in self.folds:
+            x = np.append(self._solved(training, index), -1.0)
+            errors = self.blocks[left_out] @ x
+            found[left_out] = np.sum(errors**2, axis=1)
+        return found
+
+    def values(self, names: Iterable[str]) -> dict[str, float]:
+        """Coefficients of the model with these columns, fitted on all blocks."""
+        index = self.index(names)
+        x = self._solved(self.total, index)
+        return {self.names[i]: float(x[i]) for i in index}
+
+    def rank(self, names: Iterable[str]) -> int:
+        """Number of independent columns among some."""
+        return int(np.count_nonzero(self._solved(self.total, self.index(names))))
+
+    def offer(self, names: Iterable[str]) -> Offer:
+        """What all other columns could add to the model with these."""
+        index = self.index(names)
+        rest = np.setdiff1d(np.arange(len(self.names)), index)
+        parts = []
+        for training, left_out in self.folds:
+            kept = self._independent(training, index)
+            behind = [*rest, len(self.names)]
+            R = qr_panel(np.ascontiguousarray(training[:, [*kept, *behind]].T))
+            k = len(kept)
+            solved = solve_triangular(R[:k, :k], R[:k, k:], check_finite=False)
+            blocks = self.blocks[left_out]
+            held_out = blocks[:, :, behind] - blocks[:, :, kept] @ solved
+            size = np.linalg.norm(training[:, behind], axis=0)
+            parts.append(Share(R[k:, k:], size, held_out, left_out))
+        return Offer({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
+
+    def _solved(self, triangle: Float, index: Int) -> Float:
+        """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
+        kept = self._independent(triangle, index)
+        R = qr_panel(np.ascontiguousarray(triangle[:, [*kept, len(self.names)]].T))
+        x = np.zeros(len(self.names))
+        x[kept] = solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
+        return x
+
+    def _independent(self, triangle: Float, index: Int) -> Int:
+        """Some columns less those that depend on others among them."""
+        kept = index
+        while len(kept):
+            R = qr_panel(np.ascontiguousarray(triangle[:, kept].T))
+            size = np.linalg.norm(R, axis=0)
+            weak = np.abs(np.diag(R)) <= DEPENDENT * np.where(size > 0, size, 1.0)
+            if not weak.any():
+                break
+            kept = kept[~weak]
+        return kept
+
+
+def _merged(triangles: Float, width: int) -> Float:
+    return np.asarray(qr_panel(np.ascontiguousarray(triangles.reshape(-1, width + 1).T)))

@@ -1,0 +1,313 @@
+"""What diagnoses work on: residuals, thinned, freed from everything that the fitted model could still take up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import fdtrc
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import DynidError
+from dynid.diagnosis.raw import RawTorque
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.residuals import Residuals
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+MOST_SAMPLES = 1200
+FEW = 20_000
+MOST_BLOCKS, LEAST_BLOCKS = 40, 8
+BLOCK_CYCLES = 4.0
+# Below this share of its own torque a residual is rounding, not evidence.
+SILENT = 1e-6
+# rad or m, less than which is noise of a joint at rest.
+MOVED = 1e-4
+# A feature that the model explains down to this share of itself cannot be told from the model.
+FREE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """What a set of k features makes of the residuals.
+
+    coefficient: (k,) by least squares.    std: (k,) from the blocks' scores.
+    share: (n,) part of each joint's mean square residual that is explained.
+    p_value: of Hotelling's test of the blocks' scores against zero.
+    free: (k,) part of each feature that the model leaves.
+    fitted: (joints, N) torque that the features explain, less what the model takes up of them.
+    """
+
+    coefficient: Float
+    std: Float
+    share: Float
+    p_value: float
+    free: Float
+    fitted: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A finished fit and what it left over.
+
+    bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    estimate: Estimate
+    residuals: Residuals
+    bandwidth: float
+    raw: RawTorque | None = None
+
+    @cached_property
+    def rms(self) -> Float:
+        """Root mean square residual by joint, (n,)."""
+        return np.asarray(np.sqrt(np.mean(self.residuals.error**2, axis=0)))
+
+    @cached_property
+    def torque_rms(self) -> Float:
+        """Root mean square of measured torque by joint, (n,)."""
+        return np.asarray(np.sqrt(np.mean(self.residuals.measured**2, axis=0)))
+
+    @cached_property
+    def joints(self) -> tuple[int, ...]:
+        """Joints whose residual is more than rounding and that moved."""
+        moved = np.ptp(self.residuals.q, axis=0) > MOVED
+        return tuple(int(j) for j in np.flatnonzero(moved & (self.rms > SILENT * self.torque_rms)))
+
+    def relevance(self, joint: int, share: float) -> float:
+        """Torque behind a share of a joint's residual, as a part of the joint's torque."""
+        return float(np.sqrt(max(share, 0.0)) * self.rms[joint] / max(self.torque_rms[joint], 1e-300))
+
+    @cached_property
+    def runs(self) -> tuple[slice, ...]:
+        """Contiguous runs in which time is uniform."""
+        r = self.residuals
+        if not len(r.t):
+            return ()
+        cut = (np.diff(r.trajectory) != 0) | (np.diff(r.segment) != 0)
+        cut |= np.abs(np.diff(r.t) * r.rate - 1.0) > 0.5
+        edges = np.flatnonzero(cut) + 1
+        return tuple(slice(int(a), int(b)) for a, b in zip([0, *edges], [*edges, len(r.t)], strict=True))
+
+    @cached_property
+    def index(self) -> Int:
+        """Indices (N,) of the samples that tests look at: evenly spread, each with a neighbour on either side."""
+        inner = np.concatenate([np.arange(run.start + 1, run.stop - 1) for run in self.runs] or [np.zeros(0)])
+        step = max(1, -(-len(inner) // MOST_SAMPLES))
+        return inner[::step].astype(np.int64)
+
+    @cached_property
+    def motion(self) -> Samples:
+        """The thinned samples: measured torque, and acceleration by differences."""
+        r, i = self.residuals, self.index
+        ddq = (r.dq[i + 1] - r.dq[i - 1]) * (0.5 * r.rate)
+        return Samples.from_motion(r.q[i], r.dq[i], ddq, r.measured[i], r.rate)
+
+    @cached_property
+    def error(self) -> Float:
+        """Residuals (N, n) at the thinned samples."""
+        return self.residuals.error[self.index]
+
+    @cached_property
+    def slope(self) -> Float:
+        """Predicted torque's change in time (N, n), N m/s, at the thinned samples: what late torque leaves."""
+        r, i = self.residuals, self.index
+        return np.asarray((r.predicted[i + 1] - r.predicted[i - 1]) * (0.5 * r.rate))
+
+    @cached_property
+    def block(self) -> Int:
+        """(N,) number of the block of time that each thinned sample lies in."""
+        N = len(self.index)
+        seconds = len(self.residuals.t) / self.residuals.rate
+        count = int(np.clip(seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
+        return np.asarray(np.arange(N) * count // max(N, 1), dtype=np.int64)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are samples enough for any test."""
+        return len(self.index) >= 10 * LEAST_BLOCKS and bool(self.joints)
+
+    def near_reversal(self, seconds: float, speed: float) -> Bool:
+        """Samples (T, n) of the residuals near a reversal of the joint or a speed below a share of its top one.
+
+        There friction that the model draws a little otherwise than the robot leaves errors of its own.
+        """
+        dq = self.residuals.dq
+        some = np.abs(dq[:: max(1, len(dq) // FEW)])
+        slow = np.abs(dq) < speed * np.quantile(some, 0.95, axis=0)
+        slow[1:] |= np.sign(dq[1:]) != np.sign(dq[:-1])
+        reach = max(1, round(seconds * self.residuals.rate))
+        counts = np.cumsum(
+            np.concatenate([np.zeros((1, dq.shape[1]), dtype=np.bool_), slow]), axis=0, dtype=np.int32
+        )
+        T = len(dq)
+        low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
+        return np.asarray(counts[high] > counts[low])
+
+    def effect(self, features: Float) -> Effect | None:
+        """Tests features (n, N, k), torque by joint at the thinned samples, on what the model leaves of the residuals.
+
+        Both are freed from the fitted model's columns, so that what a refit would take up does not count. Scores are
+        summed over blocks of time, which are independent where single samples are not.
+        Returns None where the model leaves next to nothing of a feature.
+        """
+        n, N, k = features.shape
+        X = (features * self._weight[:, None, None]).reshape(n * N, k)
+        return self._tested(X, self._model, self._left, self._weight)
+
+    def alone(self, joint: int, columns: Float) -> Effect | None:
+        """`effect` of features (N, k) that act on one joint only, tested on that joint's residual.
+
+        A few blocks may carry most of a large effect, which a test over blocks cannot tell from chance; the share that
+        is explained of so many independent values is a second test. The smaller p-value counts, doubled.
+        """
+        N = len(self.index)
+        rows = slice(joint * N, (joint + 1) * N)
+        found = self._tested(
+            columns * self._weight[joint],
+            self._model[rows],
+            self._left[rows],
+            self._weight[joint : joint + 1],
+        )
+        if found is None:
+            return None
+        share = np.zeros(self.robot.n)
+        share[joint] = found.share[0]
+        second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
+        return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
+
+    def beyond(self, joint: int, columns: Float, known: Float) -> float:
+        """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""
+        free = [column for column in known.T if self.alone(joint, column[:, None]) is not None]
+        both = self.alone(joint, np.column_stack([*free, columns]))
+        if both is None:
+            return 0.0
+        before = self.alone(joint, np.column_stack(free)) if free else None
+        return float(both.share[joint]) - (0.0 if before is None else float(before.share[joint]))
+
+    def chance_of_share(self, joint: int, share: float, features: int) -> float:
+        """p-value of so many features that explain a share of a joint's residual, by its independent values.
+
+        Half as many are counted as the correlation time gives, for residuals whose colour changes.
+        """
+        freedom = 0.5 * float(self.independent[joint]) - self.estimate.base.rank / self.robot.n - features
+        if freedom < 2.0:
+            return 1.0
+        ratio = share / max(1.0 - share, 1e-12) * freedom / features
+        return float(fdtrc(features, freedom, max(ratio, 0.0)))
+
+    def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> Effect | None:
+        k, N, joints = X.shape[1], len(self.index), len(weight)
+        whole = np.linalg.norm(X, axis=0)
+        X = X - model @ (model.T @ X)
+        length = np.linalg.norm(X, axis=0)
+        free = (length / np.where(whole > 0, whole, 1.0)) ** 2
+        if not (free > FREE).all():
+            return None
+        X = X / length
+        coefficient, *_ = np.linalg.lstsq(X, e, rcond=1e-9)
+        after, before = (e - X @ coefficient).reshape(joints, N), e.reshape(joints, N)
+        scores = self._by_block((X * e[:, None]).reshape(joints, N, k))
+        spread = self._by_block((X * after.reshape(-1)[:, None]).reshape(joints, N, k))
+        bread = np.linalg.pinv(X.T @ X)
+        std = np.sqrt(np.diag(bread @ (spread.T @ spread) @ bread))
+        total = (before**2).sum(axis=1)
+        explained = 1.0 - (after**2).sum(axis=1) / np.where(total > 0, total, 1.0)
+        fitted = (before - after) / np.where(weight > 0, weight, np.inf)[:, None]
+        return Effect(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
+
+    @cached_property
+    def independent(self) -> Float:
+        """About how many independent values each joint's residual holds, (n,): samples over correlation time."""
+        best = max(self.runs, key=lambda run: run.stop - run.start)
+        e = self.residuals.error[best]
+        size = 2 ** int(np.ceil(np.log2(2 * len(e))))
+        power = np.abs(np.fft.rfft(e - e.mean(axis=0), size, axis=0)) ** 2
+        correlation = np.fft.irfft(power, size, axis=0)[: len(e) // 2 + 1]
+        correlation = correlation / np.maximum(correlation[0], 1e-300)
+        # Up to the first lag without correlation; what follows is noise of the estimate.
+        positive = np.cumprod(correlation > 0, axis=0)
+        seconds = 1.0 + 2.0 * (correlation * positive)[1:].sum(axis=0)
+        return np.asarray(len(self.residuals.t) / seconds)
+
+    def shares(self, joint: int, pairs: Float) -> Float:
+        """About the share of a joint's residual that each pair of columns (N, m, 2) explains: quick, for scans."""
+        N, m, _ = pairs.shape
+        rows = slice(joint * N, (joint + 1) * N)
+        Q, e = self._model[rows], self._left[rows]
+        X = pairs.reshape(N, 2 * m) * self._weight[joint]
+        score = (X.T @ e).reshape(m, 2)
+        held = (Q.T @ X).reshape(-1, m, 2)
+        X = X.reshape(N, m, 2)
+        gram = np.einsum("nmi,nmj->mij", X, X) - np.einsum("bmi,bmj->mij", held, held)
+        gram += 1e-9 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(2) + 1e-300 * np.eye(2)
+        solved = np.linalg.solve(gram, score[:, :, None])[:, :, 0]
+        return np.asarray((score * solved).sum(axis=1) / max(float(e @ e), 1e-300))
+
+    @cached_property
+    def _weight(self) -> Float:
+        usable = np.zeros(self.robot.n, dtype=np.bool_)
+        usable[list(self.joints)] = True
+        return np.where(usable, 1.0 / np.where(self.rms > 0, self.rms, 1.0), 0.0)
+
+    @cached_property
+    def _model(self) -> Float:
+        # Orthonormal basis of the fitted columns, (n N, b). Terms that read channels of the log are not at hand here.
+        Y, _ = regressor(self.robot, self.terms, self.motion, self.estimate.base.mask)
+        rows = (Y * self._weight[:, None, None]).reshape(-1, Y.shape[2])
+        return basis(rows)
+
+    @cached_property
+    def _left(self) -> Float:
+        e = (self.error.T * self._weight[:, None]).reshape(-1)
+        return np.asarray(e - self._model @ (self._model.T @ e))
+
+    def _by_block(self, scores: Float) -> Float:
+        # (n, N, k) -> (blocks, k)
+        summed = scores.sum(axis=0)
+        return np.stack([np.bincount(self.block, column) for column in summed.T], axis=1)
+
+
+def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> tuple[Float, bool]:
+    """Columns (n, N, w) of the wanted parameters, and whether all terms could be written down from motion alone."""
+    n, complete, first = robot.n, True, 0
+    dense = np.zeros((n, len(samples), len(wanted)))
+    for term in terms:
+        count = len(term.columns(robot))
+        try:
+            panels = term.torque_regressor(robot, term.seen(samples), wanted[first : first + count])
+            term.known_torque(robot, term.seen(samples))  # may read more than motion, too
+        except DynidError:
+            complete = False
+        else:
+            for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
+                dense[joint][:, first + columns] += values.T
+        first += count
+    return dense[:, :, wanted], complete
+
+
+def basis(rows: Float) -> Float:
+    """Orthonormal basis (T, r) of the columns of a matrix (T, w), each scaled to unit length before."""
+    size = np.linalg.norm(rows, axis=0)
+    U, s, _ = np.linalg.svd(rows[:, size > 0] / size[size > 0], full_matrices=False)
+    return np.asarray(U[:, s > 1e-7 * s.max(initial=0.0)])
+
+
+def hotelling(scores: Float) -> float:
+    """p-value of Hotelling's test that the blocks' scores (M, k) have mean zero; 1 for too few blocks.
+
+    The covariance is taken about zero, which keeps a large effect from hiding in its own scatter.
+    """
+    M, k = scores.shape
+    if k + 2 > M:
+        return 1.0
+    total = scores.sum(axis=0)
+    T2 = float(total @ np.linalg.pinv(scores.T @ scores, rcond=1e-12) @ total)
+    if T2 >= M * (1.0 - 1e-12):
+        return 0.0
+    centred = T2 / (1.0 - T2 / M) * (M - 1) / M
+    return float(fdtrc(k, M - k, centred * (M - k) / (k * (M - 1))))

@@ -1,0 +1,226 @@
+"""Other readings of a log: joints exchanged, signs turned, gravity taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
+from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+SAMPLES = 250
+# A joint that misses more than this share of its torque's variance makes other wirings worth a try.
+POOR = 0.01
+RIDGE = 1e-10
+# Torque that follows another joint's motion is what exchanged joints look like.
+ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
+# The product of the joints' mean square errors has to fall by this factor.
+DECISIVE = 6.0
+# A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
+FITS, MENDS = 0.25, 0.5
+# A joint that misses more than this share of its torque is far from any use.
+LARGE = 0.5
+WIRING = ("joint-order", "torque-sign", "position-sign")
+REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A reading of the log.    identifier, what, do: of its error.    joints: whose channels it changes."""
+
+    identifier: str
+    what: str
+    do: str
+    joints: tuple[int, ...]
+    robot: RobotModel
+    samples: Samples
+
+
+def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Fits the plain model to other readings of the log, and stops if one of them fits well and decisively better.
+
+    Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
+    reading; readings are compared by the sum over joints of the logarithm of the mean square error.
+    Warns of joints that miss most of their torque in every reading.
+    Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
+    """
+    if not evidence.enough or len(evidence.joints) < evidence.robot.n:
+        # The torque of motion that was not logged makes any reading look better than another.
+        return
+    if any(term.name == "drive_gain" for term in evidence.terms):
+        # With free gains every reading of the torque is right.
+        return
+    samples = thinned(evidence)
+    declared = misfits(evidence, evidence.robot, samples)
+    if declared is None:
+        return
+    readings = [without_gravity(evidence.robot, samples)]
+    if (declared > POOR).any():
+        readings += list(wirings(evidence.robot, samples))
+    scored = [(misfits(evidence, one.robot, one.samples), one) for one in readings]
+    gains = [
+        (float(np.nansum(np.log(declared / value))), value, one) for value, one in scored if value is not None
+    ]
+    gain, value, best = max(gains, key=lambda found: found[0])
+    before, after = np.sqrt(declared), np.sqrt(value)
+    if gain > np.log(DECISIVE) and _mends(best, before, after):
+        worst = int(np.nanargmax(before - after))
+        raise UnfitDataError(
+            best.identifier,
+            found=f"{best.what}: the fit misses {100 * before[worst]:.3g} % of the torque of "
+            f"'{evidence.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
+            expected="a log that fits best as it is declared",
+            do=best.do,
+            place=Place(
+                joint=evidence.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
+            ),
+        )
+    _tell_large(evidence, before, diagnostics)
+
+
+def _mends(rival: Rival, before: Float, after: Float) -> bool:
+    # Where the model lacks most of the torque some reading is always a little less bad than another.
+    changed = list(rival.joints)
+    worst = int(np.nanargmax(before - after))
+    return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
+
+
+def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> None:
+    large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
+    if not large:
+        return
+    names = ", ".join(f"{100 * missed[j]:.3g} % of '{evidence.robot.joint_names[j]}'" for j in large)
+    model = ", ".join(term.name for term in _plain(evidence)[0])
+    diagnostics.warn(
+        "large-misfit",
+        f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
+        "model lacks what makes up this torque, friction for one, or more than one channel is wrong",
+    )
+
+
+def thinned(evidence: Evidence) -> Samples:
+    """Some hundred samples whose gate shuts each joint near its reversals.
+
+    Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
+    """
+    step = max(1, len(evidence.index) // SAMPLES)
+    full = evidence.motion
+    motion = Samples.from_motion(
+        full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
+    )
+    near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
+    return replace(motion, gate=~near[evidence.index[::step]])
+
+
+def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | None:
+    """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
+
+    Returns None if a term of the model reads more than motion.
+    """
+    terms, wanted = _plain(evidence)
+    Y, complete = regressor(robot, terms, samples, wanted)
+    if not complete:
+        return None
+    y = samples.tau - terms.known_torque(robot, samples)
+    gate = np.ones(y.shape) if samples.gate is None else samples.gate.astype(np.float64)
+    count = gate.sum(axis=0)
+    joints = [j for j in evidence.joints if count[j] >= LEAST_SAMPLES]
+    weight = (gate / np.maximum(y.std(axis=0), 1e-12)).T
+    n, N, b = Y.shape
+    rows = (Y * weight[:, :, None]).reshape(n * N, b)
+    size = np.linalg.norm(rows, axis=0)
+    rows = rows[:, size > 0] / size[size > 0]
+    target = (y.T * weight).reshape(-1)
+    # Normal equations with a trace of ridge and one refinement: as good as orthogonal ones at this depth, and quick.
+    gram = cho_factor(rows.T @ rows + RIDGE * np.eye(rows.shape[1]))
+    left = target - rows @ cho_solve(gram, rows.T @ target)
+    left = (left - rows @ cho_solve(gram, rows.T @ left)).reshape(n, N)
+    found = np.full(n, np.nan)
+    found[joints] = np.maximum((left**2).sum(axis=1)[joints] / count[joints], 1e-12)
+    return found
+
+
+def _plain(evidence: Evidence) -> tuple[Terms, Bool]:
+    # The model less what a wrong reading could hide in, and its base parameters' columns.
+    kept, masks, first = [], [], 0
+    for term in evidence.terms:
+        count = len(term.columns(evidence.robot))
+        if term.name not in ABSORBING:
+            kept.append(term)
+            masks.append(evidence.estimate.base.mask[first : first + count])
+        first += count
+    return Terms(tuple(kept)), np.concatenate(masks)
+
+
+def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
+    """Torque from which gravity has been taken off."""
+    return Rival(
+        "gravity-compensated",
+        "torque without gravity",
+        "log the measured torque, not the one that is left after gravity compensation",
+        tuple(range(robot.n)),
+        replace(robot, gravity=np.zeros(3)),
+        samples,
+    )
+
+
+def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
+    """Every two joints' efforts or positions exchanged, and every joint's effort or position of the other sign."""
+    names = robot.joint_names
+    for a, b in combinations(range(robot.n), 2):
+        order = list(range(robot.n))
+        order[a], order[b] = b, a
+        pair = f"'{names[a]}' and '{names[b]}'"
+        yield Rival(
+            "joint-order",
+            f"efforts of {pair} that are exchanged",
+            "exchange their columns under effort in [log]",
+            (a, b),
+            robot,
+            replace(samples, tau=samples.tau[:, order]),
+        )
+        yield Rival(
+            "joint-order",
+            f"positions of {pair} that are exchanged",
+            "exchange their columns under position and velocity in [log]",
+            (a, b),
+            robot,
+            _exchanged(samples, order),
+        )
+    for j, name in enumerate(names):
+        sign = np.where(np.arange(robot.n) == j, -1.0, 1.0)
+        yield Rival(
+            "torque-sign",
+            "effort of the other sign",
+            f"set effort.sign = {{ {name} = -1 }} under [log]",
+            (j,),
+            robot,
+            replace(samples, tau=samples.tau * sign),
+        )
+        yield Rival(
+            "position-sign",
+            "position of the other sign",
+            f"set position.sign = {{ {name} = -1 }} under [log]",
+            (j,),
+            robot,
+            _turned(samples, sign),
+        )
+
+
+def _exchanged(samples: Samples, order: list[int]) -> Samples:
+    gate = None if samples.gate is None else samples.gate[:, order]
+    moved = [values[:, order] for values in (samples.q, samples.dq, samples.ddq)]
+    return replace(samples, q=moved[0], dq=moved[1], ddq=moved[2], gate=gate)
+
+
+def _turned(samples: Samples, sign: Float) -> Samples:
+    return replace(samples, q=samples.q * sign, dq=samples.dq * sign, ddq=samples.ddq * sign)

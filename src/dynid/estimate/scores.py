@@ -1,0 +1,163 @@
+"""How well a model predicts torque: the same figures for training data, held-out blocks and held-out logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import UnfitDataError
+from dynid.estimate.estimator import Estimator, Regression
+from dynid.factor.factor import Factors
+
+
+class Origin(StrEnum):
+    """On what data a model was scored."""
+
+    TRAINING = "training"
+    HELD_OUT_BLOCKS = "held-out blocks"
+    HELD_OUT_LOG = "held-out log"
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Prediction errors e = tau - tau_hat by joint; every array is (n,).
+
+    rms: root mean square of e, N m.    relative: ||e|| / ||tau||.
+    r2: 1 - sum e^2 / sum (tau - mean tau)^2.
+    nmse: mean(e^2) / mean|tau|, N m; their sum over joints is Madsen et al. 2020, eq. 22.
+    mse: mean(e^2), (N m)^2.    sde: standard deviation of e, N m (Nini et al., tables I and II).
+    torque_rms: root mean square of tau.    total_relative: ||e|| / ||tau|| over all joints.
+    count: samples a joint.
+    """
+
+    origin: Origin
+    joint_names: tuple[str, ...]
+    trajectories: tuple[str, ...]
+    rms: Float
+    relative: Float
+    r2: Float
+    nmse: Float
+    mse: Float
+    sde: Float
+    torque_rms: Float
+    total_relative: float
+    count: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.joint_names)
+        for name in ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+
+    @property
+    def total_nmse(self) -> float:
+        """Sum of nmse over the joints (Madsen et al. 2020, eq. 22)."""
+        return float(self.nmse.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What scores are made of, by joint, each (n,): they add over blocks, folds and logs."""
+
+    count: Float
+    error: Float
+    error_square: Float
+    torque: Float
+    torque_abs: Float
+    torque_square: Float
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.count + other.count,
+            self.error + other.error,
+            self.error_square + other.error_square,
+            self.torque + other.torque,
+            self.torque_abs + other.torque_abs,
+            self.torque_square + other.torque_square,
+        )
+
+    @staticmethod
+    def of_arrays(measured: Float, predicted: Float) -> Sums:
+        """Sums of measured and predicted torque, both (T, n)."""
+        e = measured - predicted
+        return Sums(
+            np.full(measured.shape[1], float(len(measured))),
+            e.sum(axis=0),
+            (e**2).sum(axis=0),
+            measured.sum(axis=0),
+            np.abs(measured).sum(axis=0),
+            (measured**2).sum(axis=0),
+        )
+
+    @staticmethod
+    def of_factors(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> Sums:
+        """Sums over all equations of factors for parameters theta (p,), one entry a group; groups: None = all."""
+        total = factors.total if groups is None else [factors.total[g] for g in groups]
+        return Sums(
+            np.array([float(f.count) for f in total]),
+            np.array([f.residual_sum(theta) for f in total]),
+            np.array([f.residual_square(theta) for f in total]),
+            np.array([float(f.sums[-1]) for f in total]),
+            np.array([f.target_abs for f in total]),
+            np.array([f.target_square for f in total]),
+        )
+
+    def scores(self, origin: Origin, joint_names: Sequence[str], trajectories: Sequence[str]) -> Scores:
+        """The figures; a joint whose torque is constant or zero gets nan where a figure has no meaning."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mse = self.error_square / self.count
+            variance = self.torque_square - self.torque**2 / self.count
+            return Scores(
+                origin=origin,
+                joint_names=tuple(joint_names),
+                trajectories=tuple(trajectories),
+                rms=np.sqrt(mse),
+                relative=np.sqrt(self.error_square / self.torque_square),
+                r2=1.0 - self.error_square / variance,
+                nmse=mse / (self.torque_abs / self.count),
+                mse=mse,
+                sde=np.sqrt(np.maximum(mse - (self.error / self.count) ** 2, 0.0)),
+                torque_rms=np.sqrt(self.torque_square / self.count),
+                total_relative=float(np.sqrt(self.error_square.sum() / self.torque_square.sum())),
+                count=self.count,
+            )
+
+
+def cross_validate(
+    regression: Regression,
+    estimator: Estimator,
+    folds: int = 5,
+    joints: Sequence[str] = (),
+    judged: Factors | None = None,
+) -> Scores:
+    """Scores on blocks that the fit has not seen: contiguous runs of blocks are left out in turn.
+
+    judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
+    joints: names of the groups to score where there are others besides; all groups where none is called so.
+    The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
+    """
+    factors = regression.factors
+    M = len(factors.blocks)
+    measured = factors if judged is None else judged
+    if len(measured.blocks) != M:
+        raise UnfitDataError(
+            "no-blocks",
+            found=f"{len(measured.blocks)} blocks of torque for {M} of the fit",
+            expected="the same blocks",
+        )
+    own = [g for g, name in enumerate(measured.group_names) if name in joints]
+    scored = own or list(range(len(measured.group_names)))
+    total: Sums | None = None
+    for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
+        training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
+        part = replace(regression, factors=training, value_only=True)
+        sums = Sums.of_factors(measured.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
+        total = sums if total is None else total + sums
+    if total is None:
+        raise UnfitDataError("no-blocks", found="no block of data to hold out", expected="at least two")
+    names = dict.fromkeys(block.trajectory for block in factors.blocks)
+    scored_names = [measured.group_names[g] for g in scored]
+    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names))

@@ -1,0 +1,260 @@
+"""Bounds as smooth functions of the coefficients, and their margins on a dense grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int
+from dynid.excitation.gradient import MotionGradient
+from dynid.excitation.kinematics import points
+from dynid.excitation.limits import Bounds
+from dynid.excitation.torque_spread import TorqueSpread
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+SHARPNESS = 100.0
+NEGLIGIBLE = 1e-7
+LENGTH = 0.2
+_DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far a motion stays from one bound: margin < 0 breaks it.
+
+    what: "velocity", "torque", "workspace", ...    where: joint, point or pair of bodies.
+    worst: the value nearest to the bound.    time: s.
+    margin: share of the bound (of half the range for positions), for distances m.
+    """
+
+    what: str
+    where: str
+    worst: float
+    bound: float
+    margin: float
+    time: float
+
+    def __str__(self) -> str:
+        size = (
+            f"{self.margin:.3f} m"
+            if self.what in ("workspace", "self-collision")
+            else f"{round(100 * self.margin, 1) + 0.0:.1f} %"
+        )
+        return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
+
+
+def softmax(g: Float) -> tuple[float, Float]:
+    """Smooth upper bound of the greatest value, log(sum exp(SHARPNESS g)) / SHARPNESS, and its derivatives."""
+    top = g.max()
+    e = np.exp(SHARPNESS * (g - top))
+    total = e.sum()
+    return float(top + np.log(total) / SHARPNESS), e / total
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothBounds:
+    """The bounds of a family of motions on a grid as few smooth functions, each to be at most 0.
+
+    values: the basis and three derivatives on the grid, (T, m) each.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    bounds: Bounds
+    values: tuple[Float, Float, Float, Float]
+
+    @cached_property
+    def chain(self) -> MotionGradient:
+        """The chain rule through the model."""
+        return MotionGradient(self.robot, self.terms)
+
+    def evaluate(self, X: Float) -> tuple[Float, Float]:
+        """Values (c,) and derivatives (c, m, n) for coefficients (m, n)."""
+        motion = [B @ X for B in self.values]
+        g, dg = self._joints(motion, X)
+        for more, slope in (
+            self._torque(motion, X),
+            self._workspace(motion[0], X),
+            self._collision(motion[0], X),
+        ):
+            g += more
+            dg += slope
+        return np.array(g), np.stack(dg)
+
+    def _joints(self, motion: list[Float], X: Float) -> tuple[list[float], list[Float]]:
+        limits = self.bounds.limits
+        g: list[float] = []
+        dg: list[Float] = []
+        for order, name in enumerate(_DERIVATIVES):
+            for j in range(X.shape[1]):
+                if order == 0:
+                    centre, half = (
+                        0.5 * (limits.lower[j] + limits.upper[j]),
+                        0.5 * (limits.upper[j] - limits.lower[j]),
+                    )
+                else:
+                    centre, half = 0.0, getattr(limits, name)[j]
+                if not np.isfinite(half):
+                    continue
+                x = (motion[order][:, j] - centre) / half
+                value, share = softmax(np.stack([x, -x]) - 1.0)
+                slope = np.zeros_like(X)
+                slope[:, j] = self.values[order].T @ (share[0] - share[1]) / half
+                g.append(value)
+                dg.append(slope)
+        return g, dg
+
+    def _torque(self, motion: list[Float], X: Float) -> tuple[list[float], list[Float]]:
+        bounds = self.bounds
+        bound = bounds.limits.torque
+        if bounds.theta is None or not np.isfinite(bound).any():
+            return [], []
+        tau, J = self.chain.of_torque(motion[0], motion[1], motion[2], bounds.theta)
+        wider = [None] * X.shape[1] if bounds.spread is None else self._spread(bounds.spread, motion)
+        g, dg = [], []
+        for j in np.flatnonzero(np.isfinite(bound)):
+            room = bound[j] / (1.0 + bounds.uncertainty)
+            x, more = tau[:, j] / room, wider[j]
+            kept = 0.0 if more is None else more[0] / bound[j]
+            value, share = softmax(np.stack([x, -x]) + kept - 1.0)
+            w = (share[0] - share[1]) / room
+            slope = sum(self.values[k].T @ (w[:, None] * J[k, :, :, j]) for k in range(3))
+            if more is not None:
+                slope = slope + more[1](share.sum(axis=0) / bound[j])
+            g.append(value)
+            dg.append(slope)
+        return g, dg
+
+    def _spread(
+        self, spread: TorqueSpread, motion: list[Float]
+    ) -> list[tuple[Float, Callable[[Float], Float]]]:
+        # By joint z sigma (T,), and what maps weights (T,) of it to derivatives (m, n) of their sum.
+        panels = spread.panels(self.robot, self.terms, *motion[:3])
+        pairs = zip(panels.columns, panels.values, strict=True)
+        return [self._widened(spread, motion, j, *pair) for j, pair in enumerate(pairs)]
+
+    def _widened(
+        self, spread: TorqueSpread, motion: list[Float], joint: int, columns: Int, values: Float
+    ) -> tuple[Float, Callable[[Float], Float]]:
+        sigma, slope = spread.slope(joint, columns, values)
+
+        def back(weights: Float) -> Float:
+            # Nearly all of the weight lies on few samples, those next to the bound.
+            at = np.flatnonzero(weights > NEGLIGIBLE * weights.max())
+            none = np.zeros(0, dtype=np.int64), np.zeros((0, len(at)))
+            lines = [none] * self.robot.n
+            lines[joint] = columns, spread.sigmas * weights[at] * slope[:, at]
+            weighted = Panels(tuple(c for c, _ in lines), tuple(v for _, v in lines))
+            q, dq, ddq = (part[at] for part in motion[:3])
+            found = self.chain.of_contraction(q, dq, ddq, weighted)
+            return np.asarray(sum(self.values[k][at].T @ found[k] for k in range(3)))
+
+        return spread.sigmas * sigma, back
+
+    def _workspace(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
+        space = self.bounds.workspace
+        if space is None or not space.names:
+            return [], []
+        x, J = points(self.robot, q, space.body, space.local)
+        g, dg = [], []
+        for normal, offset in zip(space.normal, space.offset, strict=True):
+            value, share = softmax((x @ normal + space.radius - offset) / LENGTH)
+            slope = np.einsum("tp,tpxn,x->tn", share, J, normal) / LENGTH
+            g.append(value)
+            dg.append(self.values[0].T @ slope)
+        return g, dg
+
+    def _collision(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
+        capsules = self.bounds.capsules
+        if capsules is None or not capsules.pairs:
+            return [], []
+        free, J = capsules.distances(self.robot, q)
+        value, share = softmax((self.bounds.clearance - free) / LENGTH)
+        return [value], [self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)]
+
+
+def margins(
+    robot: RobotModel,
+    terms: Terms,
+    bounds: Bounds,
+    t: Float,
+    q: Float,
+    dq: Float,
+    ddq: Float,
+    jerk: Float | None = None,
+) -> tuple[Margin, ...]:
+    """The margin of every bound along a motion, each array (T, n), the tightest of each kind and joint."""
+    limits, found = bounds.limits, []
+    names = robot.joint_names
+    for j, name in enumerate(names):
+        half = 0.5 * (limits.upper[j] - limits.lower[j])
+        room = np.minimum(q[:, j] - limits.lower[j], limits.upper[j] - q[:, j])
+        i = int(room.argmin())
+        bound = limits.lower[j] if q[i, j] - limits.lower[j] < limits.upper[j] - q[i, j] else limits.upper[j]
+        found.append(
+            Margin("position", name, float(q[i, j]), float(bound), float(room[i] / half), float(t[i]))
+        )
+    for what, values in (("velocity", dq), ("acceleration", ddq), ("jerk", jerk)):
+        if values is not None:
+            found += _sizes(what, names, values, getattr(limits, what), t)
+    if bounds.theta is not None:
+        tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
+        reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
+        found += _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
+    space = bounds.workspace
+    if space is not None and space.names:
+        x, _ = points(robot, q, space.body, space.local, jacobian=False)
+        reach = x @ space.normal.T + space.radius[:, None]
+        for h, name in enumerate(space.names):
+            i, p = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
+            worst, bound = float(reach[i, p, h]), float(space.offset[h])
+            where = f"{robot.body_names[space.body[p]]} at the {name}"
+            found.append(Margin("workspace", where, worst, bound, bound - worst, float(t[i])))
+    if bounds.capsules is not None and bounds.capsules.pairs:
+        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
+        for k, name in enumerate(bounds.capsules.names(robot)):
+            i = int(free[:, k].argmin())
+            worst = float(free[i, k])
+            found.append(
+                Margin("self-collision", name, worst, bounds.clearance, worst - bounds.clearance, float(t[i]))
+            )
+    return tuple(found)
+
+
+def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> Float:
+    """The least margin (T,) over all bounds of each pose (T, n) by itself, at rest; below 0 where one is broken."""
+    limits = bounds.limits
+    half = 0.5 * (limits.upper - limits.lower)
+    room = [(np.minimum(q - limits.lower, limits.upper - q) / half).min(axis=1)]
+    if bounds.theta is not None:
+        zero = np.zeros_like(q)
+        tau = terms.torque(robot, Samples.from_motion(q, zero, zero), bounds.theta)
+        reach = np.abs(tau) + bounds.reserve(robot, terms, q, zero, zero, tau)
+        room.append((1.0 - reach / limits.torque).min(axis=1))
+    space = bounds.workspace
+    if space is not None and space.names:
+        x, _ = points(robot, q, space.body, space.local, jacobian=False)
+        reach = x @ space.normal.T + space.radius[:, None]
+        room.append((space.offset - reach).min(axis=(1, 2)))
+    if bounds.capsules is not None and bounds.capsules.pairs:
+        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
+        room.append((free - bounds.clearance).min(axis=1))
+    return np.asarray(np.min(room, axis=0))
+
+
+def _sizes(what: str, names: tuple[str, ...], values: Float, limit: Float, t: Float) -> list[Margin]:
+    found = []
+    for j, name in enumerate(names):
+        if np.isfinite(limit[j]):
+            i = int(np.abs(values[:, j]).argmax())
+            worst = float(values[i, j])
+            found.append(
+                Margin(what, name, worst, float(limit[j]), float(1 - abs(worst) / limit[j]), float(t[i]))
+            )
+    return found

@@ -1,0 +1,260 @@
+"""How much a motion tells: criteria on the column-scaled base regressor, with their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from dynid.base.arrays import Bool, Float, Int, locked
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.excitation.gradient import Layout, MotionGradient
+from dynid.factor.base import BaseMap
+from dynid.kernel import gathered_gram
+from dynid.robot.model import RobotModel
+from dynid.terms.term import Terms
+
+SMOOTHNESS = 8
+_FLOOR = 1e-10
+SQUARABLE = 1e-6
+
+
+class Criterion(StrEnum):
+    """What is minimised; W holds the rows in units of their noise, its columns scaled.
+
+    CONDITION: log of the condition number of W with columns of unit length.
+    LOGDET: -log det(W'W / T), the volume of the estimates' ellipsoid (D).
+    TRACE: log tr (W'W / T)^-1, the sum of the variances (A).
+    LEAST: -log of the least eigenvalue of W'W / T, the worst direction (E).
+
+    For the optimiser greatest and least eigenvalue are replaced by power means of degree SMOOTHNESS, which bound
+    them and are smooth where eigenvalues cross.
+    """
+
+    CONDITION = "condition"
+    LOGDET = "logdet"
+    TRACE = "trace"
+    LEAST = "least"
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Exact figures of a motion: condition number of the unit-length columns, log det, log trace, log least value."""
+
+    condition: float
+    logdet: float
+    trace: float
+    least: float
+
+    def of(self, criterion: Criterion) -> float:
+        """The figure behind a criterion, as it is minimised."""
+        if criterion is Criterion.CONDITION:
+            return float(np.log(self.condition))
+        return {Criterion.LOGDET: -self.logdet, Criterion.TRACE: self.trace, Criterion.LEAST: -self.least}[
+            criterion
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """A criterion for one robot and model.
+
+    base: structural base parameters.    noise: (n,) expected deviation of the torque, N m (N); only ratios count
+        unless something was recorded.
+    focus: (k, b) combinations of the base parameters whose variance counts (TRACE alone); None = all.
+    recorded: (r, b) triangle of what was recorded already, rows in units of the noise; rate: Hz, how many
+        independent rows a second of the new motion counts for beside it.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    base: BaseMap
+    noise: Float
+    criterion: Criterion = Criterion.LOGDET
+    focus: Float | None = None
+    recorded: Float | None = None
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", locked(self.noise, (self.robot.n,), "noise"))
+        if not (np.isfinite(self.noise) & (self.noise > 0)).all():
+            raise UsageError(
+                "noise", found=f"deviations {self.noise.tolist()}", expected="positive, finite ones"
+            )
+        b = self.base.rank
+        for name in ("focus", "recorded"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, locked(getattr(self, name), (None, b), name))
+
+    def figures(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Figures:
+        """Exact figures of a motion (T, n) each."""
+        R = self.triangle(q, dq, ddq, seconds)
+        length = np.linalg.norm(R, axis=0)
+        s = np.linalg.svd(R / np.where(length > 0, length, 1.0), compute_uv=False)
+        l = np.linalg.svd(R / self._scale, compute_uv=False) ** 2
+        with np.errstate(divide="ignore"):
+            condition = float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+            return Figures(
+                condition, float(np.log(l).sum()), float(np.log((1 / l).sum())), float(np.log(l[-1]))
+            )
+
+    def triangle(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> Float:
+        """R (b, b) with R'R = W'W / T, what was recorded included."""
+        return self._triangle(*self._regressor(q, dq, ddq), seconds)
+
+    def value(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> float:
+        """The smooth criterion."""
+        return self._smooth(*self._regressor(q, dq, ddq), seconds)[0]
+
+    def gradient(self, q: Float, dq: Float, ddq: Float, seconds: float = 1.0) -> tuple[float, Float]:
+        """The smooth criterion and its derivatives (3, T, n) with respect to q, dq, ddq."""
+        layout, lines = self._regressor(q, dq, ddq)
+        value, F = self._smooth(layout, lines, seconds)
+        weights = np.empty_like(lines)
+        for pairs, own, weight in zip(
+            _pairs(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
+        ):
+            np.matmul(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
+        return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
+
+    @cached_property
+    def chain(self) -> MotionGradient:
+        """The chain rule through the model."""
+        return MotionGradient(self.robot, self.terms)
+
+    def _regressor(self, q: Float, dq: Float, ddq: Float) -> tuple[Layout, Float]:
+        return self.chain.regressor(q, dq, ddq, self._wanted)
+
+    @cached_property
+    def _wanted(self) -> Bool:
+        return self.base.mask
+
+    def _weights(self, T: int, seconds: float) -> Float:
+        share = self.rate * seconds if self.recorded is not None else 1.0
+        return np.asarray(np.sqrt(share / T) / self.noise)
+
+    def _triangle(self, layout: Layout, lines: Float, seconds: float) -> Float:
+        T = lines.shape[1]
+        rows = [] if self.recorded is None else [np.asarray(self.recorded)]
+        places = _places(self.base, layout)
+        for own, weight in zip(layout.spans, self._weights(T, seconds), strict=True):
+            W = np.zeros((T, self.base.rank))
+            W[:, places[own]] = lines[own].T * weight
+            rows.append(W)
+        return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
+
+    def _smooth(self, layout: Layout, lines: Float, seconds: float) -> tuple[float, Float]:
+        # Value, and dvalue/dM for M = W'W / T. Squaring W costs digits, so it is done only where enough are left.
+        weights, b = self._weights(lines.shape[1], seconds) ** 2, self.base.rank
+        M = gathered_gram(lines, layout.ends, _places(self.base, layout), weights, b)
+        if self.recorded is not None:
+            M += self.recorded.T @ self.recorded
+        D = self._lengths(np.sqrt(M.diagonal()))
+        N = M / D / D[:, None]
+        split = _split(N)
+        if split is None:
+            R = self._triangle(layout, lines, seconds)
+            D = self._lengths(np.linalg.norm(R, axis=0))
+            _, s, Vt = np.linalg.svd(R / D, full_matrices=False)
+            s = np.maximum(s, _FLOOR * s[0])
+            N, H = (Vt.T * s**2) @ Vt, Vt / s[:, None]
+            split = H, H.T @ H, 2.0 * float(np.log(s).sum())
+        value, F = self._spectral(N, *split)
+        scaled = F / D / D[:, None]
+        if self._unit_length:
+            scaled -= np.diag((F * N).sum(axis=1) / D**2)
+        return value, scaled
+
+    def _lengths(self, length: Float) -> Float:
+        return np.maximum(length, 1e-150) if self._unit_length else self._scale
+
+    @property
+    def _unit_length(self) -> bool:
+        return self.criterion is Criterion.CONDITION and self.focus is None
+
+    @cached_property
+    def _scale(self) -> Float:
+        scale = self.base.scale[self.base.independent]
+        return np.where(scale > 0, scale, 1.0) / float(np.exp(np.log(self.noise).mean()))
+
+    def _spectral(self, N: Float, H: Float, K: Float, logdet: float) -> tuple[float, Float]:
+        # The criterion and its derivative by N, the scaled information, N^-1 = K = H'H.
+        if self.focus is not None:
+            half = (self.focus / self._scale) @ H.T
+            total = float(np.sum(half**2))
+            S = half @ H
+            return float(np.log(total)), -S.T @ S / total
+        if self.criterion is Criterion.LOGDET:
+            return -logdet, -K
+        value, S = _power_mean(K, 1 if self.criterion is Criterion.TRACE else SMOOTHNESS)
+        F = -K @ S @ K
+        if self.criterion is Criterion.CONDITION:
+            high, S = _power_mean(N, SMOOTHNESS)
+            value, F = 0.5 * (value + high), 0.5 * (F + S)
+        return value, F
+
+
+def _power_mean(A: Float, power: int) -> tuple[float, Float]:
+    # log (tr A^p)^(1/p), near that of the greatest eigenvalue where p is large, and its derivative A^(p-1) / tr A^p.
+    top = float(np.trace(A))
+    S = np.linalg.matrix_power(A / top, power - 1)
+    total = float((S * A).sum()) / top
+    return float(np.log(top) + np.log(total) / power), S / (total * top)
+
+
+def _split(N: Float) -> tuple[Float, Float, float] | None:
+    # H and K with N^-1 = K = H'H, and log det N; None where N does not hold enough digits.
+    U, failed = dpotrf(N, lower=0, clean=1)
+    if failed:
+        return None
+    V, failed = dtrtri(U, lower=0)
+    K = V @ V.T
+    if failed or not np.linalg.norm(N) * np.linalg.norm(K) < 1.0 / SQUARABLE:
+        return None
+    return V.T, K, 2.0 * float(np.log(U.diagonal()).sum())
+
+
+@lru_cache(maxsize=32)
+def _places(base: BaseMap, layout: Layout) -> Int:
+    # The base parameter (R,) of each line.
+    place = np.full(len(base.names), -1)
+    place[base.independent] = np.arange(base.rank)
+    return place[np.concatenate(layout.columns)]
+
+
+@lru_cache(maxsize=32)
+def _pairs(base: BaseMap, layout: Layout) -> tuple[Int, ...]:
+    # By joint, where the products of each two of its lines stand in a matrix (b, b).
+    places = (_places(base, layout)[own] for own in layout.spans)
+    return tuple(at[:, None] * base.rank + at for at in places)
+
+
+def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
+    """Rows (k, b) that give the named parameters from the base parameters.
+
+    Raises UnfitDataError for a parameter that no motion tells on its own, naming the combinations that it is part of.
+    """
+    rows = []
+    for name in names:
+        if name not in base.names:
+            raise UsageError(
+                "unknown-parameter", found=f"'{name}'", expected=f"one of {', '.join(base.names[:12])} ..."
+            )
+        j = base.names.index(name)
+        lead = np.flatnonzero(base.independent == j)
+        if len(lead) == 0 or np.count_nonzero(np.abs(base.B[lead[0]]) > 1e-12) != 1:
+            within = [f for f, row in zip(base.formulas(), base.B, strict=True) if row[j] != 0]
+            raise UnfitDataError(
+                "unidentifiable",
+                found=f"'{name}' as a quantity to be told, which no motion tells on its own",
+                expected="parameters that torque depends on by themselves",
+                do="it counts in " + "; ".join(within[:3]) if within else "it has no influence on the torque",
+            )
+        row = np.zeros(base.rank)
+        row[lead[0]] = 1.0
+        rows.append(row)
+    return np.stack(rows)

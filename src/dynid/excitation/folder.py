@@ -1,0 +1,81 @@
+"""A planned motion as a folder: plan.json, picture.html, motion files; it appears as a whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dynid.base.arrays import finite_or_none
+from dynid.base.atomic_write import check_place, staged_folder
+from dynid.excitation.export import Format, write_motion
+from dynid.excitation.plan import Sheet
+from dynid.trajectories.codec import parts_of, to_json
+
+FORMAT = 1
+
+
+def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Refuses an output folder before anything is computed.
+
+    Raises RefusedError if it exists (unless `force` and it is a plan) or holds an input; ResourceError if its parent
+    cannot be written.
+    """
+    check_place(folder, inputs, force, _is_plan, "plan")
+
+
+def write_plan(
+    plan: Sheet,
+    folder: Path,
+    forms: Sequence[Format],
+    rate: float,
+    settings: Mapping[str, Any],
+    picture: str,
+    force: bool = False,
+) -> tuple[Path, ...]:
+    """Writes everything; returns the paths.
+
+    settings: plain data to be kept in plan.json.    picture: the page that shows the plan, HTML.
+    force: whether a plan that stands there is replaced.
+    Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
+    not fit the arm.
+    """
+    robot = plan.information.robot
+    with staged_folder(folder, _is_plan if force else None) as scratch:
+        _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
+        _text(scratch / "picture.html", picture)
+        _text(scratch / "trajectory.json", to_json(plan.trajectory))
+        parts = parts_of(plan.trajectory)
+        for number, part in enumerate(parts, start=1):
+            for form in forms:
+                suffix = f"-{number}" if len(parts) > 1 else ""
+                write_motion(scratch, robot.joint_names, part, form, rate, suffix)
+    return tuple(sorted(folder.iterdir()))
+
+
+def plan_dict(plan: Sheet) -> dict[str, Any]:
+    """Plain data: family, coefficients, figures and margins."""
+    information = plan.information
+    return {
+        "kind": "plan",
+        "format": FORMAT,
+        "robot": information.robot.name,
+        "joints": list(information.robot.joint_names),
+        "duration": plan.trajectory.duration,
+        "criterion": str(information.criterion),
+        "condition": finite_or_none(plan.figures.condition),
+        "logdet": finite_or_none(plan.figures.logdet),
+        "base_parameters": information.base.rank,
+        "stopped": plan.stopped,
+        "margins": [asdict(margin) for margin in plan.margins],
+    } | plan.describe()
+
+
+def _is_plan(folder: Path) -> bool:
+    return (folder / "plan.json").is_file()
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,260 @@
+"""Bounds that a planned motion keeps: of the joints, of the room, of the arm itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
+from dynid.excitation.capsules import Capsules
+from dynid.excitation.kinematics import points
+from dynid.robot.model import JointType, RobotModel
+from dynid.terms.term import Terms
+
+if TYPE_CHECKING:
+    from dynid.excitation.torque_spread import TorqueSpread
+
+SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
+STATES, LEAST_WAY = 60, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class MotionLimits:
+    """Bounds of a motion, each (n,); inf = no bound (velocity and positions must have one).
+
+    lower, upper: rad (m).    velocity, acceleration, jerk: greatest magnitudes.    torque: N m (N).
+    Raises UsageError naming the joint and the bound that is missing or empty.
+    """
+
+    lower: Float
+    upper: Float
+    velocity: Float
+    acceleration: Float
+    jerk: Float
+    torque: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.lower)
+        for name in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+
+    @staticmethod
+    def of(
+        robot: RobotModel,
+        acceleration: npt.ArrayLike | None = None,
+        jerk: npt.ArrayLike | None = None,
+        share: float = 0.95,
+        velocity: npt.ArrayLike | None = None,
+        lower: npt.ArrayLike | None = None,
+        upper: npt.ArrayLike | None = None,
+        torque: npt.ArrayLike | None = None,
+    ) -> MotionLimits:
+        """The robot's own limits, of which `share` is used; what is given replaces or adds to them.
+
+        acceleration: None = full velocity within SPEED_UP_SECONDS.    jerk: None = within JERK_SECONDS.
+        Continuous joints without bounds stay within half a turn to both sides.
+        """
+        if not 0 < share <= 1:
+            raise UsageError("limit-share", found=f"a share of {share}", expected="above 0 and at most 1")
+        own = robot.limits
+        turn = np.array([robot.joint_types[i] is JointType.CONTINUOUS for i in robot.independent_bodies])
+        low = _given(lower, np.where(turn & ~np.isfinite(own.lower), -np.pi, own.lower))
+        high = _given(upper, np.where(turn & ~np.isfinite(own.upper), np.pi, own.upper))
+        speed = _given(velocity, own.velocity)
+        push = _given(acceleration, speed / SPEED_UP_SECONDS)
+        _complete(robot, low, high, speed)
+        inside = 0.5 * (1.0 - share) * (high - low)
+        limits = MotionLimits(
+            low + inside,
+            high - inside,
+            share * speed,
+            share * push,
+            share * _given(jerk, push / JERK_SECONDS),
+            share * _given(torque, own.effort),
+        )
+        limits.check(robot)
+        return limits
+
+    def beyond(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
+        """What lies above `share` of the description's own limits, in words."""
+        own, wider = robot.limits, []
+        for j, name in enumerate(robot.joint_names):
+            pairs = [("velocity", self.velocity[j], share * own.velocity[j])]
+            pairs += (
+                [("torque", self.torque[j], share * own.effort[j])] if np.isfinite(self.torque[j]) else []
+            )
+            if np.isfinite([own.lower[j], own.upper[j]]).all():
+                middle, half = 0.5 * (own.upper[j] + own.lower[j]), 0.5 * (own.upper[j] - own.lower[j])
+                pairs.append(("position", max(self.upper[j] - middle, middle - self.lower[j]), share * half))
+            wider += [f"{what} of '{name}'" for what, here, there in pairs if here > there * (1 + 1e-9)]
+        return tuple(wider)
+
+    def check(self, robot: RobotModel) -> None:
+        """Raises UnfitDataError naming the joint and the limit that leaves no motion."""
+        for j, name in enumerate(robot.joint_names):
+            if not self.lower[j] < self.upper[j]:
+                raise _empty(
+                    name, f"positions from {self.lower[j]:g} to {self.upper[j]:g}", "lower below upper"
+                )
+            for quantity in ("velocity", "acceleration", "jerk", "torque"):
+                value = getattr(self, quantity)[j]
+                if not value > 0:
+                    raise _empty(name, f"a {quantity} limit of {value:g}", "a positive one")
+
+
+def _given(value: npt.ArrayLike | None, otherwise: Float) -> Float:
+    if value is None:
+        return otherwise
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 1 and len(array) not in (1, len(otherwise)):
+        raise UsageError("limit-count", found=f"{len(array)} limits", expected=f"1 or {len(otherwise)}")
+    return np.broadcast_to(array, otherwise.shape).astype(np.float64)
+
+
+def _empty(joint: str, found: str, expected: str) -> UnfitDataError:
+    return UnfitDataError("infeasible-limits", found=found, expected=expected, place=Place(joint=joint))
+
+
+def _complete(robot: RobotModel, low: Float, high: Float, speed: Float) -> None:
+    missing = [
+        f"'{name}' ({', '.join(what)})"
+        for j, name in enumerate(robot.joint_names)
+        if (
+            what := [
+                kind
+                for kind, there in (
+                    ("position", np.isfinite([low[j], high[j]]).all()),
+                    ("velocity", np.isfinite(speed[j])),
+                )
+                if not there
+            ]
+        )
+    ]
+    if missing:
+        raise UsageError(
+            "no-limits",
+            found="no limits for " + ", ".join(missing),
+            expected="bounds of position and velocity for every joint",
+            do="give them with the limits of the plan: lower, upper, velocity",
+            place=Place(file=robot.source) if robot.source else NOWHERE,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """Points of the robot and half-spaces that all of them keep to: normal . x <= offset, base frame, m.
+
+    body: (P,) index of the body a point sits on.    local: (P, 3) in its joint frame.
+    normal: (H, 3) unit vectors.    offset: (H,).    names: (H,).
+    radius: (P,) of the balls round the points that have to fit as a whole; () = points.
+    """
+
+    body: Int
+    local: Float
+    normal: Float
+    offset: Float
+    names: tuple[str, ...]
+    radius: Float = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        P, H = len(self.body), len(self.names)
+        object.__setattr__(self, "body", locked_int(self.body, (P,), "body"))
+        if not len(self.radius):
+            object.__setattr__(self, "radius", np.zeros(P))
+        for name, shape in (("local", (P, 3)), ("normal", (H, 3)), ("offset", (H,)), ("radius", (P,))):
+            object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+        if H and np.abs(np.linalg.norm(self.normal, axis=1) - 1.0).max() > 1e-9:
+            raise UsageError("half-space", found=f"normals {self.normal.tolist()}", expected="unit length")
+
+    @staticmethod
+    def of(
+        robot: RobotModel,
+        floor: float | None = None,
+        box: npt.ArrayLike | None = None,
+        tool: npt.ArrayLike | None = None,
+        capsules: Capsules | None = None,
+        planes: npt.ArrayLike | None = None,
+    ) -> Workspace:
+        """Origins of all joint frames that move, and the tool's point, above a floor, within a box, behind planes.
+
+        floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
+        capsules: their ends that move count too, with their radius.
+        planes: (H, 4) x, y, z of a normal of any length, then d: normal . x <= d, m.
+        Raises UsageError for a box that holds nothing, a plane without normal, or numbers that are not finite.
+        """
+        moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
+        last = robot.n_bodies - 1
+        body = np.array([*moving, last], dtype=np.int64)
+        local = np.concatenate(
+            [np.zeros((len(moving), 3)), np.reshape(np.zeros(3) if tool is None else tool, (1, 3))]
+        )
+        radius = np.zeros(len(body))
+        if capsules is not None:
+            more, where, size = _moving_ends(robot, capsules)
+            body, local, radius = np.append(body, more), np.vstack([local, where]), np.append(radius, size)
+        normal, offset, names = [], [], []
+        if floor is not None:
+            if not np.isfinite(floor):
+                raise UsageError("floor", found=f"a floor at {floor} m", expected="a finite height")
+            normal.append([0.0, 0.0, -1.0])
+            offset.append(-float(floor))
+            names.append("floor")
+        if box is not None:
+            corners = np.asarray(box, dtype=np.float64)
+            if corners.shape != (2, 3) or not (corners[0] < corners[1]).all() or np.isinf(corners).any():
+                raise UsageError(
+                    "box", found=f"box {corners.tolist()}", expected="lower and upper corner, x y z each"
+                )
+            for k, axis in enumerate("xyz"):
+                for sign, side in ((-1.0, "lower"), (1.0, "upper")):
+                    normal.append([sign * (i == k) for i in range(3)])
+                    offset.append(sign * corners[int(sign > 0), k])
+                    names.append(f"box {axis} {side}")
+        for k, plane in enumerate(np.reshape(() if planes is None else np.asarray(planes), (-1, 4))):
+            length = float(np.linalg.norm(plane[:3]))
+            if not (np.isfinite(plane).all() and length > 0):
+                raise UsageError("half-space", found=f"plane {plane.tolist()}", expected="a normal and d")
+            normal.append((plane[:3] / length).tolist())
+            offset.append(float(plane[3]) / length)
+            names.append(f"plane {k + 1}")
+        return Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names), radius)
+
+
+def _moving_ends(robot: RobotModel, capsules: Capsules) -> tuple[Int, Float, Float]:
+    # The mount of an arm stands on the floor or below it, whatever the arm does.
+    body = np.array([c.body for c in capsules.capsules for _ in range(2)], dtype=np.int64)
+    local = np.array([x for c in capsules.capsules for x in (c.start, c.end)])
+    radius = np.array([c.radius for c in capsules.capsules for _ in range(2)])
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (STATES, robot.n))
+    x, _ = points(robot, q, body, local, jacobian=False)
+    moves = np.ptp(x, axis=0).max(axis=1) > LEAST_WAY
+    return body[moves], local[moves], radius[moves]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Everything that a motion keeps.
+
+    theta: (p,) current parameters of the model behind the torque bound, None = torque is not bounded.
+    uncertainty: share by which the true torque may exceed the model's.    clearance: m between capsules.
+    spread: deviation of the true torque about the model's, where a run tells it.
+    """
+
+    limits: MotionLimits
+    theta: Float | None = None
+    uncertainty: float = 0.1
+    workspace: Workspace | None = None
+    capsules: Capsules | None = None
+    clearance: float = 0.0
+    spread: TorqueSpread | None = None
+
+    def reserve(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float, tau: Float) -> Float:
+        """What torque limits keep free along a motion (T, n): a share of the model's torque tau, and z sigma."""
+        kept = self.uncertainty * np.abs(tau)
+        if self.spread is not None:
+            kept = kept + self.spread.sigmas * self.spread.std(robot, terms, q, dq, ddq)
+        return np.asarray(kept)

@@ -1,0 +1,374 @@
+"""The verb: a run in, files for other programs out, each read again before it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import read_bytes
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import RefusedError, SolverError, UsageError
+from dynid.exporters.c_code import write_c
+from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
+from dynid.exporters.files import check_targets, write_files
+from dynid.exporters.mixed import motor_faults, motors_of
+from dynid.exporters.mjcf import new_mjcf
+from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
+from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
+from dynid.exporters.names import c_identifier
+from dynid.exporters.sdf import new_sdf, parameters_of
+from dynid.exporters.tables import model_json, table
+from dynid.exporters.urdf import edit_urdf
+from dynid.exporters.urdf_new import new_urdf
+from dynid.exporters.xml_edit import scan
+from dynid.factor.base import random_states
+from dynid.identification.further_log import held_out_log
+from dynid.kernel import inverse_dynamics
+from dynid.log.read import Log
+from dynid.robot.mjcf import read_mjcf
+from dynid.robot.model import RobotModel
+from dynid.robot.urdf import read_urdf
+from dynid.robot.xml import MAX_BYTES, parse
+from dynid.run.result import Identification
+from dynid.terms.term import Terms
+
+FORMATS = {
+    "urdf": ".urdf",
+    "mjcf": ".xml",
+    "sdf": ".sdf",
+    "c": ".c",
+    "json": ".json",
+    "khalil": ".csv",
+    "pinocchio": ".csv",
+}
+_SUFFIXES = {".urdf": "urdf", ".sdf": "sdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
+_AGREE = 1e-10
+# Attributes that name meshes, textures and included files.
+_FILES = ("filename", "file")
+_EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
+_ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files that were written, and the ensemble behind them if there is one.
+
+    moved: (g,) change of torque on the fitted motion, relative to the measured torque, where bodies were made real.
+    """
+
+    files: tuple[Path, ...]
+    ensemble: Ensemble | None = None
+    moved: Float | None = None
+
+
+@dataclass(frozen=True)
+class _Request:
+    robot: RobotModel
+    terms: Terms
+    peak: Float
+    kind: str
+    source: Path | None
+    root: str | None
+    allow_unphysical: bool
+    diagnostics: Diagnostics
+
+
+def export(
+    run: Identification,
+    to: Path,
+    kind: str | None = None,
+    *,
+    source: Path | None = None,
+    root: str | None = None,
+    allow_unphysical: bool = False,
+    feasible: bool = False,
+    ensemble: int = 0,
+    seed: int = 0,
+    posterior: bool = False,
+    unseen: Log | None = None,
+    force: bool = False,
+    diagnostics: Diagnostics | None = None,
+) -> Exported:
+    """Writes an identified model for other programs.
+
+    kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
+    description, if that is in the wanted format, else a new one is written.    root: link that stands still in it.
+    allow_unphysical: write URDF, MJCF and SDF even where a body is no real one.
+    feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
+    ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
+    estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
+    posterior: draw them from the posterior over real bodies instead.
+    unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
+    still there.
+    force: replace files.
+
+    Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
+    target cannot be written, SolverError if a written file, read again, gives another torque.
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    chosen = _kind(to, kind)
+    origin = _source(run.robot, source, chosen)
+    request = _Request(run.robot, run.terms, peak_speeds(run), chosen, origin, root, allow_unphysical, sink)
+    targets = [to] if not ensemble else _numbered(to, ensemble)
+    outputs = [path for target in targets for path in _outputs(target, chosen)]
+    check_targets(outputs, _inputs(run.robot, source), force)
+    draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior)
+    drawn = _drawn(run, draw, unseen, sink) if ensemble else None
+    thetas, moved = run.estimate.parameters[None], None
+    if drawn is not None:
+        thetas = drawn.parameters
+    elif feasible and ExportModel.of_run(run).unphysical():
+        theta, moved = closest_real(run)
+        thetas = theta[None]
+    files: dict[Path, bytes] = {}
+    for target, theta in zip(targets, thetas, strict=True):
+        files |= _files(request, target, theta)
+    write_files(files)
+    return Exported(tuple(files), drawn, moved)
+
+
+def export_parameters(
+    robot: RobotModel,
+    terms: Terms,
+    theta: Float,
+    to: Path,
+    kind: str | None = None,
+    *,
+    source: Path | None = None,
+    root: str | None = None,
+    force: bool = False,
+    diagnostics: Diagnostics | None = None,
+) -> tuple[Path, ...]:
+    """Writes a model without a run: terms with parameters theta (p,).    Everything else as for `export`."""
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    chosen = _kind(to, kind)
+    check_targets(_outputs(to, chosen), _inputs(robot, source), force)
+    origin = _source(robot, source, chosen)
+    request = _Request(robot, terms, np.ones(robot.n), chosen, origin, root, False, sink)
+    files = _files(request, to, theta)
+    write_files(files)
+    return tuple(files)
+
+
+def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
+    return [path for path in (source, Path(robot.source) if robot.source else None) if path is not None]
+
+
+def _drawn(
+    run: Identification, draw: Callable[[], Ensemble], unseen: Log | None, diagnostics: Diagnostics
+) -> Ensemble:
+    drawn = draw()
+    log = unseen if unseen is not None else held_out_log(run, diagnostics)
+    return drawn if log is None else spread_on(run, drawn, log, diagnostics)
+
+
+def _kind(to: Path, kind: str | None) -> str:
+    found = kind or _SUFFIXES.get(to.suffix.lower(), "")
+    if found not in FORMATS:
+        raise UsageError(
+            "export-format",
+            found=f"format '{kind}'" if kind else f"a target with the suffix '{to.suffix}'",
+            expected="one of " + ", ".join(FORMATS),
+            do="name it with --format",
+        )
+    if found == "c" and not set(to.name) <= set(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+    ):
+        raise UsageError(
+            "c-file-name", found=f"file name {to.name!r}", expected="letters, digits, '_', '-' and '.' alone"
+        )
+    return found
+
+
+def _source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
+    if kind not in _EDITED:
+        return None
+    if source is not None:
+        return source
+    own = Path(robot.source)
+    if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
+        return None
+    # A file that ends in .xml may hold either.
+    return own if parse(read_bytes(own, "a robot", MAX_BYTES), str(own)).tag == _ROOTS[kind] else None
+
+
+def _numbered(to: Path, count: int) -> list[Path]:
+    digits = max(3, len(str(count)))
+    return [to.with_name(f"{to.stem}_{i + 1:0{digits}d}{to.suffix}") for i in range(count)]
+
+
+def _outputs(target: Path, kind: str) -> list[Path]:
+    return [target, target.with_suffix(".h")] if kind == "c" else [target]
+
+
+def _files(request: _Request, target: Path, theta: Float) -> dict[Path, bytes]:
+    if request.kind == "json":
+        return {target: model_json(request.robot, request.terms, theta)}
+    model = replace(ExportModel.of_terms(request.robot, request.terms, theta), peak=request.peak)
+    return dict(_WRITERS[request.kind](request, model, target))
+
+
+def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    note_left_out(model, "URDF", without(model, rotor=True), request.diagnostics)
+    if not np.allclose(model.robot.gravity, (0.0, 0.0, -9.81), atol=1e-12):
+        gravity = ", ".join(f"{g:g}" for g in model.robot.gravity)
+        request.diagnostics.warn(
+            "urdf-gravity", f"URDF has no gravity: set ({gravity}) m/s^2 where it is used"
+        )
+    faults: tuple[str, ...] = ()
+    if request.source is None:
+        data = new_urdf(model)
+    else:
+        data, faults = edit_urdf(model, request.source, request.root)
+        _note_files(data, request.source, target, request.diagnostics)
+    physical = _physical(request, model.unphysical() + faults)
+    folder = request.source or target
+    if physical:
+        _require_same(model, read_urdf(parse(data, str(target)), folder, request.root, Diagnostics()), target)
+    return {target: data}
+
+
+def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    note_left_out(model, "MJCF", without(model, rotor=False), request.diagnostics)
+    faults: tuple[str, ...] = ()
+    source = request.source
+    try:
+        motors = motors_of(model.mixed)[0]
+        if source is not None and motors:
+            raise NotEditable("motors that move several joints need tendons")
+        data, faults = edit_mjcf(model, source, request.root) if source is not None else (new_mjcf(model), ())
+        faults += motor_faults(motors)
+        if source is not None:
+            _note_files(data, source, target, request.diagnostics)
+    except NotEditable as reason:
+        request.diagnostics.warn(
+            "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
+        )
+        data, source = new_mjcf(model), None
+    if _physical(request, model.unphysical() + faults):
+        root = request.root if source is not None else None
+        again = read_mjcf(parse(data, str(target)), source or target, root, Diagnostics())
+        _require_same(model, again, target)
+    return {target: data}
+
+
+def _sdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    note_left_out(model, "SDF", without(model, rotor=True), request.diagnostics)
+    data = new_sdf(model)
+    if _physical(request, model.unphysical()):
+        inertia, frames = parameters_of(data)
+        _require_same(model, replace(model.robot, inertia_prior=inertia, T_parent_joint=frames), target)
+    return {target: data}
+
+
+def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostics) -> None:
+    if source.resolve().parent == target.resolve().parent:
+        return
+    named = [
+        tag.attributes[key]
+        for tag in scan(data, str(target)).walk()
+        for key in _FILES
+        if key in tag.attributes
+    ]
+    relative = [name for name in named if "://" not in name and not Path(name).is_absolute()]
+    if relative:
+        diagnostics.warn(
+            "relative-files",
+            f"'{target.name}' names {len(relative)} files relative to the folder of '{source}', such as "
+            f"'{relative[0][:80]}': write it there, or copy them",
+        )
+
+
+def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    note_left_out(model, "C code", (), request.diagnostics)
+    header = target.with_suffix(".h")
+    code = write_c(model, header.name)
+    return {target: code.source.encode("ascii"), header: code.header.encode("ascii")}
+
+
+def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    note_left_out(model, "the table", beyond_joints(model), request.diagnostics)
+    return {target: table(model, request.kind)}
+
+
+_Writer = Callable[[_Request, ExportModel, Path], Mapping[Path, bytes]]
+_WRITERS: dict[str, _Writer] = {
+    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "khalil": _table, "pinocchio": _table,
+}  # fmt: skip
+
+
+def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
+    for fault in faults:
+        request.diagnostics.warn("unphysical", fault)
+    if faults and not request.allow_unphysical:
+        raise RefusedError(
+            "unphysical",
+            found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
+            expected="bodies that exist: simulators refuse others or run away",
+            do="pass --feasible for the closest real bodies, identify with method 'feasible', or --allow-unphysical",
+        )
+    return not faults
+
+
+def _require_same(model: ExportModel, again: RobotModel, target: Path) -> None:
+    # Joints may stand in another order in the file: they are matched by name.
+    robot = model.robot
+    samples = random_states(robot, 16, 3)
+    motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    order = _order(robot, again)
+    wanted = _rigid(robot, model.inertia, motion)[:, order]
+    q, dq, ddq = (np.ascontiguousarray(part[:, order]) for part in motion)
+    found = _rigid(replace(again, gravity=robot.gravity), again.inertia_prior, (q, dq, ddq))
+    worst = float(np.abs(found - wanted).max())
+    if not worst <= _AGREE * max(float(np.abs(wanted).max()), 1.0):
+        raise SolverError(
+            "export-differs",
+            found=f"torque that differs by {worst:.3g} N m when '{target.name}' is read again",
+            expected=f"at most {_AGREE:g} of the greatest torque",
+            do="please report this",
+        )
+
+
+def _rigid(robot: RobotModel, inertia: Float, motion: tuple[Float, Float, Float]) -> Float:
+    return inverse_dynamics(robot.tree, inertia, *motion)
+
+
+def _order(robot: RobotModel, again: RobotModel) -> list[int]:
+    known = {name: i for i, name in enumerate(robot.tree_joint_names)}
+    if set(known) == set(again.tree_joint_names):
+        return [known[name] for name in again.tree_joint_names]
+    return list(range(robot.n_bodies))
+
+
+def _shares(values: Float) -> str:
+    return ", ".join(f"{100 * value:.3g}" for value in values)
+
+
+def summary_lines(exported: Exported, run: Identification) -> list[str]:
+    """What was written, in words."""
+    files = [str(path) for path in exported.files]
+    lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
+    if exported.moved is not None:
+        lines.append(
+            f"closest real bodies; change of the torque on the fitted motion, %: {_shares(exported.moved)}"
+        )
+    if exported.ensemble is not None:
+        lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
+        unseen = exported.ensemble.unseen
+        if unseen is not None:
+            names = ", ".join(unseen.trajectories[:3]) + (", ..." if len(unseen.trajectories) > 3 else "")
+            lines.append(f"spread on unseen {names}, % by joint: {_shares(unseen.spread)}")
+            lines.append(f"error of the estimate there, % by joint: {_shares(unseen.error)}")
+    if any(path.suffix == ".c" for path in exported.files):
+        name = c_identifier(run.robot.name)
+        lines.append(f"functions {name}_torque, {name}_inverse_dynamics, ...; test: -DDYNID_TEST_MAIN")
+    return lines

@@ -1,0 +1,129 @@
+"""MJCF: bodies, joints with armature, damping and frictionloss, coupled motors as tendons, followers' equalities."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.exporters.mixed import motors_of
+from dynid.exporters.model import ExportModel
+from dynid.exporters.names import unique, xml_name
+from dynid.exporters.urdf import join
+from dynid.robot.model import JointType
+from dynid.spatial.inertia import symmetric
+
+
+def new_mjcf(model: ExportModel) -> bytes:
+    """The robot as MJCF, one body a moving body, in its joint frame."""
+    return _Writer(model).text().encode()
+
+
+class _Writer:
+    def __init__(self, model: ExportModel) -> None:
+        self.model, self.robot = model, model.robot
+        self.bodies = unique([xml_name(name) or "body" for name in self.robot.body_names])
+        self.joints = unique([xml_name(name) or "joint" for name in self.robot.tree_joint_names])
+
+    def text(self) -> str:
+        name = quoteattr(xml_name(self.robot.name) or "robot")
+        lines = [
+            f"<mujoco model={name}>",
+            '  <compiler angle="radian" autolimits="true" balanceinertia="false"/>',
+            f'  <option gravity="{join(self.robot.gravity)}" integrator="implicitfast"/>',
+            "  <worldbody>",
+        ]
+        for i in np.flatnonzero(self.robot.parent < 0):
+            lines += self._body(int(i), 2)
+        return "\n".join([*lines, "  </worldbody>", *self._motors(), *self._equalities(), "</mujoco>", ""])
+
+    def _body(self, i: int, depth: int) -> list[str]:
+        T, pad = self.robot.T_parent_joint[i], "  " * depth
+        place = f'pos="{join(T[:3, 3])}" quat="{join(quaternion(T[:3, :3]))}"'
+        lines = [f"{pad}<body name={quoteattr(self.bodies[i])} {place}>"]
+        lines += [f"{pad}  {line}" for line in (*self._inertial(self.model.inertia[i]), self._joint(i))]
+        for child in np.flatnonzero(self.robot.parent == i):
+            lines += self._body(int(child), depth + 1)
+        return [*lines, f"{pad}</body>"]
+
+    def _inertial(self, pi: Float) -> list[str]:
+        mass = float(pi[0])
+        com = pi[1:4] / mass if mass else np.zeros(3)
+        inertia = symmetric(pi[4:]) - mass * (float(com @ com) * np.eye(3) - np.outer(com, com))
+        # Principal axes keep all digits; MuJoCo drops off-diagonal entries of fullinertia below 1e-12.
+        moments, axes = np.linalg.eigh(inertia)
+        if np.linalg.det(axes) < 0:
+            axes[:, 0] *= -1
+        turn = quaternion(axes)
+        return [
+            f'<inertial pos="{join(com)}" quat="{join(turn)}" mass="{mass!r}" diaginertia="{join(moments)}"/>'
+        ]
+
+    def _joint(self, i: int) -> str:
+        robot, model = self.robot, self.model
+        kind = "slide" if robot.joint_types[i] is JointType.PRISMATIC else "hinge"
+        text = f'<joint name={quoteattr(self.joints[i])} type="{kind}" axis="{join(robot.axis[i])}"'
+        own = robot.tree_joint_names[i]
+        if own in robot.joint_names:
+            j = robot.joint_names.index(own)
+            bounds = robot.limits.lower[j], robot.limits.upper[j]
+            if np.isfinite(bounds).all() and bounds[0] < bounds[1]:
+                text += f' range="{join(bounds)}"'
+            if np.isfinite(robot.limits.effort[j]):
+                effort = float(robot.limits.effort[j])
+                text += f' actuatorfrcrange="{-effort!r} {effort!r}"'
+            for key, values in (
+                ("armature", model.rotor),
+                ("damping", model.viscous),
+                ("frictionloss", model.coulomb),
+            ):
+                text += f' {key}="{float(values[j])!r}"'
+        return text + "/>"
+
+    def _motors(self) -> list[str]:
+        robot, lines = self.robot, []
+        for i, motor in enumerate(motors_of(self.model.mixed)[0], 1):
+            lines += [
+                f'    <fixed name="motor{i}" armature="{motor.inertia!r}" damping="{motor.viscous!r}"'
+                f' frictionloss="{motor.coulomb!r}">'
+            ]
+            for j in np.flatnonzero(motor.weights):
+                name = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
+                lines.append(f'      <joint joint={quoteattr(name)} coef="{float(motor.weights[j])!r}"/>')
+            lines.append("    </fixed>")
+        return ["  <tendon>", *lines, "  </tendon>"] if lines else []
+
+    def _equalities(self) -> list[str]:
+        robot, lines = self.robot, []
+        for i, name in enumerate(robot.tree_joint_names):
+            if name in robot.joint_names:
+                continue
+            j = int(np.flatnonzero(robot.projection[i])[0])
+            followed = self.joints[robot.tree_joint_names.index(robot.joint_names[j])]
+            curve = join([robot.projection_offset[i], robot.projection[i, j], 0.0, 0.0, 0.0])
+            pair = f"joint1={quoteattr(self.joints[i])} joint2={quoteattr(followed)}"
+            lines.append(f'    <joint {pair} polycoef="{curve}"/>')
+        return ["  <equality>", *lines, "  </equality>"] if lines else []
+
+
+def quaternion(R: Float) -> Float:
+    """(w, x, y, z) of a rotation, unit length, w >= 0; the largest entry is found first, so that no digit is lost."""
+    m = np.asarray(R)
+    w, x, y, z = (
+        1 + m[0, 0] + m[1, 1] + m[2, 2],
+        1 + m[0, 0] - m[1, 1] - m[2, 2],
+        1 - m[0, 0] + m[1, 1] - m[2, 2],
+        1 - m[0, 0] - m[1, 1] + m[2, 2],
+    )
+    largest = int(np.argmax([w, x, y, z]))
+    rows = np.array(
+        [
+            [w, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]],
+            [m[2, 1] - m[1, 2], x, m[1, 0] + m[0, 1], m[0, 2] + m[2, 0]],
+            [m[0, 2] - m[2, 0], m[1, 0] + m[0, 1], y, m[2, 1] + m[1, 2]],
+            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[2, 1] + m[1, 2], z],
+        ]
+    )
+    q = rows[largest] / np.linalg.norm(rows[largest])
+    return np.asarray(q if q[0] >= 0 else -q)

@@ -1,0 +1,242 @@
+"""What other programs can hold of an identified model: bodies, rotors and joint friction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.exporters.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
+from dynid.exporters.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque, motors_of
+from dynid.kernel import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.run.result import Identification
+from dynid.spatial.inertia import eigenvalues, is_physical
+from dynid.terms.curve import CurveTerm
+from dynid.terms.friction import Coulomb, smooth_sign
+from dynid.terms.friction_shapes import Presliding
+from dynid.terms.measurement_effects import GravityTilt
+from dynid.terms.term import Column, Terms, joint_indices
+
+# Rounding of parameters that lie on the border of what is physical.
+BORDER = 1e-10
+MEMORY = "the memory of presliding friction"
+# Of the sign of straightened friction where the model has none, rad/s or m/s.
+_WIDTH = 0.02
+_HELD = ("rotor_inertia", "viscous", "coulomb", "offset")
+# The last of these describe the measurement or the load of a log, not the robot.
+_KNOWN = ("rigid_body", *_HELD, "drive_gain", "known_payload", "torque_delay", "gain_error", "drift")
+
+
+@dataclass(frozen=True, eq=False)
+class ExportModel:
+    """tau = rigid bodies + rotor ddq + viscous dq + coulomb s(dq) + curves(dq) + offset, s = tanh(dq / width) or sign.
+
+    inertia: (nb, 10) m, mcx, ..., Izz about the joint frames.
+    rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
+    left_out: names of terms of the identified model that are not among these.
+    curves: further friction that depends on a joint's speed.    peak: (n,) greatest speeds of the log, rad/s or m/s.
+    distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
+    sign for its state, which it is once a joint has moved on.
+    mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    """
+
+    robot: RobotModel
+    inertia: Float
+    rotor: Float
+    viscous: Float
+    coulomb: Float
+    offset: Float
+    width: Float
+    left_out: tuple[str, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    peak: Float = field(default_factory=lambda: np.zeros(0))
+    distance: Float = field(default_factory=lambda: np.zeros(0))
+    mixed: tuple[Mixed, ...] = ()
+    tilt: Tilt | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
+        if not len(self.peak):
+            object.__setattr__(self, "peak", np.ones(self.robot.n))
+        if not len(self.distance):
+            object.__setattr__(self, "distance", np.zeros(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance"):
+            object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
+        for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise UsageError(
+                    "export-finite",
+                    found=f"{name} with unknown or infinite numbers",
+                    expected="finite numbers",
+                )
+
+    @staticmethod
+    def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
+        """The model of a run with its full parameters, or with others, (p,)."""
+        theta = run.estimate.parameters if parameters is None else parameters
+        return replace(ExportModel.of_terms(run.robot, run.terms, theta), peak=peak_speeds(run))
+
+    @staticmethod
+    def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
+        """The model of terms with parameters theta (p,); raises UsageError without the term of rigid bodies."""
+        columns = terms.columns(robot)
+        if not any(column.term == "rigid_body" for column in columns):
+            raise UsageError(
+                "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
+            )
+        values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
+        width, distance = np.zeros(robot.n), np.zeros(robot.n)
+        curves: list[Curve] = []
+        mixed: list[Mixed] = []
+        tilt: Tilt | None = None
+        missing: list[str] = []
+        start = 0
+        for term in terms:
+            own = slice(start, start := start + len(term.columns(robot)))
+            if isinstance(term, Coulomb):
+                width[list(joint_indices(robot, term.joints))] = term.width
+            elif isinstance(term, Presliding):
+                acting = list(joint_indices(robot, term.joints))
+                values["coulomb"][acting] = theta[own]
+                width[acting] = _WIDTH
+                distance[acting] = np.nan_to_num(term.shape_table(robot)[:, 0], nan=term.shapes[0].typical)
+            elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
+                curves += curves_of(term, theta[own], robot)
+            elif isinstance(term, GravityTilt):
+                tilt = Tilt(term, theta[own])
+            elif (together := mixed_of(term, theta[own], robot)) is not None:
+                mixed += together
+            elif term.name not in _KNOWN:
+                missing.append(term.name)
+        return ExportModel(
+            robot=robot,
+            inertia=np.array(
+                [value for c, value in zip(columns, theta, strict=True) if c.term == "rigid_body"]
+            ).reshape(robot.n_bodies, 10),
+            rotor=values["rotor_inertia"],
+            viscous=values["viscous"],
+            coulomb=values["coulomb"],
+            offset=values["offset"],
+            width=width,
+            left_out=tuple(dict.fromkeys(missing)),
+            curves=tuple(curves),
+            distance=distance,
+            mixed=tuple(mixed),
+            tilt=tilt,
+        )
+
+    def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
+        """M ddq + C dq + g, rotors included, (T, n)."""
+        tree = self.robot.tree_motion(q, dq, ddq)
+        bodies = inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection
+        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (Basis.ACCELERATION,), dq, ddq)
+        return total if self.tilt is None else total + self.tilt.torque(self.robot, q)
+
+    def friction(self, dq: Float) -> Float:
+        """Viscous dq + coulomb s(dq) + curves + offset, of joints and of coupled drives, (T, n)."""
+        bases = (Basis.SPEED, Basis.SIGN, Basis.ONE)
+        return self._own_friction(dq) + mixed_torque(self.mixed, bases, dq, np.zeros_like(dq))
+
+    def _own_friction(self, dq: Float) -> Float:
+        signs = np.column_stack([smooth_sign(dq[:, j], float(self.width[j])) for j in range(self.robot.n)])
+        total = self.viscous * dq + self.coulomb * signs + self.offset
+        for curve in self.curves:
+            total[:, curve.joint] += curve.torque(self.robot, dq)
+        return total
+
+    def torque(self, q: Float, dq: Float, ddq: Float) -> Float:
+        """Torque of the whole exported model, (T, n)."""
+        return self.rigid_torque(q, dq, ddq) + self.friction(dq)
+
+    def straightened(self, diagnostics: Diagnostics) -> ExportModel:
+        """The model with viscous and Coulomb friction and an offset in place of its curves, as close as they come.
+
+        Joint by joint over the speeds of the log; how much torque that costs is a warning.
+        """
+        bent = sorted({curve.joint for curve in self.curves})
+        if not bent:
+            return self
+        viscous, coulomb, offset, width = (
+            np.array(part) for part in (self.viscous, self.coulomb, self.offset, self.width)
+        )
+        told = []
+        for j in bent:
+            width[j] = width[j] or _WIDTH
+            dq = np.zeros((len(speed := speeds_up_to(float(self.peak[j]))), self.robot.n))
+            dq[:, j] = speed
+            viscous[j], coulomb[j], offset[j], left = straight(speed, self._own_friction(dq)[:, j], width[j])
+            told.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
+        diagnostics.warn(
+            "export-straightened",
+            "friction curves are exported as the closest viscous and Coulomb friction, off by (r.m.s., N m or N): "
+            + ", ".join(told),
+        )
+        return replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
+
+    def unphysical(self) -> tuple[str, ...]:
+        """What no real robot has, one sentence each: eigenvalues of bodies, negative friction or rotors."""
+        found = [
+            body_fault(name, pi)
+            for name, pi in zip(self.robot.body_names, self.inertia, strict=True)
+            if not is_physical(pi, BORDER)
+        ]
+        for what in ("rotor", "viscous", "coulomb"):
+            label = "rotor inertia" if what == "rotor" else f"{what} friction"
+            found += [
+                f"joint '{self.robot.joint_names[j]}': {label} {value:.4g}"
+                for j, value in enumerate(getattr(self, what))
+                if value < 0
+            ]
+        return tuple(found)
+
+
+def peak_speeds(run: Identification) -> Float:
+    """Greatest speed of every joint in a run's log, (n,), rad/s or m/s; 1 where it is not known."""
+    joints: Any = run.log_summary.get("joints", ())
+    peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
+    return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
+
+
+def body_fault(name: str, pi: Float) -> str:
+    """A sentence that tells why ten numbers belong to no body."""
+    values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
+    return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
+
+
+def without(model: ExportModel, rotor: bool) -> list[str]:
+    """What a robot description cannot hold of a model; rotor: whether inertias of rotors and motors are among it."""
+    found = ["rotor inertia"] if rotor and model.rotor.any() else []
+    return [*found, *beyond_joints(model, not rotor), *(["offset"] if model.offset.any() else [])]
+
+
+def beyond_joints(model: ExportModel, motors: bool = False) -> list[str]:
+    """What no joint by itself and no straight line can hold: memory, coupled drives, a tilted base.
+
+    motors: whether inertia and friction of motors that move several joints are held.
+    """
+    found = [MEMORY] if model.distance.any() else []
+    found += dict.fromkeys(part.term for part in (motors_of(model.mixed)[1] if motors else model.mixed))
+    return found if model.tilt is None else [*found, model.tilt.term.name]
+
+
+def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnostics: Diagnostics) -> None:
+    """Warns of what a file format cannot hold."""
+    missing = [*model.left_out, *further]
+    if missing:
+        diagnostics.warn(
+            "export-left-out", f"{kind} cannot hold {', '.join(missing)}: the exported model is without it"
+        )
+
+
+def _by_joint(columns: Sequence[Column], theta: Float, term: str, n: int) -> Float:
+    values = np.zeros(n)
+    for column, value in zip(columns, theta, strict=True):
+        if column.term == term:
+            values[column.owner] = value
+    return values

@@ -1,0 +1,102 @@
+"""Tables of parameters: dynid JSON, Khalil's and pinocchio's order as CSV; and JSON and tables read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.checked_toml import read_bytes
+from dynid.base.errors import DynidError, InputError, Place
+from dynid.exporters.model import ExportModel
+from dynid.robot.model import RobotModel
+from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.spatial.inertia import from_khalil, to_khalil
+from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.term import Terms
+
+FORMAT = 1
+MAX_BYTES = 64_000_000
+KHALIL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+PINOCCHIO = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+_JOINT = ("Ia", "fv", "fc", "fo")
+
+
+def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
+    """Robot, terms and parameters as JSON: everything that the torque of the model needs."""
+    columns = terms.columns(robot)
+    data = {
+        "format": FORMAT,
+        "kind": "dynid-model",
+        "robot": robot_to_dict(robot),
+        "terms": terms_to_spec(terms),
+        "parameters": [
+            {"name": column.name, "unit": column.unit, "value": float(value)}
+            for column, value in zip(columns, theta, strict=True)
+        ],
+    }
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def read_model_json(path: Path) -> tuple[RobotModel, Terms, Float]:
+    """Robot, terms and parameters (p,) of an exported JSON file; raises InputError if it is none."""
+    try:
+        data: Any = json.loads(read_bytes(path, "a dynid model", MAX_BYTES))
+        if data["kind"] != "dynid-model" or data["format"] != FORMAT:
+            raise ValueError(f"kind {data['kind']}, format {data['format']}")
+        robot, terms = robot_from_dict(data["robot"]), terms_from_spec(data["terms"])
+        values = {one["name"]: float(one["value"]) for one in data["parameters"]}
+        return robot, terms, np.array([values[column.name] for column in terms.columns(robot)])
+    except (LookupError, TypeError, ValueError, RecursionError, DynidError) as error:
+        raise InputError(
+            "model-json",
+            found=f"no model of dynid ({type(error).__name__}: {error})",
+            expected=f"a file of dynid export, format {FORMAT}",
+            place=Place(file=str(path)),
+        ) from error
+
+
+def table(model: ExportModel, order: str) -> bytes:
+    """CSV with one line a body: ten parameters in Khalil's or pinocchio's order, then those of its joint."""
+    robot = model.robot
+    symbols = KHALIL if order == "khalil" else PINOCCHIO
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("body", "joint", *symbols, *_JOINT))
+    for i, (body, joint) in enumerate(zip(robot.body_names, robot.tree_joint_names, strict=True)):
+        pi = to_khalil(model.inertia[i]) if order == "khalil" else model.inertia[i]
+        line = [repr(float(value)) for value in pi]
+        if joint in robot.joint_names:
+            j = robot.joint_names.index(joint)
+            line += [repr(float(v[j])) for v in (model.rotor, model.viscous, model.coulomb, model.offset)]
+        else:
+            line += [""] * len(_JOINT)
+        writer.writerow((_cell(body), _cell(joint), *line))
+    return text.getvalue().encode()
+
+
+def read_table(path: Path) -> tuple[tuple[str, ...], Float]:
+    """Names of the bodies and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
+    rows = list(csv.reader(io.StringIO(read_bytes(path, "a table of parameters", MAX_BYTES).decode())))
+    symbols = tuple(rows[0][2:12]) if rows else ()
+    if symbols not in (KHALIL, PINOCCHIO):
+        raise InputError(
+            "table-header",
+            found=f"columns {', '.join(symbols)}",
+            expected=", ".join(KHALIL) + " or " + ", ".join(PINOCCHIO),
+            place=Place(file=str(path), line=1),
+        )
+    values = np.array([[float(cell) for cell in row[2:12]] for row in rows[1:]])
+    if symbols == KHALIL:
+        values = np.array([from_khalil(row) for row in values])
+    return tuple(row[0] for row in rows[1:]), values
+
+
+def _cell(name: str) -> str:
+    # A leading sign would make a spreadsheet take the name for a formula.
+    return "'" + name if name[:1] in ("=", "+", "-", "@") else name

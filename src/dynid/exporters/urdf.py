@@ -1,0 +1,181 @@
+"""URDF: the user's own file with only its numbers changed, or a new one for robots described otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place, RefusedError
+from dynid.exporters.model import BORDER, ExportModel, body_fault
+from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
+from dynid.robot.model import RobotModel
+from dynid.robot.urdf import read_urdf
+from dynid.robot.urdf_lint import Urdf, lint
+from dynid.robot.urdf_tree import children_of
+from dynid.spatial.algebra import rotation_rpy
+from dynid.spatial.inertia import is_physical, six, symmetric, transformed
+
+# A number of the file that is this close to the model's stays as it is written.
+_SAME = 1e-13
+_SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+
+
+def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, tuple[str, ...]]:
+    """The file with the model's inertias and friction.
+
+    Links on fixed joints keep their inertia; the moving link that carries them takes the rest.
+    Returns the bytes and what is not physical about links that take a rest.
+    Raises InputError if the file describes another robot.
+    """
+    data, element = read_source(path, "robot", "URDF")
+    robot = read_urdf(element, path, root, Diagnostics())
+    require_same_tree(model.robot, robot, path)
+    urdf = lint(element, path.parent, root, Diagnostics())
+    tags = scan(data, str(path))
+    edits = Edits(data)
+    links = {tag.attributes.get("name"): tag for tag in tags.all("link")}
+    joints = {tag.attributes.get("name"): tag for tag in tags.all("joint")}
+    own, faults = _own_inertias(model, urdf)
+    for body, pi in zip(robot.body_names, own, strict=True):
+        _set_inertial(edits, links[body], pi, path)
+    for j, name in enumerate(robot.joint_names):
+        _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
+    return edits.result(), faults
+
+
+def require_same_tree(wanted: RobotModel, found: RobotModel, path: Path) -> None:
+    """Raises InputError if a file describes another tree of joints than a run's robot."""
+    same = (
+        wanted.tree_joint_names == found.tree_joint_names
+        and wanted.body_names == found.body_names
+        and np.array_equal(wanted.parent, found.parent)
+        and np.allclose(wanted.T_parent_joint, found.T_parent_joint, rtol=0, atol=1e-9)
+        and np.allclose(wanted.axis, found.axis, rtol=0, atol=1e-9)
+    )
+    if not same:
+        raise InputError(
+            "other-robot",
+            found="another tree of joints than the run's",
+            expected="the file that the run was made from, unchanged in its joints",
+            do="give it with --source",
+            place=Place(file=str(path)),
+        )
+
+
+def _own_inertias(model: ExportModel, urdf: Urdf) -> tuple[list[Float], tuple[str, ...]]:
+    # What is left for the link on the moving joint after the links fixed to it have kept theirs.
+    children = children_of(urdf.joints)
+    rests, faults = [], []
+    for name, pi in zip(model.robot.body_names, model.inertia, strict=True):
+        kept = np.zeros(10)
+        stack = [(joint, np.eye(4)) for joint in children.get(name, []) if not joint.moves]
+        while stack:
+            joint, frame = stack.pop()
+            here = frame @ joint.placement
+            inertial = urdf.links[joint.child].inertial
+            if inertial is not None:
+                kept = kept + transformed(inertial.parameters, here)
+            stack += [(one, here) for one in children.get(joint.child, []) if not one.moves]
+        rest = pi - kept
+        rests.append(rest)
+        if kept.any() and not is_physical(rest, BORDER) and is_physical(pi, BORDER):
+            faults.append(body_fault(name, rest) + " are left after the links fixed to it have kept theirs")
+    return rests, tuple(faults)
+
+
+def _set_inertial(edits: Edits, link: Tag, pi: Float, path: Path) -> None:
+    inertial = link.find("inertial")
+    if inertial is None:
+        if pi.any():
+            mass, com, inertia = _central(pi, link, path)
+            edits.add(link, inertial_lines(mass, com, inertia))
+        return
+    origin, inertia_tag, mass_tag = (inertial.find(name) for name in ("origin", "inertia", "mass"))
+    R = rotation_rpy(np.array(_numbers(origin, "rpy", 3)))
+    mass, com, inertia = _central(pi, link, path, np.array(_numbers(origin, "xyz", 3)))
+    missing = []
+    if mass_tag is not None:
+        _set(edits, mass_tag, "value", [mass])
+    if origin is not None:
+        _set(edits, origin, "xyz", com)
+    elif com.any():
+        missing.append(f'<origin xyz="{join(com)}"/>')
+    values = six(R.T @ inertia @ R)
+    if inertia_tag is None:
+        missing.append(
+            "<inertia " + " ".join(f'{k}="{v!r}"' for k, v in zip(_SIX, values.tolist(), strict=True)) + "/>"
+        )
+    else:
+        size = float(np.abs(values).max())
+        for key, value in zip(_SIX, values, strict=True):
+            _set(edits, inertia_tag, key, [value], size)
+    if missing:
+        edits.add(inertial, missing)
+
+
+def _central(pi: Float, link: Tag, path: Path, com: Float | None = None) -> tuple[float, Float, Float]:
+    mass = float(pi[0])
+    if mass == 0.0:
+        if pi[1:4].any():
+            raise RefusedError(
+                "massless",
+                found=f"link '{link.attributes.get('name')}' with a first moment and no mass",
+                expected="a mass: URDF gives centres of mass",
+                place=Place(file=str(path)),
+            )
+        return 0.0, np.zeros(3) if com is None else com, symmetric(pi[4:])
+    # As to_com, for a mass of any sign.
+    c = pi[1:4] / mass
+    return mass, c, symmetric(pi[4:]) - mass * (float(c @ c) * np.eye(3) - np.outer(c, c))
+
+
+def _set_dynamics(edits: Edits, joint: Tag, viscous: float, coulomb: float) -> None:
+    dynamics = joint.find("dynamics")
+    if dynamics is not None:
+        _set(edits, dynamics, "damping", [viscous])
+        _set(edits, dynamics, "friction", [coulomb])
+    elif viscous or coulomb:
+        edits.add(joint, [f'<dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'])
+
+
+def _set(edits: Edits, tag: Tag, key: str, values: Sequence[float] | Float, size: float = 0.0) -> None:
+    old, new = _numbers(tag, key, len(values)), [float(value) for value in values]
+    scale = max(size, *(abs(value) for value in new))
+    if any(abs(a - b) > _SAME * scale for a, b in zip(old, new, strict=True)):
+        edits.set(tag, key, join(new))
+
+
+def _numbers(tag: Tag | None, key: str, count: int) -> list[float]:
+    text = "" if tag is None else tag.attributes.get(key, "")
+    return [float(part) for part in text.split()] or [0.0] * count
+
+
+def join(values: Sequence[float] | Float) -> str:
+    """Numbers with all their digits, separated by blanks."""
+    return " ".join(repr(float(value)) for value in values)
+
+
+def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
+    """An <inertial> element; com and the inertia (3, 3) about it are in the link's frame."""
+    entries = " ".join(f'{k}="{v!r}"' for k, v in zip(_SIX, six(inertia).tolist(), strict=True))
+    return [
+        "<inertial>",
+        f'  <origin xyz="{join(com)}" rpy="0 0 0"/>',
+        f'  <mass value="{mass!r}"/>',
+        f"  <inertia {entries}/>",
+        "</inertial>",
+    ]
+
+
+def rpy_of(R: Float) -> Float:
+    """Roll, pitch, yaw of a rotation, the inverse of rotation_rpy."""
+    pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
+    if abs(math.cos(pitch)) > 1e-8:
+        return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
+    # Roll and yaw turn about one axis here: roll is taken as zero.
+    return np.array([0.0, pitch, math.atan2(-R[0, 1], R[1, 1])])

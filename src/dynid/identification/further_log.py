@@ -1,0 +1,76 @@
+"""Further logs of a finished run: its own held-out ones, and torque equations prepared like the run's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dynid.base.arrays import Bool
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, UsageError
+from dynid.base.parallel import ordered_map
+from dynid.factor.assemble import Assembly
+from dynid.factor.factor import Factors
+from dynid.identification.experiment import Experiment, open_log
+from dynid.log.checks import LogWatch
+from dynid.log.read import Log
+from dynid.rows.torque import TorqueRows
+from dynid.run.result import Identification
+from dynid.run.validation import block_seconds
+from dynid.signals.past import WithPast
+from dynid.signals.prepare import prepare
+from dynid.signals.settings import Preparation
+
+
+def torque_factors(
+    run: Identification, log: Log, wanted: Bool, diagnostics: Diagnostics, threads: int
+) -> Factors:
+    """Factors of a log's torque equations by joint, filtered as in the run, on the log's own time grid.
+
+    wanted: (p,) mask of the parameters whose columns are kept.
+    Raises UsageError for a log of other joints.
+    """
+    if log.robot.joint_names != run.robot.joint_names:
+        raise UsageError(
+            "other-joints",
+            found=f"a log of the joints {', '.join(log.robot.joint_names)}",
+            expected=", ".join(run.robot.joint_names),
+        )
+    settings: Any = run.preparation["settings"]
+    prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)
+    watch = LogWatch(log, diagnostics)
+    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads))
+    assembly = Assembly(
+        run.robot, run.terms, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
+    )
+    factors = assembly.factors(batches, threads)
+    watch.finish()
+    return factors
+
+
+def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
+    """The log that a run was validated on, if its files are still there and unchanged; None else, with a note."""
+    known = run.provenance.get("validation_logs")
+    if not isinstance(known, Mapping) or not known:
+        return None
+    experiment = Experiment.of_recipe(run.recipe)
+    listed: Any = run.recipe.get("validate") or run.recipe.get("logs") or ()
+    try:
+        log = open_log(
+            experiment,
+            [Path(str(one)) for one in listed],
+            run.robot,
+            experiment.data.validate_on,
+            diagnostics,
+        )
+        same = sorted(log.sha256.values()) == sorted(known.values())
+    except DynidError:
+        same = False
+    if same:
+        return log
+    diagnostics.warn(
+        "held-out-gone", "the logs that the run was validated on are not there any more, or were changed"
+    )
+    return None

@@ -1,0 +1,362 @@
+"""The main job in one verb: a robot and its log in, a judged model out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Bool
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError
+from dynid.base.parallel import beside, default_threads
+from dynid.base.progress import Progress
+from dynid.choose.choose_model import Chosen, choose_model
+from dynid.choose.fit_nonlinear import Fitted, Search, Settled, settle
+from dynid.choose.folds import held_out_scores
+from dynid.choose.relinearise import about_itself
+from dynid.choose.shape_intervals import with_shape_uncertainty
+from dynid.choose.shapes import ShapeEstimate
+from dynid.diagnosis.adopted_effects import tell_absorbed
+from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.lag import check_lag
+from dynid.diagnosis.masking import spoilt_times, without_times
+from dynid.diagnosis.raw import first_torque
+from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.traps import compare_with_description
+from dynid.diagnosis.wiring_checks import refuse_other_readings
+from dynid.estimate.estimator import Estimate, Estimator
+from dynid.estimate.physical import excuse, made_real, unconstrained
+from dynid.estimate.regression import regression_of
+from dynid.estimate.scores import Origin, cross_validate
+from dynid.estimate.source import LogSource
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.factor import Factors
+from dynid.identification.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
+from dynid.identification.settings import Settings, default_estimator, settings_to_recipe
+from dynid.log.read import Log
+from dynid.log.summary import LogSummary
+from dynid.robot.model import RobotModel
+from dynid.rows.automatic import RowsChoice, choose_rows
+from dynid.rows.elastic import ElasticRows
+from dynid.rows.motor import MotorRows
+from dynid.rows.rows import Rows
+from dynid.rows.torque import TorqueRows
+from dynid.run.provenance import provenance
+from dynid.run.result import Identification, Validation
+from dynid.run.validation import block_seconds, origin_of, read_samples, score, score_log, stage
+from dynid.run.verdict import judge, refuse_negative_friction, refuse_negative_springs
+from dynid.signals.noise import MotionNoise
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+
+def identify(
+    robot: RobotModel,
+    log: Log,
+    settings: Settings | None = None,
+    *,
+    validation: Log | None = None,
+    truth: Mapping[str, float] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    diagnostics: Diagnostics | None = None,
+) -> Identification:
+    """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
+
+    validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
+    truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
+    progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
+    diagnostics: sink that may already hold what reading the robot and the log found.
+
+    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read.
+    """
+    call = _Call(
+        robot,
+        log,
+        settings or Settings(),
+        threads or default_threads(),
+        progress,
+        diagnostics if diagnostics is not None else Diagnostics(),
+    )
+    started = time.perf_counter()
+    hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
+    hashes.start()  # the files are hashed while they are read
+    data, found, training, evidence, masked = _fit_sound(call, _read(call))
+    diagnosed = _examine(call, data, found, evidence)
+    if validation is None:
+        try:
+            validations = _held_out_blocks(found, found.estimator, call.diagnostics)
+        except SolverError as error:
+            excuse(error, found.estimator != default_estimator(), call.diagnostics)
+            validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
+    else:
+        hashes.join()
+        validations = (_held_out_log(call, data, found, validation),)
+    hashes.join()
+    symptoms = masked + diagnosed()
+    settled, fitted = found.settled, found.fitted
+    return Identification(
+        recipe=dict(recipe) if recipe is not None else settings_to_recipe(data.settings),
+        robot=robot,
+        terms=settled.terms,
+        structural=fitted.structural,
+        estimate=found.estimate,
+        factors=fitted.factors,
+        training=training,
+        validations=validations,
+        verdict=judge(
+            found.estimate,
+            fitted.structural,
+            training,
+            validations,
+            call.diagnostics,
+            settled.choices,
+            symptoms,
+            found.model.selection,
+            data.prepared.bandwidth,
+        ),
+        diagnostics=call.diagnostics,
+        preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
+        log_summary=data.summary.describe() | found.stiffness,
+        provenance=provenance(log, validation, data.settings.seed, time.perf_counter() - started),
+        truth=truth,
+        shapes=found.shapes,
+        choices=settled.choices,
+        symptoms=symptoms,
+        selection=found.model.selection,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """What all steps share."""
+
+    robot: RobotModel
+    log: Log
+    settings: Settings
+    threads: int
+    progress: Progress | None
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """The log as equations want it.
+
+    settings: with the terms that its encoders ask for.    seconds: length of the blocks of time.
+    """
+
+    settings: Settings
+    prepared: Prepared
+    choice: RowsChoice
+    rows: Rows
+    batches: Iterable[Samples]
+    summary: LogSummary
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The fit of the model as it was chosen and settled.
+
+    free: the estimate before its bodies were made real; it shows signs that no real robot has.
+    estimator: that the estimate came from.
+    """
+
+    search: Search
+    model: Chosen
+    settled: Settled
+    fitted: Fitted
+    free: Estimate
+    estimate: Estimate
+    estimator: Estimator
+    shapes: tuple[ShapeEstimate, ...]
+    stiffness: dict[str, list[dict[str, object]]]
+
+
+def _read(call: _Call) -> _Data:
+    """Filters, rows and terms that fit the log, and its samples."""
+    robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
+    prepared = prepare(log, settings.preparation, diagnostics)
+    choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
+    prepared = choice.prepared(prepared)
+    terms, rows = for_encoders(
+        robot, settings.terms, choice.rows, log.mapping, diagnostics, settings.automatic
+    )
+    settings = replace(settings, terms=terms)
+    _require_scale(terms, diagnostics)
+    remembers = terms.remembers or settings.automatic
+    batches, summary = read_samples(
+        prepared,
+        diagnostics,
+        terms.balances(robot),
+        remembers,
+        call.threads,
+        stage(call.progress, "reading"),
+    )
+    _warn_of_rest(robot, summary.moved, diagnostics)
+    seconds = settings.block_seconds or block_seconds(prepared)
+    return _Data(settings, prepared, choice, rows, batches, summary, seconds)
+
+
+def _fit(call: _Call, data: _Data) -> _Found:
+    """Chooses the model, seeks its shapes and fits it; what cannot be is refused."""
+    robot, settings, batches = call.robot, data.settings, data.batches
+    # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
+    searching = unconstrained(settings.estimator)
+
+    def fit(terms: Terms) -> Fitted:
+        structural = structural_base(robot, terms, data.rows, settings.seed)
+        alive = np.concatenate([term.alive(robot, data.summary.moved) for term in terms])
+        wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
+        assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
+        factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"))
+        source = LogSource(assembly, batches, call.threads, partial(MotionNoise.of, data.prepared))
+        regression = regression_of(robot, terms, structural, factors, source)
+        return Fitted(structural, assembly, factors, regression, searching.fit(regression))
+
+    moved = np.asarray(data.summary.moved)
+    search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
+    model = (
+        choose_model(settings.terms, search, call.diagnostics)
+        if settings.automatic
+        else Chosen(settings.terms)
+    )
+    settled = settle(model.terms, search, model.start)
+    fitted = fit(settled.terms)
+    if model.nominal is not None:
+        settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
+    free, shapes = with_shape_uncertainty(fitted, settled, search)
+    refuse_negative_stiffness(robot, free)
+    refuse_negative_springs(free)
+    asked = settings.estimator != default_estimator()
+    estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
+    stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
+    return _Found(
+        search, model.as_estimated(estimate), settled, fitted, free, estimate, estimator, shapes, stiffness
+    )
+
+
+def _fit_sound(
+    call: _Call, data: _Data
+) -> tuple[_Data, _Found, Validation, Evidence | None, tuple[Symptom, ...]]:
+    """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
+    trial = replace(call, diagnostics=Diagnostics())
+    found, training, evidence = _fit_and_score(trial, data)
+    seen = () if evidence is None else spoilt_times(evidence)
+    sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
+    if sound is None:
+        call.diagnostics.extend(trial.diagnostics)
+        return data, found, training, evidence, ()
+    data = replace(data, batches=sound[0])
+    return data, *_fit_and_score(call, data), sound[1]
+
+
+def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Evidence | None]:
+    found, told = _fit(call, data), stage(call.progress, "residuals")
+    assembly = found.fitted.assembly
+    training = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+    if training.residuals is None:
+        return found, training, None
+    terms, raw = found.settled.terms, first_torque(call.log)
+    evidence = Evidence(call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw)
+    return found, training, evidence
+
+
+def _examine(
+    call: _Call, data: _Data, found: _Found, evidence: Evidence | None
+) -> Callable[[], tuple[Symptom, ...]]:
+    """Refuses inputs that the residuals give away; the function waits for what else they say."""
+    if evidence is None:
+        return tuple
+    terms, diagnostics = found.settled.terms, call.diagnostics
+    refuse_other_readings(evidence, diagnostics)
+    # What a known friction lacks may have either sign.
+    if not any(term.knows_friction for term in terms):
+        refuse_negative_friction(found.free, evidence.residuals)
+    diagnosed = beside(
+        lambda: diagnose(evidence), call.threads
+    )  # while the lag is sought and blocks are held out
+    check_lag(evidence, data.prepared.source_rate, diagnostics)
+    tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
+    # Residuals that are noise of accelerations say nothing of gravity or loads.
+    if data.choice.trusted:
+        compare_with_description(evidence, diagnostics)
+    return diagnosed
+
+
+def _held_out_log(call: _Call, data: _Data, found: _Found, validation: Log) -> Validation:
+    origin = origin_of(validation, call.log.identity(), call.diagnostics)
+    return score_log(
+        call.robot,
+        found.settled.terms,
+        found.estimate,
+        validation,
+        data.prepared.settings,
+        call.diagnostics,
+        call.threads,
+        origin,
+        call.progress,
+    )
+
+
+def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> None:
+    for joint in np.flatnonzero(~np.asarray(moved)):
+        diagnostics.warn(
+            "joint-at-rest",
+            f"joint '{robot.joint_names[joint]}' never moved: its friction and rotor inertia are not identified",
+        )
+
+
+def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
+    fitted, settled, search = found.fitted, found.settled, found.search
+    blocks = len(fitted.regression.factors.blocks)
+    if blocks < 2 * search.folds:
+        diagnostics.warn(
+            "too-short-to-hold-out",
+            f"{blocks} blocks of data are too few to hold any out; validate on another log",
+        )
+        return ()
+    if settled.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
+        diagnostics.warn(
+            "shapes-not-held-out",
+            f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
+        )
+        return ()
+    if settled.sought:
+        return (Validation(held_out_scores(fitted, settled, search, estimator)),)
+    judged = _torque_factors(fitted, search)
+    return (
+        Validation(
+            cross_validate(fitted.regression, estimator, search.folds, search.robot.joint_names, judged)
+        ),
+    )
+
+
+def _torque_factors(fitted: Fitted, search: Search) -> Factors | None:
+    # A score is an error of torque, whatever was fitted: work or filtered torque has another size and another noise.
+    if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
+        return None
+    assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
+    return assembly.factors(search.batches, search.threads)
+
+
+def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
+    # With a free gain every torque is right: only a payload of known mass fixes the scale.
+    names = {term.name for term in terms}
+    if "drive_gain" in names and "known_payload" not in names:
+        diagnostics.warn(
+            "no-scale",
+            "drive gains are sought without a payload of known mass: nothing in the equations fixes their scale, and "
+            "scores in units of the measured torque mean little",
+        )

@@ -1,0 +1,1 @@
+"""Estimates that follow a running log."""

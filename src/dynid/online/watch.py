@@ -1,0 +1,199 @@
+"""Online estimation: rows of a running log in, an estimate that follows them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
+from dynid.estimate.recursive import (
+    Forgetting,
+    ParameterTrajectory,
+    RecursiveLeastSquares,
+    TrajectoryRecorder,
+)
+from dynid.factor.base import structural_base
+from dynid.online.stream import RowStream, StreamRows, Thinner
+from dynid.robot.model import RobotModel
+from dynid.rows.momentum import MomentumRows
+from dynid.rows.rows import Rows
+from dynid.signals.samples import Samples
+from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.rotor import RotorInertia
+from dynid.terms.term import Terms
+
+WATCH_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
+# Schemes that read no acceleration and no second encoder: a stream has neither.
+STREAMED = ("momentum", "energy", "filtered_power")
+# Periods of the cut-off for which rows before a batch are kept; equations hold without them, and only weigh less.
+SETTLING = 1.0
+# Kept rows in a period of the cut-off; the trapezoidal rule over them errs by 3e-4 for motion at the cut-off.
+OVERSAMPLING = 100.0
+
+
+@dataclass(frozen=True)
+class WatchSettings:
+    """How a running log is followed.
+
+    rows: equations without acceleration.    batch: s of rows that are taken in at once.
+    rest: rad/s (m/s), rows in which every joint is slower are left out.    variance: of the parameters at the start.
+
+    Raises UsageError for values out of range and rows that need accelerations or motor positions.
+    """
+
+    terms: Terms = WATCH_TERMS
+    rows: Rows = field(default_factory=MomentumRows)
+    forgetting: Forgetting = field(default_factory=Forgetting)
+    batch: float = 0.5
+    rest: float = 0.02
+    variance: float = 1e6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.batch > 0 and self.rest >= 0):
+            raise UsageError(
+                "watch", found=f"batch = {self.batch}, rest = {self.rest}", expected="batch > 0, rest >= 0"
+            )
+        if self.rows.name not in STREAMED:
+            raise UsageError(
+                "watch-rows",
+                found=f"{self.rows.name} rows for a stream of positions, torques and velocities",
+                expected="one of " + ", ".join(STREAMED),
+                do='set rows = "momentum" under [model], or leave rows out',
+            )
+
+
+class Watcher:
+    """Takes rows of time, position, torque and perhaps velocity, and keeps an estimate of the base parameters.
+
+    Each batch is filtered together with the rows before it, as long as the filter remembers; so rows need not be kept.
+    A step of more than six sampling times begins a new stretch, whose filters start anew. Rows far closer together than
+    the equations' filter needs are thinned out, torque and velocity averaged.
+    """
+
+    def __init__(self, robot: RobotModel, settings: WatchSettings | None = None) -> None:
+        """Finds the base parameters of the robot; no row is needed."""
+        self.robot, self.settings = robot, settings or WatchSettings()
+        s = self.settings
+        if s.terms.channels():
+            raise UsageError(
+                "watch-channels", found=", ".join(s.terms.channels()), expected="terms without extra channels"
+            )
+        self.base = structural_base(robot, s.terms, s.rows, s.seed)
+        self.estimate = RecursiveLeastSquares(
+            self.base.independent, variance=s.variance, forgetting=s.forgetting
+        )
+        self.recorder = TrajectoryRecorder(self.base.formulas())
+        self.seconds = 0.0
+        self._stream = RowStream(robot)
+        self._thinner: Thinner | None = None
+        self._rows = self._early = StreamRows.none(robot.n)
+        self._fresh = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Base parameters as formulas."""
+        return self.base.formulas()
+
+    @property
+    def time(self) -> float:
+        """Time of the last estimate, s of the log's clock."""
+        return self.recorder.time
+
+    @property
+    def trajectory(self) -> ParameterTrajectory:
+        """The estimate after every batch."""
+        return self.recorder.trajectory
+
+    def feed(self, t: Float, q: Float, tau: Float, dq: Float | None = None) -> bool:
+        """Takes in rows: t (T,), q, tau and dq (T, n); returns whether the estimate has changed.
+
+        Raises UnfitDataError that names the row if time does not rise or a value is missing.
+        """
+        changed = False
+        for apart, rows in self._stream.take(StreamRows(t, q, tau, dq)):
+            changed |= self._accept(apart, rows)
+        return changed
+
+    def finish(self) -> bool:
+        """Takes in what is left at the end of the log."""
+        return self._take(self._fresh)
+
+    def _accept(self, apart: bool, rows: StreamRows) -> bool:
+        step = self._stream.step
+        if step is None:
+            self._early = self._early.then(rows)
+            return False
+        if self._thinner is None:
+            self._thinner = Thinner(self._every(step), self.robot.n)
+            rows, self._early = self._early.then(rows), StreamRows.none(self.robot.n)
+        changed = False
+        if apart:
+            changed = self._take(self._fresh)
+            self._rows, self._fresh = StreamRows.none(self.robot.n), 0
+            self._thinner.forget()
+        kept = self._thinner.take(rows)
+        self._rows = self._rows.then(kept)
+        self._fresh += len(kept)
+        # Batches of one size, however many rows came at once; the row after each tells its last velocity.
+        count = max(1, round(self.settings.batch / (step * self._thinner.every)))
+        while self._fresh > count:
+            changed |= self._take(count)
+        return changed
+
+    def _every(self, step: float) -> int:
+        rows = self.settings.rows
+        if getattr(rows, "hold", "linear") == "zero" or not hasattr(rows, "cutoff"):
+            return 1
+        return max(1, int(1.0 / (OVERSAMPLING * rows.cutoff * step) * (1.0 + 1e-6)))
+
+    @property
+    def alike(self) -> float:
+        """Equations in a row whose noise is about the same: the sum of its autocorrelation behind the rows' filter.
+
+        White noise behind (lambda / (s + lambda))^d has the correlation time 2 d / lambda.
+        """
+        cutoff = getattr(self.settings.rows, "cutoff", None)
+        if cutoff is None or self._stream.step is None or self._thinner is None:
+            return 1.0
+        time = 2.0 * int(getattr(self.settings.rows, "degree", 1)) / (2.0 * np.pi * float(cutoff))
+        return max(1.0, time / (self._stream.step * self._thinner.every))
+
+    def _take(self, count: int) -> bool:
+        rows = self._rows
+        if count < 1 or self._thinner is None or self._stream.step is None or len(rows) < 4:
+            return False
+        step = self._stream.step * self._thinner.every
+        known = len(rows) - self._fresh
+        stop = known + count
+        samples = _samples(rows, 1.0 / step)
+        moving = (np.abs(samples.dq[known:stop]) >= self.settings.rest).any(axis=1)
+        index = known + np.flatnonzero(moving)
+        if len(index):
+            equations = self.settings.rows.equations(self.robot, self.settings.terms, samples, self.base.mask)
+            self.estimate.update(equations, count * step, index)
+            self.seconds += count * step
+            self.recorder.note_least_squares(float(rows.t[stop - 1]), self.estimate, self.alike)
+        memory = round(SETTLING / getattr(self.settings.rows, "cutoff", 1.0) / step)
+        self._rows = rows.part(slice(max(stop - memory, 0), None))
+        self._fresh -= count
+        return bool(len(index))
+
+
+def _samples(rows: StreamRows, rate: float) -> Samples:
+    dq = np.asarray(np.gradient(rows.q, rows.t, axis=0)) if rows.dq is None else rows.dq
+    return Samples(
+        t=rows.t,
+        q=rows.q,
+        dq=dq,
+        ddq=np.zeros_like(rows.q),
+        tau=rows.tau,
+        keep=np.ones(len(rows), dtype=np.bool_),
+        rate=rate,
+        segment=0,
+        trajectory="",
+        first=1,
+    )

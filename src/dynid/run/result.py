@@ -1,0 +1,62 @@
+"""The result of an identification: everything that the run folder and the report are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.findings import Verdict
+from dynid.choose.selection import Selection
+from dynid.choose.shapes import Choice, ShapeEstimate
+from dynid.diagnosis.symptom import Symptom
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Scores
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Factors
+from dynid.robot.model import RobotModel
+from dynid.terms.term import Terms
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Scores on one set of data, with the torque behind them when there is any to show."""
+
+    scores: Scores
+    residuals: Residuals | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """A finished identification.
+
+    recipe: settings as plain JSON data, enough to repeat the run.    terms: the model that was fitted.
+    structural: base parameters that any motion could tell apart.    estimate.base: those that this log does.
+    training: scores on the data that was fitted, with residuals.
+    validations: scores on data that was not fitted: held-out blocks or held-out logs.
+    preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
+    shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
+    selection: how the model was chosen, where that was left to the data.
+    symptoms: effects that the residuals show and the model lacks.
+    log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
+    """
+
+    recipe: Mapping[str, object]
+    robot: RobotModel
+    terms: Terms
+    structural: BaseMap
+    estimate: Estimate
+    factors: Factors
+    training: Validation
+    validations: tuple[Validation, ...]
+    verdict: Verdict
+    diagnostics: Diagnostics
+    preparation: Mapping[str, object] = field(default_factory=dict)
+    log_summary: Mapping[str, object] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
+    truth: Mapping[str, float] | None = None
+    shapes: tuple[ShapeEstimate, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    selection: Selection | None = None

@@ -1,0 +1,321 @@
+"""A run is a folder: run.json, model.json, report.html, and parameters, residuals and factors as Parquet."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, finite_or_none
+from dynid.base.atomic_write import check_place, staged_folder
+from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
+from dynid.base.errors import DynidError, InputError, Place, ResourceError
+from dynid.base.findings import Finding, Verdict
+from dynid.choose.serial import selection_from_dict, selection_to_dict
+from dynid.choose.shapes import Candidate, Choice, ShapeEstimate
+from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
+from dynid.estimate.estimator import Estimate, Status
+from dynid.estimate.scores import Origin, Scores
+from dynid.factor.base import BaseMap
+from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.run.result import Identification, Validation
+from dynid.run.tables import (
+    read_factors,
+    read_residuals,
+    write_factors,
+    write_parameters,
+    write_residuals,
+)
+from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.term import Column
+
+FORMAT = 1
+_SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
+
+
+def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = False) -> None:
+    """Refuses an output folder before anything is computed.
+
+    Raises RefusedError if it exists (unless `force` and it is a run folder) or holds an input;
+    ResourceError if its parent cannot be written.
+    """
+    check_place(folder, inputs, force, _is_run, "run")
+
+
+def staged_run(folder: Path, force: bool = False) -> AbstractContextManager[Path]:
+    """A folder for a run and what goes with it, to be written in a `with` block; appears as a whole or not at all.
+
+    Raises RefusedError if the folder exists, ResourceError if writing fails.
+    """
+    check_output(folder, force=force)
+    return staged_folder(folder, _is_run if force else None)
+
+
+def write_tables(identification: Identification, folder: Path) -> None:
+    """Writes the files of a run, all but the report, into a folder that is there."""
+    _write_json(folder / "run.json", _run(identification))
+    _write_json(folder / "model.json", _model(identification))
+    write_parameters(identification, folder)
+    write_residuals(identification, folder / "residuals.parquet")
+    write_factors(identification, folder / "factors.parquet")
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file()
+
+
+def load(folder: Path) -> Identification:
+    """Reads a run folder back.
+
+    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    """
+    run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
+    try:
+        robot = robot_from_dict(model["robot"])
+        terms = terms_from_spec(model["terms"])
+        columns = terms.columns(robot)
+        scores = [scores_from_dict(entry) for entry in run["scores"]]
+        residuals = read_residuals(folder / "residuals.parquet", robot, run["residuals"])
+        validations = [Validation(s, residuals.get(i)) for i, s in enumerate(scores)]
+        return Identification(
+            recipe=run["recipe"],
+            robot=robot,
+            terms=terms,
+            structural=_read_base(model["structural"], columns),
+            estimate=_read_estimate(model["estimate"], columns),
+            factors=read_factors(folder / "factors.parquet", len(columns)),
+            training=validations[0],
+            validations=tuple(validations[1:]),
+            verdict=_read_verdict(run["verdict"]),
+            diagnostics=_read_diagnostics(run["diagnostics"]),
+            preparation=run["preparation"],
+            log_summary=run["log"],
+            provenance=run["provenance"],
+            truth=run["truth"],
+            shapes=tuple(_read_shape(entry) for entry in model["shapes"]),
+            choices=tuple(_read_choice(entry) for entry in run["choices"]),
+            selection=selection_from_dict(run["selection"]),
+            symptoms=tuple(symptom_from_dict(entry) for entry in run.get("symptoms", [])),
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
+        raise InputError(
+            "damaged-run",
+            found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
+            expected=f"a complete run of format {FORMAT}",
+            do="run dynid identify again",
+            place=Place(file=str(folder)),
+        ) from error
+
+
+def scores_to_dict(scores: Scores) -> dict[str, Any]:
+    """Plain data of scores."""
+    return {
+        "origin": str(scores.origin),
+        "joints": list(scores.joint_names),
+        "trajectories": list(scores.trajectories),
+        "total_relative": finite_or_none(scores.total_relative),
+        "total_nmse": finite_or_none(scores.total_nmse),
+    } | {name: _clean(getattr(scores, name)) for name in _SCORE_ARRAYS}
+
+
+def scores_from_dict(data: Mapping[str, Any]) -> Scores:
+    """Scores from plain data."""
+    return Scores(
+        origin=Origin(data["origin"]),
+        joint_names=tuple(data["joints"]),
+        trajectories=tuple(data["trajectories"]),
+        total_relative=math.nan if data["total_relative"] is None else float(data["total_relative"]),
+        **{name: _array(data[name]) for name in _SCORE_ARRAYS},
+    )
+
+
+def _run(one: Identification) -> dict[str, Any]:
+    every = (one.training, *one.validations)
+    return {
+        "format": FORMAT,
+        "recipe": one.recipe,
+        "provenance": one.provenance,
+        "verdict": {
+            "level": one.verdict.level,
+            "headline": one.verdict.headline,
+            "findings": [vars(finding) for finding in one.verdict.findings],
+        },
+        "scores": [scores_to_dict(v.scores) for v in every],
+        "residuals": {
+            str(i): {"rate": v.residuals.rate, "trajectories": list(v.residuals.trajectories)}
+            for i, v in enumerate(every)
+            if v.residuals is not None
+        },
+        "preparation": one.preparation,
+        "log": one.log_summary,
+        "diagnostics": [
+            {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
+            for d in one.diagnostics
+        ],
+        "truth": one.truth,
+        "choices": [
+            {
+                "joint": choice.joint,
+                "subject": choice.subject,
+                "chosen": choice.chosen,
+                "candidates": [vars(candidate) for candidate in choice.candidates],
+            }
+            for choice in one.choices
+        ],
+        "selection": selection_to_dict(one.selection),
+        "symptoms": [symptom_to_dict(symptom) for symptom in one.symptoms],
+    }
+
+
+def _read_verdict(data: Mapping[str, Any]) -> Verdict:
+    return Verdict(data["level"], data["headline"], tuple(Finding(**entry) for entry in data["findings"]))
+
+
+def _read_diagnostics(data: list[Mapping[str, Any]]) -> Diagnostics:
+    return Diagnostics(
+        [Diagnostic(Severity(d["severity"]), d["id"], d["text"], Place(**d["place"])) for d in data]
+    )
+
+
+def _model(one: Identification) -> dict[str, Any]:
+    estimate = one.estimate
+    return {
+        "format": FORMAT,
+        "robot": robot_to_dict(one.robot),
+        "terms": terms_to_spec(one.terms),
+        "parameters": {
+            column.name: {"value": float(value), "unit": column.unit, "category": str(category)}
+            for column, value, category in zip(
+                estimate.columns, estimate.parameters, estimate.base.categories(), strict=True
+            )
+        },
+        "structural": _base(one.structural),
+        "shapes": [vars(shape) for shape in one.shapes],
+        "estimate": {
+            "method": estimate.method,
+            "names": list(estimate.names),
+            "units": list(estimate.units),
+            "value": _clean(estimate.value),
+            "std": _clean(estimate.std),
+            "covariance": _clean(estimate.covariance),
+            "textbook_covariance": _clean(estimate.textbook_covariance),
+            "degrees_of_freedom": estimate.degrees_of_freedom,
+            "sigma": _clean(estimate.sigma),
+            "weights": _clean(estimate.weights),
+            "groups": list(estimate.group_names),
+            "parameters": _clean(estimate.parameters),
+            "block_leverage": _clean(estimate.block_leverage),
+            "prior_share": _clean(estimate.prior_share),
+            "count": estimate.count,
+            "status": vars(estimate.status),
+            "base": _base(estimate.base),
+        },
+    }
+
+
+def _read_shape(data: Mapping[str, Any]) -> ShapeEstimate:
+    std = math.nan if data["std"] is None else float(data["std"])
+    return ShapeEstimate(**{**data, "std": std})
+
+
+def _read_choice(data: Mapping[str, Any]) -> Choice:
+    candidates = tuple(
+        Candidate(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
+        for entry in data["candidates"]
+    )
+    return Choice(data["joint"], data["subject"], candidates, data["chosen"])
+
+
+def _base(base: BaseMap) -> dict[str, Any]:
+    return {
+        "rank": base.rank,
+        "condition": base.condition,
+        "independent": base.independent.tolist(),
+        "B": _clean(base.B),
+        "singular_values": _clean(base.singular_values),
+        "gap": base.gap,
+        "scale": _clean(base.scale),
+    }
+
+
+def _read_base(data: Mapping[str, Any], columns: tuple[Column, ...]) -> BaseMap:
+    return BaseMap(
+        names=tuple(column.name for column in columns),
+        independent=np.array(data["independent"], dtype=np.int64),
+        B=_array(data["B"]),
+        singular_values=_array(data["singular_values"]),
+        gap=math.inf if data["gap"] is None else float(data["gap"]),
+        scale=_array(data["scale"]),
+    )
+
+
+def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Estimate:
+    return Estimate(
+        method=data["method"],
+        columns=columns,
+        base=_read_base(data["base"], columns),
+        group_names=tuple(data["groups"]),
+        value=_array(data["value"]),
+        covariance=_array(data["covariance"]),
+        textbook_covariance=_array(data["textbook_covariance"]),
+        degrees_of_freedom=float(data["degrees_of_freedom"]),
+        sigma=_array(data["sigma"]),
+        weights=_array(data["weights"]),
+        parameters=_array(data["parameters"]),
+        block_leverage=_array(data["block_leverage"]),
+        prior_share=_array(data["prior_share"]),
+        count=int(data["count"]),
+        status=Status(**data["status"]),
+    )
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(_clean(data), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    place = Place(file=str(path))
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(
+            "not-a-run", found="no such file", expected="a run folder of dynid identify", place=place
+        ) from error
+    except OSError as error:
+        raise ResourceError(
+            "file-unreadable", found=f"'{error.strerror or error}'", expected="a run folder", place=place
+        ) from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            "not-a-run", found=f"damaged JSON ({error})", expected="a run folder", place=place
+        ) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(
+            "run-format", found="a run of another format", expected=f"format {FORMAT}", place=place
+        )
+    return data
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _clean(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    if isinstance(value, np.generic):
+        return _clean(value.item())
+    if isinstance(value, float):
+        return finite_or_none(value)
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def _array(values: Any) -> Float:
+    return np.array(values, dtype=np.float64)

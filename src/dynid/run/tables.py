@@ -1,0 +1,224 @@
+"""The Parquet tables of a run folder: parameters, residuals, factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.tables import read_table, write_table
+from dynid.estimate.influence import influence_of
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
+from dynid.factor.factor import Block, Factor, Factors
+from dynid.robot.model import RobotModel
+from dynid.run.result import Identification
+
+_RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
+
+
+def write_parameters(one: Identification, folder: Path) -> None:
+    """Writes base and full parameters, one row each."""
+    estimate = one.estimate
+    half = estimate.half_width()
+    verdicts = base_verdicts(estimate, one.factors)
+    whole = full_verdicts(estimate, one.factors)
+    std, full, t = np.array([v.std for v in whole]), np.asarray(estimate.parameters), estimate.quantile()
+    b, p = estimate.base.rank, len(estimate.columns)
+    lead = [estimate.columns[i] for i in estimate.base.independent]
+    nan = [math.nan] * p
+    shapes = one.shapes
+    wide = np.array([estimate.quantile() * shape.std for shape in shapes])
+    value = np.array([shape.value for shape in shapes])
+    unknown = [math.nan] * len(shapes)
+    write_table(
+        folder / "parameters.parquet",
+        {
+            "kind": ["base"] * b + ["full"] * p + ["shape"] * len(shapes),
+            "name": [c.name for c in lead] + [c.name for c in estimate.columns] + [s.name for s in shapes],
+            "formula": [*estimate.names, *(c.name for c in estimate.columns), *(s.term for s in shapes)],
+            "unit": [*estimate.units, *(c.unit for c in estimate.columns), *(s.unit for s in shapes)],
+            "value": [*estimate.value.tolist(), *estimate.parameters.tolist(), *value.tolist()],
+            "std": [*estimate.std.tolist(), *std.tolist(), *(s.std for s in shapes)],
+            "lower95": [
+                *(estimate.value - half).tolist(),
+                *(full - t * std).tolist(),
+                *(value - wide).tolist(),
+            ],
+            "upper95": [
+                *(estimate.value + half).tolist(),
+                *(full + t * std).tolist(),
+                *(value + wide).tolist(),
+            ],
+            "textbook_std": [*estimate.textbook_std.tolist(), *nan, *unknown],
+            "prior": [math.nan] * b + [c.prior for c in estimate.columns] + unknown,
+            "verdict": [
+                *(str(v.word) for v in verdicts),
+                *(str(v.standing) for v in whole),
+                *(shape.note for shape in shapes),
+            ],
+            "known": [
+                *(str(how_well(x, h)) for x, h in zip(estimate.value, half, strict=True)),
+                *(str(v.known or "") for v in whole),
+                *[""] * len(shapes),
+            ],
+            "combination": [
+                *[""] * b,
+                *("; ".join(v.combination) if v.standing is Standing.COMBINATION else "" for v in whole),
+                *[""] * len(shapes),
+            ],
+            "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
+        }
+        | _evidence(one, p + len(shapes)),
+    )
+
+
+def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:
+    """By base parameter, the joint and the block of time that inform it most, and the block it hangs on most."""
+    b = one.estimate.base.rank
+    found = influence_of(one.estimate, one.factors)
+    blocks = one.factors.blocks
+    empty: dict[str, list[Any]] = {
+        "informed_by": [""] * (b + others),
+        "informed_share": [math.nan] * (b + others),
+        "best_start": [math.nan] * (b + others),
+        "best_end": [math.nan] * (b + others),
+        "best_share": [math.nan] * (b + others),
+        "hangs_on_start": [math.nan] * (b + others),
+        "hangs_on_end": [math.nan] * (b + others),
+        "shift_without": [math.nan] * (b + others),
+    }
+    if found is None:
+        return empty
+    for i in range(b):
+        group, best = int(np.argmax(found.group_share[i])), int(np.argmax(found.block_share[i]))
+        worst = int(np.argmax(np.abs(found.shift[i])))
+        values = (
+            one.factors.group_names[group],
+            float(found.group_share[i, group]),
+            blocks[best].start,
+            blocks[best].end,
+            float(found.block_share[i, best]),
+            blocks[worst].start,
+            blocks[worst].end,
+            float(found.shift[i, worst]),
+        )
+        for column, entry in zip(empty.values(), values, strict=True):
+            column[i] = entry
+    return empty
+
+
+def write_residuals(one: Identification, path: Path) -> None:
+    """Writes measured and predicted torque of every set of data that has them."""
+    sets = [
+        (i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None
+    ]
+    whole = np.zeros(0, dtype=np.int64)
+    columns: dict[str, Any] = {
+        "set": np.concatenate([whole, *(np.full(len(r.t), i) for i, r in sets)]),
+        "trajectory": np.concatenate([whole, *(r.trajectory for _, r in sets)]),
+        "segment": np.concatenate([whole, *(r.segment for _, r in sets)]),
+        "t": np.concatenate([np.zeros(0), *(r.t for _, r in sets)]),
+    }
+    for name in _RESIDUAL_ARRAYS:
+        for j, joint in enumerate(one.robot.joint_names):
+            lines = [np.zeros(0), *(getattr(r, name)[:, j] for _, r in sets)]
+            columns[f"{name}_{joint}"] = np.concatenate(lines)
+    for j, joint in enumerate(one.robot.joint_names):
+        unknown = [r.std[:, j] if r.std is not None else np.full(len(r.t), np.nan) for _, r in sets]
+        columns[f"std_{joint}"] = np.concatenate([np.zeros(0), *unknown])
+    write_table(path, columns)
+
+
+def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
+    """Reads them back, by number of the set."""
+    table = read_table(path)
+    found: dict[int, Residuals] = {}
+    for key, entry in described.items():
+        mask = table["set"] == int(key)
+        motion = {
+            name: np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names])
+            for name in (*_RESIDUAL_ARRAYS, "std")
+        }
+        found[int(key)] = Residuals(
+            trajectories=tuple(entry["trajectories"]),
+            joint_names=robot.joint_names,
+            t=table["t"][mask],
+            trajectory=table["trajectory"][mask],
+            segment=table["segment"][mask],
+            measured=motion["measured"],
+            predicted=motion["predicted"],
+            q=motion["q"],
+            dq=motion["dq"],
+            rate=float(entry["rate"]),
+            std=motion["std"] if np.isfinite(motion["std"]).any() else None,
+        )
+    return found
+
+
+def write_factors(one: Identification, path: Path) -> None:
+    """Writes the factors, one row a block and group."""
+    rows: dict[str, list[Any]] = {
+        name: []
+        for name in (
+            "block",
+            "group",
+            "trajectory",
+            "segment",
+            "start",
+            "end",
+            "count",
+            "columns",
+            "R",
+            "sums",
+            "abs",
+        )
+    }
+    for index, block in enumerate(one.factors.blocks):
+        for group, factor in zip(one.factors.group_names, block.groups, strict=True):
+            entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
+            arrays = (
+                factor.columns.tolist(),
+                factor.R.ravel().tolist(),
+                factor.sums.tolist(),
+                factor.target_abs,
+            )
+            for name, value in zip(rows, entry + arrays, strict=True):
+                rows[name].append(value)
+    write_table(path, rows)
+
+
+def read_factors(path: Path, parameter_count: int) -> Factors:
+    """Reads the factors back."""
+    table = read_table(path)
+    groups: dict[str, None] = dict.fromkeys(table["group"])
+    per_block = len(groups)
+    blocks = []
+    for first in range(0, len(table["group"]), per_block):
+        factors = []
+        for i in range(first, first + per_block):
+            w = len(table["columns"][i])
+            if not all(0 <= c < parameter_count for c in table["columns"][i]):
+                raise ValueError(f"factor {i} of a parameter that the model lacks")
+            factors.append(
+                Factor(
+                    columns=np.array(table["columns"][i], dtype=np.int64),
+                    R=_array(table["R"][i]).reshape(w + 1, w + 1),
+                    count=int(table["count"][i]),
+                    sums=_array(table["sums"][i]),
+                    target_abs=float(table["abs"][i]),
+                )
+            )
+        start, end = float(table["start"][first]), float(table["end"][first])
+        blocks.append(
+            Block(table["trajectory"][first], int(table["segment"][first]), start, end, tuple(factors))
+        )
+    return Factors(tuple(groups), parameter_count, tuple(blocks))
+
+
+def _array(values: Any) -> Float:
+    return np.array(values, dtype=np.float64)

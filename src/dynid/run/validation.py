@@ -1,0 +1,247 @@
+"""Scores of a model on the samples of a log, fitted or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError
+from dynid.base.parallel import default_threads, ordered_map
+from dynid.base.progress import Progress
+from dynid.diagnosis.masking import AtPeak, left_out
+from dynid.estimate.bands import Bands
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Origin, Sums
+from dynid.factor.assemble import Assembly
+from dynid.kernel import release_memory
+from dynid.log.checks import LogWatch
+from dynid.log.read import Log
+from dynid.log.summary import LogSummary
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.run.result import Identification, Validation
+from dynid.signals.past import WithPast
+from dynid.signals.prepare import Prepared, prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms.term import Terms
+
+CACHE_BYTES = 200e6
+BLOCKS_WANTED = 60
+BLOCK_CYCLES = 8.0
+
+
+def validate(
+    identification: Identification,
+    log: Log,
+    diagnostics: Diagnostics | None = None,
+    threads: int | None = None,
+) -> Validation:
+    """Scores an identified model on a log, filtered as in the identification.
+
+    A log that the model was fitted on is scored under the name of training data, with a warning.
+    Raises UnfitDataError if the log has no usable sample.
+    """
+    diagnostics = diagnostics if diagnostics is not None else Diagnostics()
+    settings: Any = identification.preparation["settings"]
+    trained: Any = identification.provenance.get("training_data", [])
+    origin = origin_of(log, trained, diagnostics)
+    return score_log(
+        identification.robot,
+        identification.terms,
+        identification.estimate,
+        log,
+        Preparation(**settings),
+        diagnostics,
+        threads or default_threads(),
+        origin,
+        None,
+    )
+
+
+def block_seconds(prepared: Prepared) -> float:
+    """Length of a block: a sixtieth of the data, but at least eight periods of the highest frequency kept."""
+    return max(prepared.duration / BLOCKS_WANTED, BLOCK_CYCLES / prepared.bandwidth)
+
+
+def read_samples(
+    prepared: Prepared,
+    diagnostics: Diagnostics,
+    balanced: Bool,
+    remembers: bool,
+    threads: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[Iterable[Samples], LogSummary]:
+    """Samples of a log and what was found in it, in one pass over the files; none where the effort is cut off.
+
+    Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
+    anew each time.
+    """
+    watch = LogWatch(prepared.log, diagnostics, balanced)
+    expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
+    kept: list[Samples] = []
+    processed = ordered_map(prepared.process, prepared.windows(watch), threads)
+    for samples in WithPast(processed) if remembers else processed:
+        if progress is not None:
+            progress(len(samples) / samples.rate)
+        if expected < CACHE_BYTES:
+            kept.append(samples)
+    release_memory()  # the threads' heaps have grown by what the windows took
+    summary = watch.finish()
+    anew = WithPast(prepared) if remembers else prepared
+    batches = kept if expected < CACHE_BYTES else anew
+    return _less_peaks(batches, summary, 1.0 / prepared.bandwidth, diagnostics), summary
+
+
+def _less_peaks(
+    batches: Iterable[Samples], summary: LogSummary, seconds: float, diagnostics: Diagnostics
+) -> Iterable[Samples]:
+    cut = np.flatnonzero(np.isfinite(summary.cut_off).any(axis=0))
+    if not len(cut):
+        return batches
+    size = np.max([one.effort for one in summary.trajectories], axis=0)
+    why = "effort at its peak (" + ", ".join(summary.joint_names[j] for j in cut) + ")"
+    return left_out(batches, AtPeak(summary.cut_off, size, seconds), why, diagnostics) or batches
+
+
+def score(
+    assembly: Assembly,
+    estimate: Estimate,
+    batches: Iterable[Samples],
+    origin: Origin,
+    threads: int,
+    progress: Callable[[float], None] | None,
+) -> Validation:
+    """Scores and residuals of an estimate on samples, filtered and thinned as in the equations.
+
+    Raises UnfitDataError if no sample is left between the filters' edges.
+    """
+    robot, theta = assembly.robot, estimate.full_vector
+    bands = Bands(robot, assembly.terms, estimate)
+
+    def one(samples: Samples) -> tuple[Samples, Float, Float]:
+        model = assembly.terms.torque(robot, samples, theta)
+        lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
+        kept, times = assembly.parallel.apply(np.ascontiguousarray(lines), samples)
+        std = bands.std(samples, assembly.parallel.kept(samples))
+        return samples, np.concatenate([kept, std.T]), times
+
+    # Room for all of it where their number is known: the residuals are never there twice.
+    room = (
+        sum(len(assembly.parallel.kept(samples)) for samples in batches) if isinstance(batches, list) else 0
+    )
+    gathered = _Gathered(5 * robot.n, room)
+    times: list[Float] = []
+    trajectory: list[int] = []
+    segment: list[int] = []
+    names: dict[str, int] = {}
+    warmth: list[Float] = []
+    for samples, kept, t in ordered_map(one, batches, threads):
+        if samples.temperature is not None:
+            warmth.append(samples.temperature[assembly.parallel.kept(samples)])
+        index = names.setdefault(samples.trajectory, len(names))
+        gathered.add(kept)
+        times.append(t)
+        trajectory += [index] * len(t)
+        segment += [samples.segment] * len(t)
+        if progress is not None:
+            progress(len(samples) / samples.rate)
+    if not gathered.count:
+        raise UnfitDataError(
+            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+        )
+    n = robot.n
+    lines = gathered.lines
+    residuals = Residuals(
+        trajectories=tuple(names),
+        joint_names=robot.joint_names,
+        t=np.concatenate(times),
+        trajectory=np.array(trajectory),
+        segment=np.array(segment),
+        measured=lines[:n].T,
+        predicted=lines[n : 2 * n].T,
+        q=lines[2 * n : 3 * n].T,
+        dq=lines[3 * n : 4 * n].T,
+        std=lines[4 * n :].T,
+        rate=assembly.parallel.rate / assembly.parallel.decimation,
+        temperature=np.concatenate(warmth) if warmth else None,
+    )
+    release_memory()
+    sums = Sums.of_arrays(residuals.measured, residuals.predicted)
+    return Validation(sums.scores(origin, robot.joint_names, tuple(names)), residuals)
+
+
+class _Gathered:
+    """Lines (L, T) that grow along T."""
+
+    def __init__(self, lines: int, room: int) -> None:
+        self.count = 0
+        self._lines = np.empty((lines, room))
+
+    def add(self, part: Float) -> None:
+        """Appends a part (L, T_i)."""
+        end = self.count + part.shape[1]
+        if end > self._lines.shape[1]:
+            grown = np.empty((len(self._lines), max(end, 2 * self._lines.shape[1])))
+            grown[:, : self.count] = self.lines
+            self._lines = grown
+        self._lines[:, self.count : end] = part
+        self.count = end
+
+    @property
+    def lines(self) -> Float:
+        """All of it, (L, T)."""
+        return self._lines[:, : self.count]
+
+
+def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:
+    """What a log is to a model fitted on `trained` (sha256, row, start, end): held out, or training data after all."""
+    shared = [
+        t.name
+        for t, (sha, row, start, end) in zip(log.trajectories, log.identity(), strict=True)
+        if any(sha == s and row == r and start < e and end > b for s, r, b, e in trained)
+    ]
+    if not shared:
+        return Origin.HELD_OUT_LOG
+    diagnostics.warn(
+        "training-is-validation",
+        f"{', '.join(shared[:4])} served for fitting as well, so these scores are not called validation",
+    )
+    return Origin.TRAINING
+
+
+def score_log(
+    robot: RobotModel,
+    terms: Terms,
+    estimate: Estimate,
+    log: Log,
+    preparation: Preparation,
+    diagnostics: Diagnostics,
+    threads: int,
+    origin: Origin,
+    progress: Progress | None,
+) -> Validation:
+    """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid."""
+    # Filtered as in training; the time grid is this log's own.
+    prepared = prepare(log, replace(preparation, rate=None), diagnostics)
+    nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
+    assembly = Assembly(
+        robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), block_seconds(prepared)
+    )
+    batches, _ = read_samples(
+        prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
+    )
+    return score(assembly, estimate, batches, origin, threads, None)
+
+
+def stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:
+    """The part of a progress callback that counts the seconds of one stage."""
+    if progress is None:
+        return None
+    return lambda seconds: progress(name, seconds)

@@ -1,0 +1,291 @@
+"""The verdict in plain words: is this model good, what is weak, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place, UnfitDataError
+from dynid.base.findings import Finding, Verdict
+from dynid.choose.findings import selection_findings
+from dynid.choose.selection import Selection
+from dynid.choose.shapes import Choice
+from dynid.diagnosis.delay import LateTorque
+from dynid.diagnosis.friction import FrictionForm
+from dynid.diagnosis.symptom import Symptom
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.residuals import Residuals
+from dynid.estimate.scores import Origin, Scores
+from dynid.estimate.verdict import PRIOR_DECIDES
+from dynid.factor.base import BaseMap, Category
+from dynid.run.result import Validation
+
+GOOD_R2, USABLE_R2 = 0.95, 0.80
+OVERFIT_RATIO = 1.5
+CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
+# Of the base parameters, the share that may come from the description alone; and independent values a parameter.
+PRIOR_MANY, VALUES_FEW = 0.25, 5.0
+# An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
+# of friction bends those of friction first.
+SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
+OF_FRICTION = (FrictionForm.identifier, LateTorque.identifier)
+# Warnings about the model itself: it is known to fit worse than it could.
+SPOILING = ("large-misfit", "constraints-cost")
+FRICTION_SIGNIFICANCE = 4.0
+SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
+
+
+def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
+    """Raises UnfitDataError if friction of a joint feeds power into the motion beyond doubt.
+
+    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the
+    joint's mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
+    """
+    names = [column.name for column in estimate.columns]
+    position = {int(c): i for i, c in enumerate(estimate.base.independent)}
+    for joint, joint_name in enumerate(residuals.joint_names):
+        speed = residuals.dq[:, joint]
+        gradient = np.zeros(estimate.base.rank)
+        for name, power in (
+            (f"fv{joint + 1}", np.mean(speed**2)),
+            (f"fc{joint + 1}", np.mean(np.abs(speed))),
+        ):
+            if name in names and names.index(name) in position:
+                gradient[position[names.index(name)]] = power
+        if not gradient.any():
+            continue
+        mean = float(gradient @ estimate.value)
+        std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
+        throughput = float(np.mean(np.abs(residuals.measured[:, joint] * speed)))
+        if mean < -FRICTION_SIGNIFICANCE * std and mean < -0.05 * throughput:
+            raise UnfitDataError(
+                "negative-friction",
+                found=f"friction that drives the motion ({mean:.3g} W on average, "
+                f"standard deviation {std:.2g} W)",
+                expected="friction that takes power out of the motion",
+                do="check the sign of this joint's effort and position ([log] effort.sign)",
+                place=Place(joint=joint_name),
+            )
+
+
+def refuse_negative_springs(estimate: Estimate) -> None:
+    """Raises UnfitDataError if a spring that can be told apart is negative beyond doubt: it would push when drawn."""
+    alone = estimate.base.categories()
+    for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
+        column = estimate.columns[index]
+        if column.term not in SPRINGS or column.lower < 0 or alone[index] is not Category.IDENTIFIABLE:
+            continue
+        if value < -FRICTION_SIGNIFICANCE * std:
+            raise UnfitDataError(
+                "negative-stiffness",
+                found=f"{column.name} = {value:.4g} {column.unit}, standard deviation {std:.2g}",
+                expected="a value >= 0",
+                do="check the spring's geometry (joint, points, angle and its unit) and the sign of the effort",
+            )
+
+
+def judge(
+    estimate: Estimate,
+    structural: BaseMap,
+    training: Validation,
+    validations: tuple[Validation, ...],
+    diagnostics: Diagnostics,
+    choices: Sequence[Choice] = (),
+    symptoms: Sequence[Symptom] = (),
+    selection: Selection | None = None,
+    bandwidth: float | None = None,
+) -> Verdict:
+    """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found.
+
+    bandwidth: Hz, up to which torque was kept; None = unknown.
+    """
+    findings: list[Finding] = []
+    unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
+    level = "good"
+    headline_scores = min((_worst(v.scores.r2) for v in unseen), default=float("nan"))
+    for validation in unseen:
+        level = _worse(level, _score_findings(validation, training, findings))
+    if not unseen:
+        level = "usable"
+        findings.append(
+            Finding(
+                "warning", "Not validated", "No data was held out.", "Pass a second log to dynid validate."
+            )
+        )
+    _identifiability(estimate, structural, findings)
+    thin = _thin_findings(estimate, training, bandwidth)
+    if thin:
+        # What the data hardly determine has to be shown to predict.
+        level = _worse(level, "usable" if unseen else "poor")
+        findings += thin
+    findings += selection_findings(selection)
+    findings += choice_findings(choices)
+    findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
+    if any(_bends(symptom, training.scores) for symptom in symptoms):
+        level = _worse(level, "usable")
+    if not estimate.status.ok:
+        level = _worse(level, "usable")
+        findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
+    for warning in diagnostics.warnings:
+        level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
+        where = str(warning.place)
+        text = f"{where}: {warning.text}" if where else warning.text
+        findings.append(Finding("warning", f"Log: {warning.identifier}", text))
+    return Verdict(level, _headline(level, unseen, headline_scores), tuple(findings))
+
+
+def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
+    if not unseen:
+        if level == "poor":
+            return "Do not use this model yet. It fits its training data, which hardly determine it."
+        return "The model fits its training data; nothing is known about other motions."
+    total = max(v.scores.total_relative for v in unseen)
+    text = f"On data it has not seen the model misses {100 * total:.2g} % of the torque"
+    text += f" (worst joint R² = {worst_r2:.4f})."
+    return {
+        "good": f"This model can be trusted on motions like the ones recorded. {text}",
+        "usable": f"This model is usable, with weak spots named below. {text}",
+        "poor": f"Do not use this model yet. {text}",
+    }[level]
+
+
+def _score_findings(validation: Validation, training: Validation, findings: list[Finding]) -> str:
+    scores = validation.scores
+    level = "good"
+    for j, name in enumerate(scores.joint_names):
+        r2 = scores.r2[j]
+        if not np.isfinite(r2):
+            findings.append(Finding("warning", f"{name}: no torque variation", "Its score has no meaning."))
+            continue
+        text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}"
+        if r2 < USABLE_R2:
+            level = "poor"
+            advice = "Look at its residuals against velocity and position; try another friction model."
+            findings.append(Finding("problem", f"{name}: poorly predicted", text, advice))
+        elif r2 < GOOD_R2:
+            level = _worse(level, "usable")
+            advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
+            findings.append(Finding("warning", f"{name}: weakly predicted", text, advice))
+    if (
+        scores.total_relative > OVERFIT_RATIO * training.scores.total_relative
+        and scores.total_relative > 0.03
+    ):
+        level = _worse(level, "usable")
+        findings.append(
+            Finding(
+                "warning",
+                f"Worse on {scores.origin} than in training",
+                f"{100 * scores.total_relative:.3g} % against {100 * training.scores.total_relative:.3g} %.",
+                "Record a longer or richer motion, or draw the fit towards the prior (method = 'ridge').",
+            )
+        )
+    return level
+
+
+def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | None) -> list[Finding]:
+    """Signs that the log says little of the parameters, whatever it fits."""
+    base, found = estimate.base, []
+    more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
+    if base.condition > CONDITION_BAD:
+        text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
+        found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
+    borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
+    if borrowed > PRIOR_MANY * base.rank:
+        title = f"{borrowed} of {base.rank} base parameters come from the description"
+        found.append(
+            Finding(
+                "warning",
+                title,
+                "It says more of them than the log, for want of motion or since the model misses too much.",
+                more,
+            )
+        )
+    r = training.residuals
+    if r is not None and bandwidth is not None:
+        seconds = len(r.t) / r.rate
+        # Nyquist: two independent values a period of the highest frequency kept.
+        values = 2.0 * bandwidth * seconds * len(r.joint_names) / base.rank
+        if values < VALUES_FEW:
+            text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
+            found.append(Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more))
+    return found
+
+
+def _bends(symptom: Symptom, scores: Scores) -> bool:
+    """Whether an effect that the fit still contains is large enough to have bent the parameters."""
+    if symptom.masked or symptom.level != "warning" or symptom.share < SYSTEMATIC:
+        return False
+    names = scores.joint_names
+    missed = scores.relative[names.index(symptom.joint)] if symptom.joint in names else scores.relative.max()
+    most = FRICTION_BENDS if symptom.identifier in OF_FRICTION else BENDS
+    return bool(np.sqrt(symptom.share) * missed > most)
+
+
+def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Finding]) -> None:
+    base = estimate.base
+    if base.rank < structural.rank:
+        lost = sorted(set(structural.independent.tolist()) - set(base.independent.tolist()))
+        names = ", ".join(estimate.columns[j].name for j in lost)
+        findings.append(
+            Finding(
+                "warning",
+                f"{len(lost)} of {structural.rank} base parameters were not excited",
+                f"The motion cannot tell {names} apart from the others.",
+                "Move every joint through its range, several at a time, with changing acceleration.",
+            )
+        )
+    elif base.condition <= CONDITION_BAD:
+        findings.append(
+            Finding(
+                "good", f"All {base.rank} base parameters were excited", "The motion informs every direction."
+            )
+        )
+    if CONDITION_HIGH < base.condition <= CONDITION_BAD:
+        findings.append(
+            Finding(
+                "warning",
+                f"Condition number {base.condition:.3g}",
+                "Some parameters are only weakly told apart; their intervals are wide.",
+                "Design a richer motion.",
+            )
+        )
+
+
+def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
+    """What each comparison on held-out blocks said: which forms of friction earned their place, and which did not."""
+    findings = []
+    for subject in dict.fromkeys(choice.subject for choice in choices):
+        own = [choice for choice in choices if choice.subject == subject]
+        kept = [c for c in own if c.chosen == c.candidates[0].name]
+        better = [c for c in own if c not in kept]
+        simple = ", ".join(c.joint for c in kept)
+        if better:
+            text = "; ".join(_gain_text(c) for c in better) + "."
+            text += f" Nothing to gain on {simple}." if kept else ""
+            title = "Friction chosen by joint" if subject == "friction" else f"{subject} earned its place"
+            findings.append(Finding("good", title + f" on {len(better)} of {len(own)} joints", text))
+        elif subject == "friction":
+            text = "No other form predicts held-out blocks better by more than one standard error."
+            findings.append(Finding("good", "Viscous and Coulomb friction suffice", text))
+        else:
+            text = f"On held-out blocks it is no better than '{kept[0].chosen}', beyond one standard error."
+            findings.append(Finding("warning", f"{subject} did not earn its place", text, "Leave it out."))
+    return findings
+
+
+def _gain_text(choice: Choice) -> str:
+    first, winner = choice.candidates[0], choice.winner
+    return f"{choice.joint} {winner.name} (held-out error {100 * first.relative:.2g} to {100 * winner.relative:.2g} %)"
+
+
+def _worse(a: str, b: str) -> str:
+    order = ["good", "usable", "poor"]
+    return max(a, b, key=order.index)
+
+
+def _worst(values: Float) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.min()) if len(finite) else float("nan")

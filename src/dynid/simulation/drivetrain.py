@@ -1,0 +1,63 @@
+"""What is between motors and links: elastic joints, where rotors sit, how they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.errors import UsageError
+from dynid.robot.model import RobotModel
+
+
+class Coupling(StrEnum):
+    """How rotors move: with the links that carry them, or as inertias that only spin (Spong 1987)."""
+
+    FULL = "full"
+    SIMPLIFIED = "simplified"
+
+
+@dataclass(frozen=True, eq=False)
+class Elasticity:
+    """Springs between reflected motors and joints: tau = K (theta - q) + D (theta' - q').
+
+    stiffness: K, (n,) N m/rad.    damping: D, (n,) N m s/rad.
+    Raises UsageError unless stiffness is positive and finite, and damping neither negative nor infinite.
+    """
+
+    stiffness: Float
+    damping: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.stiffness)
+        for name in ("stiffness", "damping"):
+            object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+        K, D = self.stiffness, self.damping
+        if not (np.isfinite(K) & (K > 0)).all() or not (np.isfinite(D) & (D >= 0)).all():
+            raise UsageError(
+                "elasticity",
+                found=f"stiffness {K.tolist()}, damping {D.tolist()}",
+                expected="finite numbers, stiffness > 0, damping >= 0",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Mounting:
+    """Where the motors sit: carrier (n,) body whose link each is mounted on (-1 = base), axis (n, 3) in its frame."""
+
+    carrier: Int
+    axis: Float
+
+    def __post_init__(self) -> None:
+        n = len(self.carrier)
+        object.__setattr__(self, "carrier", locked_int(self.carrier, (n,), "carrier"))
+        object.__setattr__(self, "axis", locked(self.axis, (n, 3), "axis"))
+
+    @staticmethod
+    def of(robot: RobotModel) -> Mounting:
+        """Each motor on the body before its joint, its axis along that of the joint."""
+        bodies = robot.independent_bodies
+        R = robot.T_parent_joint[bodies, :3, :3]
+        return Mounting(robot.parent[bodies], np.einsum("nij,nj->ni", R, robot.axis[bodies]))

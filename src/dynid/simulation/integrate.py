@@ -1,0 +1,194 @@
+"""Integration in time: fixed step with an error check, or adaptive."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import SolverError, UsageError
+
+_STEPS_PER_CHECK = 32
+_LEAST_RTOL = 100 * np.finfo(np.float64).eps
+
+
+class System(Protocol):
+    """What is integrated: y' = rate(y, u), u = control(t, y)."""
+
+    def control(self, t: float, y: Float) -> Float:
+        """Input (m,) at a time and a state (s,)."""
+        ...
+
+    def rate(self, y: Float, u: Float) -> Float:
+        """dy/dt (s,)."""
+        ...
+
+
+class Integrator(Protocol):
+    """The seam for integration schemes."""
+
+    def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
+        """States (T, s) at uniform times t (T,), and the inputs (T, m) where they were held, else None."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """The classical Runge-Kutta method of fourth order, with its error watched by step doubling.
+
+    step: s, at most; samples are hit exactly.    held: whether the input is held from one sample to the next, as a
+    digital controller does, or follows the state within the step.
+    tolerance: greatest error of a step, looked at every 32 steps and at the first one: abs(y_step - y_two_halves) / 15
+    against 1 + the greatest abs(y) so far of each component.
+
+    Raises UsageError for a step that is not positive, SolverError if the motion runs off or the tolerance is exceeded.
+    """
+
+    step: float = 5e-4
+    held: bool = False
+    tolerance: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if not (0 < self.step < math.inf and self.tolerance > 0):
+            raise UsageError(
+                "step",
+                found=f"step {self.step} s, tolerance {self.tolerance}",
+                expected="a finite step > 0 and a tolerance > 0",
+            )
+
+    def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
+        """States at the times t, and the held inputs."""
+        check_times(t)
+        count = max(1, math.ceil((t[-1] - t[0]) / (len(t) - 1) / self.step * (1 - 1e-9)))
+        y: Float = np.array(start, dtype=np.float64)
+        Y, scale, done = np.empty((len(t), len(y))), 1.0 + np.abs(y), 0
+        inputs = []
+        # A motion that runs off overflows before it is seen to be infinite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i in range(len(t)):
+                Y[i] = y
+                if not np.isfinite(y).all():
+                    raise diverged(float(t[max(i - 1, 0)]))
+                if self.held:
+                    inputs.append(system.control(float(t[i]), y))
+                if i + 1 == len(t):
+                    break
+                h = float(t[i + 1] - t[i]) / count
+                for k in range(count):
+                    now = float(t[i]) + k * h
+                    u = inputs[-1] if self.held else None
+                    after = runge_kutta(system, now, y, u, h)
+                    if done % _STEPS_PER_CHECK == 0:
+                        self._check(system, now, y, u, h, after, scale)
+                    y, done = after, done + 1
+                    scale = np.maximum(scale, 1.0 + np.abs(y))
+        return Y, np.array(inputs) if self.held else None
+
+    def _check(
+        self, system: System, t: float, y: Float, u: Float | None, h: float, whole: Float, scale: Float
+    ) -> None:
+        middle = runge_kutta(system, t, y, u, 0.5 * h)
+        halves = runge_kutta(system, t + 0.5 * h, middle, u, 0.5 * h)
+        error = float((np.abs(whole - halves) / scale).max()) / 15.0
+        if not np.isfinite(error):
+            raise diverged(t)
+        if error > self.tolerance:
+            raise SolverError(
+                "integration-error",
+                found=f"a relative error of {error:.3g} in a step of {h:.3g} s at t = {t:.6g} s",
+                expected=f"at most {self.tolerance:.3g}",
+                do="shorten the step, integrate adaptively, or soften the sharpest spring or friction",
+            )
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """SciPy's initial value solvers, which keep the estimated error of each step below rtol abs(y) + atol.
+
+    method: DOP853, RK45, LSODA, Radau or BDF; the last three for stiff springs and friction.
+    longest: s, a step is not longer, so that a short pulse of the input is not stepped over.
+    Raises UsageError for other methods or tolerances out of range, SolverError if the solver gives up.
+    """
+
+    rtol: float = 1e-9
+    atol: float = 1e-10
+    method: str = "DOP853"
+    longest: float = 0.05
+
+    def __post_init__(self) -> None:
+        known = ("DOP853", "RK45", "LSODA", "Radau", "BDF")
+        if self.method not in known or not (
+            _LEAST_RTOL <= self.rtol < 1 and self.atol > 0 and self.longest > 0
+        ):
+            raise UsageError(
+                "integrator",
+                found=f"method {self.method}, rtol {self.rtol}, atol {self.atol}, longest {self.longest}",
+                expected=f"one of {', '.join(known)}, {_LEAST_RTOL:.2g} <= rtol < 1, atol > 0, longest > 0",
+            )
+
+    def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
+        """States at the times t; inputs are never held."""
+        from scipy.integrate import solve_ivp
+
+        check_times(t)
+
+        def rate(now: float, y: Float) -> Float:
+            dy = system.rate(y, system.control(now, y))
+            if not np.isfinite(dy).all():
+                raise diverged(now)
+            return dy
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = solve_ivp(
+                rate,
+                (float(t[0]), float(t[-1])),
+                np.array(start, dtype=np.float64),
+                method=self.method,
+                t_eval=t,
+                rtol=self.rtol,
+                atol=self.atol,
+                max_step=self.longest,
+            )
+        if not found.success or found.y.shape[1] != len(t):
+            raise SolverError(
+                "integration-error",
+                found=f"the integration stopped: {found.message}",
+                expected="a motion that can be followed",
+                do="loosen rtol, or choose a method for stiff equations: Radau, BDF or LSODA",
+            )
+        return np.asarray(found.y.T), None
+
+
+def runge_kutta(system: System, t: float, y: Float, held: Float | None, h: float) -> Float:
+    """One step of the classical method; held: the input, None = it is asked at every stage."""
+
+    def slope(at: float, state: Float) -> Float:
+        return system.rate(state, system.control(at, state) if held is None else held)
+
+    k1 = slope(t, y)
+    k2 = slope(t + 0.5 * h, y + 0.5 * h * k1)
+    k3 = slope(t + 0.5 * h, y + 0.5 * h * k2)
+    k4 = slope(t + h, y + h * k3)
+    return np.asarray(y + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4))
+
+
+def check_times(t: Float) -> None:
+    """Raises UsageError unless t holds at least two finite times that rise evenly."""
+    steps = np.diff(t) if np.ndim(t) == 1 and len(t) > 1 else np.zeros(1)
+    if not (np.isfinite(steps).all() and steps.min() > 0 and np.ptp(steps) < 1e-6 * steps.max()):
+        raise UsageError(
+            "times", found=f"times of shape {np.shape(t)}", expected="two or more that rise evenly"
+        )
+
+
+def diverged(t: float) -> SolverError:
+    """The error of a motion that runs off to infinity."""
+    return SolverError(
+        "diverged",
+        found=f"no finite acceleration at t = {t:.6g} s",
+        expected="a motion that stays finite",
+        do="shorten the step or soften the torque law",
+    )

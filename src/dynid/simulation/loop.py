@@ -1,0 +1,260 @@
+"""A model run again beside a measured motion: many stretches of it at once, free or held by a feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int
+from dynid.base.errors import SolverError, UsageError
+from dynid.kernel import solved
+from dynid.signals.samples import Samples
+from dynid.simulation.mechanism import Mechanism
+
+GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
+LONGEST_STEP = 6.5e-3
+FAR = 20.0
+# Derivatives, in twelfths of the rate, at the first and at the second of five samples.
+ONE_SIDED = np.array([[-25.0, 48.0, -36.0, 16.0, -3.0], [-3.0, -10.0, 18.0, -6.0, 1.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """What acts on the simulated robot: u = tau + kp (x_measured - x) + kd (v_measured - v) at the driven coordinates.
+
+    tau is the measured torque. With the gains of the robot's own linear position controller this is exactly what that
+    controller would have commanded in the simulated state, whatever its reference and its feed-forward are; with none
+    it is an open loop; with others it holds the run to the measured one like an observer.
+
+    kp, kd: (n,) N m/rad and N m s/rad (N/m, N s/m).    Raises UsageError unless they are finite and not negative.
+    """
+
+    kp: Float
+    kd: Float
+
+    def __post_init__(self) -> None:
+        for name in ("kp", "kd"):
+            gain = np.asarray(getattr(self, name), dtype=np.float64)
+            if not (np.isfinite(gain) & (gain >= 0)).all():
+                raise UsageError("gains", found=f"{name} = {gain.tolist()}", expected="finite numbers >= 0")
+
+    @staticmethod
+    def none(n: int) -> Feedback:
+        """An open loop."""
+        return Feedback(np.zeros(n), np.zeros(n))
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Which samples of a batch are simulated together: B stretches of K samples each.
+
+    index: (B, K) sample numbers, the last one repeated behind the end.    owner: (B,) where a stretch's own samples
+    begin within it; before them the loop settles.    length: own samples of a stretch.
+    """
+
+    index: Int
+    owner: Int
+    length: int
+    count: int
+
+    @staticmethod
+    def of(count: int, length: int, settling: int, after: int = 0) -> Stretches:
+        """Cuts `count` samples into stretches of `length`, each begun `settling` samples before its own.
+
+        after: samples behind a stretch's own, as its derivatives need; then the last ones end where the samples do.
+        """
+        own = np.arange(0, count, length)
+        whole = length + settling + after
+        start = np.maximum(own - settling, 0)
+        if after:
+            start = np.maximum(np.minimum(start, count - whole), 0)
+        index = start[:, None] + np.arange(whole)
+        return Stretches(np.minimum(index, count - 1), own - start, length, count)
+
+    def gathered(self, values: Float) -> Float:
+        """Own samples (count, ...) of what was computed for all stretches (B, K, ...)."""
+        place = np.minimum(self.owner[:, None] + np.arange(self.length), self.index.shape[1] - 1)
+        own = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
+        return own.reshape(-1, *values.shape[2:])[: self.count]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A simulated run of B stretches of K samples: x, v, a (B, K, s) and drive torque u (B, K, n)."""
+
+    x: Float
+    v: Float
+    a: Float
+    u: Float
+
+
+def measured_motion(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float, Float]:
+    """Measured positions, velocities and accelerations (T, s) in a mechanism's coordinates."""
+    if not mechanism.second:
+        return samples.q, samples.dq, samples.ddq
+    motor, joints = samples.motor, list(mechanism.second)
+    return (
+        np.concatenate([samples.q, motor.q[:, joints]], axis=1),
+        np.concatenate([samples.dq, motor.dq[:, joints]], axis=1),
+        np.concatenate([samples.ddq, motor.ddq[:, joints]], axis=1),
+    )
+
+
+def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float]:
+    """Measured positions and velocities (T, s) in a mechanism's coordinates."""
+    x, v, _ = measured_motion(mechanism, samples)
+    return x, v
+
+
+def extra_of(mechanism: Mechanism, samples: Samples) -> dict[str, Float]:
+    """Channels (T, ...) that the model's terms read, and temperature where it was measured."""
+    found = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
+    return found if samples.temperature is None else found | {"temperature": samples.temperature}
+
+
+def run(
+    mechanism: Mechanism,
+    samples: Samples,
+    feedback: Feedback,
+    stretches: Stretches,
+    start: tuple[Float, Float] | None = None,
+) -> Run:
+    """Simulates every stretch from its first measured state, or from given states (x, v), (B, s) each.
+
+    The scheme is Rosenbrock's of second order with approximate Jacobians (ROS2), stable for stiff springs and dry
+    friction, taken once and in two halves and extrapolated; inputs are cubic between the samples.
+    Source: Verwer, Spee, Blom and Hundsdorfer 1999; Hairer and Wanner 1996, sec. IV.9 (extrapolation).
+
+    Raises SolverError where a run goes astray or the mass matrix is not positive definite.
+    """
+    B, K = stretches.index.shape
+    substeps = max(1, int(np.ceil(1.0 / samples.rate / LONGEST_STEP)))
+    x_measured, v_measured = (z[stretches.index] for z in measured_coordinates(mechanism, samples))
+    extra = {name: values[stretches.index] for name, values in extra_of(mechanism, samples).items()}
+    place = mechanism.driven
+    fine = 2 * substeps
+    inputs = _Inputs(
+        refined(samples.tau[stretches.index], fine),
+        refined(x_measured[..., place], fine),
+        refined(v_measured[..., place], fine),
+        {name: refined(values, fine) for name, values in extra.items()},
+    )
+    x, v = start if start is not None else (x_measured[:, 0], v_measured[:, 0])
+    X, V = np.empty((B, K, mechanism.size)), np.empty((B, K, mechanism.size))
+    stepper = _Stepper(mechanism, feedback, inputs, 1.0 / samples.rate / substeps, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(K):
+            X[:, k], V[:, k] = x, v
+            if not np.abs(x - x_measured[:, k]).max() < FAR:
+                first = float(samples.t[stretches.index[:, k]].min())
+                raise SolverError(
+                    "diverged",
+                    found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
+                    expected="a model that can be simulated",
+                    do="give masses and inertias in the robot file where it has none, filter more, or use 'wls'",
+                )
+            for i in range(substeps if k + 1 < K else 0):
+                x, v = stepper.step(x, v, 2 * (k * substeps + i))
+    u = inputs.tau[:, ::fine] + feedback.kp * (x_measured - X)[..., place]
+    u = u + feedback.kd * (v_measured - V)[..., place]
+    return Run(X, V, differentiated(V, samples.rate), u)
+
+
+def differentiated(v: Float, rate: float) -> Float:
+    """Derivative of velocities (B, K, s), K >= 5, of fourth order, one-sided at both ends.
+
+    It is not M^-1 (u - h) at the samples: where springs, gains or dry friction are stiffer than a step is short, that
+    blows an error of the velocity far below the integration's own up to one of the acceleration beyond its size.
+    """
+    a = np.empty_like(v)
+    a[:, 2:-2] = 8.0 * (v[:, 3:-1] - v[:, 1:-3]) - (v[:, 4:] - v[:, :-4])
+    for k, stencil in enumerate(ONE_SIDED):
+        a[:, k] = np.einsum("i,bi...->b...", stencil, v[:, :5])
+        a[:, -1 - k] = -np.einsum("i,bi...->b...", stencil, v[:, :-6:-1])
+    return a * (rate / 12.0)
+
+
+def _first(values: Float) -> list[Float]:
+    return [values[:, k] for k in range(4)]
+
+
+def refined(values: Float, factor: int) -> Float:
+    """Values (B, K >= 4, ...) at `factor` times the rate, (B, (K - 1) factor + 1, ...): cubics by four neighbours."""
+    B, K = values.shape[:2]
+    before, behind = (
+        4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first(values), _first(values[:, ::-1]))
+    )
+    padded = np.concatenate([before[:, None], values, behind[:, None]], axis=1)
+    found = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
+    found[:, ::factor] = values
+    for j in range(1, factor):
+        r = j / factor
+        weights = (
+            -r * (r - 1) * (r - 2) / 6,
+            (r + 1) * (r - 1) * (r - 2) / 2,
+            -(r + 1) * r * (r - 2) / 2,
+            (r + 1) * r * (r - 1) / 6,
+        )
+        found[:, j::factor] = sum(w * padded[:, i : i + K - 1] for i, w in enumerate(weights))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    # At twice the rate of the steps; measured motion at the driven coordinates.
+    tau: Float
+    x: Float
+    v: Float
+    extra: Mapping[str, Float]
+
+    def at(self, k: int) -> dict[str, Float]:
+        return {name: np.ascontiguousarray(values[:, k]) for name, values in self.extra.items()}
+
+
+class _Stepper:
+    """Steps of all stretches: ROS2 once and in two halves, (4 y_half - y_whole) / 3."""
+
+    def __init__(self, mechanism: Mechanism, feedback: Feedback, inputs: _Inputs, h: float, x: Float) -> None:
+        self.mechanism, self.feedback, self.inputs, self.h = mechanism, feedback, inputs, h
+        self.K, self.D = mechanism.springs(x, inputs.at(0))
+        place = mechanism.driven
+        self.K[place, place] += feedback.kp
+        self.gain = np.zeros(mechanism.size)
+        self.gain[place] = feedback.kd
+        np.fill_diagonal(self.D, 0.0)
+
+    def step(self, x: Float, v: Float, k: int) -> tuple[Float, Float]:
+        """From sample k of the inputs to k + 2."""
+        M, f = self._force(x, v, k)
+        slope = self.mechanism.damping(x, v, self.inputs.at(k)) + self.gain
+        x1, v1 = self._half(x, v, M, f, slope, self.h, k + 2)
+        xm, vm = self._half(x, v, M, f, slope, 0.5 * self.h, k + 1)
+        M, f = self._force(xm, vm, k + 1)
+        slope = self.mechanism.damping(xm, vm, self.inputs.at(k + 1)) + self.gain
+        x2, v2 = self._half(xm, vm, M, f, slope, 0.5 * self.h, k + 2)
+        return (4.0 * x2 - x1) / 3.0, (4.0 * v2 - v1) / 3.0
+
+    def _half(
+        self, x: Float, v: Float, M: Float, f: Float, slope: Float, h: float, later: int
+    ) -> tuple[Float, Float]:
+        # (1 - g h A) k1 = F(y), (1 - g h A) k2 = F(y + h k1) - 2 k1, y + h (3 k1 + k2) / 2.
+        gh, s = GAMMA * h, self.mechanism.size
+        W = M + gh * self.D + gh**2 * self.K
+        W[:, range(s), range(s)] += gh * slope
+        k1_v = solved(W, f - gh * (v @ self.K))
+        k1_x = v + gh * k1_v
+        M2, f2 = self._force(x + h * k1_x, v + h * k1_v, later)
+        r_x = v + h * k1_v - 2.0 * k1_x
+        r_v = solved(M2, f2) - 2.0 * k1_v
+        k2_v = solved(W, np.einsum("bij,bj->bi", M, r_v) - gh * (r_x @ self.K))
+        k2_x = r_x + gh * k2_v
+        return x + h * (1.5 * k1_x + 0.5 * k2_x), v + h * (1.5 * k1_v + 0.5 * k2_v)
+
+    def _force(self, x: Float, v: Float, k: int) -> tuple[Float, Float]:
+        m, inputs, feedback = self.mechanism, self.inputs, self.feedback
+        M, h = m.equations(x, v, inputs.at(k))
+        u = inputs.tau[:, k] + feedback.kp * (inputs.x[:, k] - x[:, m.driven])
+        u += feedback.kd * (inputs.v[:, k] - v[:, m.driven])
+        return M, m.on_coordinates(u) - h

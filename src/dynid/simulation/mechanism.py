@@ -1,0 +1,286 @@
+"""A model of terms with known parameters as a mechanism: its accelerations, for many states at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.errors import UsageError
+from dynid.kernel import equations_of_motion, solved
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
+
+Extra = Mapping[str, Float]
+_STEP = 1e-6
+_SLOW = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Generalised force f(x, v, a) of a model, linear in a: f = M(x) a + h(x, v).
+
+    Coordinates x (B, s) are the joints, then the motors of the joints in `second`, those with two encoders. Drive
+    torque u (B, n) acts on a joint's motor where it has a coordinate, on the joint itself elsewhere.
+
+    theta: (p,) over terms.columns(robot).
+    Raises UsageError for parameters of another length or terms with a memory of the motion.
+    """
+
+    robot: RobotModel
+    terms: Terms
+    theta: Float
+    second: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        p = len(self.terms.columns(self.robot))
+        if np.shape(self.theta) != (p,) or not np.isfinite(self.theta).all():
+            raise UsageError(
+                "parameters", found=f"{np.shape(self.theta)} parameters", expected=f"({p},) finite ones"
+            )
+        if self.terms.remembers:
+            raise UsageError(
+                "simulate-memory",
+                found="a term with a memory of the motion",
+                expected="friction that depends on the present state",
+                do="use 'coulomb' or 'stribeck' in place of it",
+            )
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.robot.n
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates s."""
+        return self.robot.n + len(self.second)
+
+    @cached_property
+    def driven(self) -> Int:
+        """The coordinate (n,) on which each drive acts."""
+        place = np.arange(self.n)
+        place[list(self.second)] = self.n + np.arange(len(self.second))
+        return place
+
+    def samples(self, x: Float, v: Float, a: Float, extra: Extra) -> Samples:
+        """Samples (B,) of a motion in these coordinates."""
+        n, B = self.n, len(x)
+        motors: list[Float | None] = [None, None, None]
+        if self.second:
+            for i, values in enumerate((x, v, a)):
+                whole = np.array(values[:, :n])
+                whole[:, list(self.second)] = values[:, n:]
+                motors[i] = whole
+        return Samples(
+            t=np.zeros(B),
+            q=x[:, :n],
+            dq=v[:, :n],
+            ddq=a[:, :n],
+            tau=np.zeros((B, n)),
+            keep=np.ones(B, dtype=np.bool_),
+            rate=1.0,
+            segment=0,
+            trajectory="",
+            theta=motors[0],
+            dtheta=motors[1],
+            ddtheta=motors[2],
+            temperature=extra.get("temperature"),
+            extra={name: extra[name] for name in extra if name != "temperature"},
+        )
+
+    def force(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
+        """Generalised force f (B, s) that the drives must supply; zero on coordinates without a drive."""
+        return self._force(self.terms, self.theta, self.samples(x, v, a, extra))
+
+    def equations(self, x: Float, v: Float, extra: Extra) -> tuple[Float, Float]:
+        """M (B, s, s) and h (B, s)."""
+        B, s = x.shape
+        if self._bodies is not None and self._fast:
+            n = self.n
+            body, bias = equations_of_motion(
+                self.robot.tree, self._bodies, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(v[:, :n])
+            )
+            M = np.zeros((B, s, s)) if s > n else body
+            h = self._other(x, v, np.zeros_like(x), extra)
+            if s > n:
+                M[:, :n, :n] = body
+            h[:, :n] += bias
+            return M + self._other_mass, h
+        states = np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1))
+        unit = np.concatenate([np.zeros((1, s)), np.eye(s)]).repeat(B, axis=0)
+        many = {name: np.tile(value, (s + 1,) + (1,) * (value.ndim - 1)) for name, value in extra.items()}
+        f = self.force(*states, unit, many).reshape(s + 1, B, s)
+        M = np.moveaxis(f[1:] - f[0], 0, 2)
+        return 0.5 * (M + np.swapaxes(M, 1, 2)), f[0]
+
+    def acceleration(self, x: Float, v: Float, u: Float, extra: Extra) -> Float:
+        """Acceleration a (B, s) under drive torque u (B, n); raises SolverError where M is not positive definite."""
+        M, h = self.equations(x, v, extra)
+        return solved(M, self.on_coordinates(u) - h)
+
+    def on_coordinates(self, u: Float) -> Float:
+        """Drive torque (B, n) as generalised force (B, s)."""
+        force = np.zeros((len(u), self.size))
+        force[:, self.driven] = u
+        return force
+
+    def split(self, total: Float, motor: Float) -> Float:
+        """Generalised force (B, s, ...) from what joints take with their motors, and motors alone, (B, n, ...)."""
+        joints, n = list(self.second), self.n
+        f = np.concatenate([total, motor[:, joints]], axis=1)
+        f[:, joints] -= f[:, n:]
+        return f
+
+    def damping(self, x: Float, v: Float, extra: Extra) -> Float:
+        """(B, s) secant slopes of f over velocity: what holds a step through dry friction stable."""
+        speed = np.where(np.abs(v) < _SLOW, _SLOW, v)
+        zero = np.zeros_like(x)
+        change = self._other(x, speed, zero, extra) - self._other(x, -speed, zero, extra)
+        return np.maximum(change / (2.0 * speed), 0.0)
+
+    def springs(self, x: Float, extra: Extra) -> tuple[Float, Float]:
+        """(s, s) stiffness and damping between each joint and its motor, as at the first of the states (B, s)."""
+        s, n = self.size, self.n
+        K, D = np.zeros((s, s)), np.zeros((s, s))
+        if not self.second:
+            return K, D
+        at = x[:1]
+        first = {name: value[:1] for name, value in extra.items()}
+        zero, fast = np.zeros_like(at), np.full_like(at, 1.0)
+        links = np.arange(s) < n
+        for matrix, move in ((K, "x"), (D, "v")):
+            for group in (links, ~links):
+                shift = np.where(group, _STEP, 0.0)[None]
+                if move == "x":
+                    pair = [self._other(at + k * shift, zero, zero, first) for k in (1, -1)]
+                else:
+                    pair = [self._other(at, fast + k * shift, zero, first) for k in (1, -1)]
+                slope = (pair[0] - pair[1])[0] / (2.0 * _STEP)
+                for i, joint in enumerate(self.second):
+                    column = joint if group[0] else n + i
+                    for row in (joint, n + i):
+                        matrix[row, column] = slope[row]
+        return 0.5 * (K + K.T), 0.5 * (D + D.T)
+
+    def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
+        """Slopes df / dtheta over the wanted columns, (B, s, w)."""
+        samples, p = self.samples(x, v, a, extra), len(self.theta)
+        total = self.terms.torque_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
+        if not self.second:
+            return np.asarray(total)
+        return self.split(
+            total, self.terms.motor_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
+        )
+
+    def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
+        """df/dx and df/dv at given accelerations, (B, s, s) each, by central differences."""
+        B, s = x.shape
+        shift = _STEP * np.concatenate([np.eye(s), -np.eye(s)]).repeat(B, axis=0)
+        many = {name: np.tile(value, (2 * s,) + (1,) * (value.ndim - 1)) for name, value in extra.items()}
+        X, V, A = (np.tile(values, (2 * s, 1)) for values in (x, v, a))
+        found = []
+        for moved in (self.force(X + shift, V, A, many), self.force(X, V + shift, A, many)):
+            f = moved.reshape(2, s, B, s)
+            found.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
+        return found[0], found[1]
+
+    def _force(self, terms: Terms, theta: Float, samples: Samples) -> Float:
+        total = terms.torque(self.robot, samples, theta)
+        if not self.second:
+            return total
+        panels = terms.motor_regressor(self.robot, samples, theta != 0)
+        motor = terms.known_motor_torque(self.robot, samples)
+        for joint in self.second:
+            motor[:, joint] += theta[panels.columns[joint]] @ panels.values[joint]
+        return self.split(total, motor)
+
+    def _other(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
+        # All but the bodies. Terms of one joint alone are summed up without panels: this is the inner loop.
+        samples = self.samples(x, v, a, extra)
+        rest, theta = self._rest
+        f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
+        for term, values in self._single:
+            torque = values * term.basis(self.robot, term.seen(samples))
+            if not self.second or term.side is Side.LINK:
+                f[:, : self.n] += torque
+            else:
+                f[:, self.driven] += torque
+        return f
+
+    @cached_property
+    def _single(self) -> list[tuple[JointTerm, Float]]:
+        found = []
+        for term, values in self._others:
+            if self._is_single(term):
+                whole = np.zeros(self.n)
+                whole[list(joint_indices(self.robot, joints_of(term)))] = values
+                found.append((term, whole))
+        return found
+
+    @cached_property
+    def _rest(self) -> tuple[Terms, Float]:
+        kept = [(term, values) for term, values in self._others if not self._is_single(term)]
+        return Terms(tuple(t for t, _ in kept)), np.concatenate([np.zeros(0), *(v for _, v in kept)])
+
+    @staticmethod
+    def _is_single(term: Term) -> TypeGuard[JointTerm]:
+        own = type(term)
+        plain = own.torque_regressor is JointTerm.torque_regressor and own.torque is Term.torque
+        return (
+            isinstance(term, JointTerm)
+            and plain
+            and own.motor_regressor is Term.motor_regressor
+            and own.known_torque is Term.known_torque
+        )
+
+    @cached_property
+    def _others(self) -> list[tuple[Term, Float]]:
+        found, first = [], 0
+        for term in self.terms:
+            count = len(term.columns(self.robot))
+            if type(term) is not RigidBody:
+                found.append((term, self.theta[first : first + count]))
+            first += count
+        return found
+
+    @cached_property
+    def _bodies(self) -> Float | None:
+        # (n, 10) of the one term of bodies whose mass matrix the kernel knows; None where there is none.
+        first = 0
+        for term in self.terms:
+            if type(term) is RigidBody and not self.robot.has_mimic:
+                return np.ascontiguousarray(
+                    self.theta[first : first + 10 * self.robot.n_bodies].reshape(-1, 10)
+                )
+            first += len(term.columns(self.robot))
+        return None
+
+    @cached_property
+    def _other_mass(self) -> Float:
+        return np.asarray(self._other_masses[0])
+
+    @cached_property
+    def _other_masses(self) -> Float:
+        # (3, s, s) masses of everything but the bodies in three random states.
+        s = self.size
+        rng = np.random.default_rng(0)
+        x, v = rng.normal(0, 0.5, (2, 3, s))
+        unit = np.concatenate([np.zeros((1, s)), np.eye(s)]).repeat(3, axis=0)
+        extra = {name: np.zeros(3 * (s + 1)) for name in self.terms.channels()}
+        f = self._other(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(s + 1, 3, s)
+        M = np.moveaxis(f[1:] - f[0], 0, 2)
+        return np.asarray(0.5 * (M + np.swapaxes(M, 1, 2)))
+
+    @cached_property
+    def _fast(self) -> bool:
+        if self._bodies is None:
+            return False
+        M = self._other_masses
+        return bool(np.abs(M - M[0]).max() <= 1e-9 * max(float(np.abs(M).max()), 1e-300))

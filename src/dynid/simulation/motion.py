@@ -1,0 +1,186 @@
+"""Motion of a simulated robot: integrated under a controller, or prescribed with the torque that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import UsageError
+from dynid.simulation.control import Controller
+from dynid.simulation.drivetrain import Coupling
+from dynid.simulation.integrate import FixedStep, Integrator, diverged
+from dynid.simulation.plant import Plant, State
+from dynid.trajectories.trajectory import Trajectory
+
+DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
+# Central differences of eighth order: exact motion in, so the error is that of rounding.
+_REACH, _SPACING = 4, 2e-3
+_FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0
+_SECOND = np.array([-9.0, 128.0, -1008.0, 8064.0, -14350.0, 8064.0, -1008.0, 128.0, -9.0]) / 5040.0
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedMotion:
+    """What a simulated robot did, exactly; t (T,) s, the rest (T, n), SI.
+
+    q, dq, ddq: joints.    theta, dtheta, ddtheta: reflected motors (theta_m = N theta), those of the joints if rigid.
+    tau: drive torque seen at the joints, N' tau_m.    friction: the part of it lost in the drives.
+    load: torque that arrives at the links.
+    """
+
+    t: Float
+    q: Float
+    dq: Float
+    ddq: Float
+    theta: Float
+    dtheta: Float
+    ddtheta: Float
+    tau: Float
+    friction: Float
+    load: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", locked(self.t, (None,), "t"))
+        shape = (len(self.t), np.shape(self.q)[1])
+        for name in self.__dataclass_fields__:
+            if name != "t":
+                object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+
+    @property
+    def state(self) -> State:
+        """Positions and velocities."""
+        return State(self.q, self.dq, self.theta, self.dtheta)
+
+
+def sample_times(duration: float, rate: float) -> Float:
+    """Times 0, 1/rate, ..., duration, (T,).
+
+    Raises UsageError unless both are positive and finite and hold at least one step.
+    """
+    if not (rate > 0 and np.isfinite(rate) and np.isfinite(duration) and round(duration * rate) >= 1):
+        raise UsageError(
+            "step", found=f"duration {duration} s at {rate} Hz", expected="at least one step of finite length"
+        )
+    return np.arange(round(duration * rate) + 1, dtype=np.float64) / rate
+
+
+def suitable_step(
+    plant: Plant, y: Float, longest: float = 5e-4, controller: Controller | None = None
+) -> float:
+    """Step, s, at which the fixed-step scheme follows springs, friction and control around a state (states,).
+
+    An eigenvalue a + ib of the motion's linearisation asks for a step of at most 0.5 / abs(a) and 0.3 / abs(b).
+    """
+    shift = 1e-6 * np.eye(plant.states)
+    around = np.concatenate([y + shift, y - shift])
+    u = np.zeros((len(around), plant.n))
+    if controller is not None:
+        u = controller.torque(np.zeros(len(around)), plant.state(around))
+    rates = plant.rate(around, u)
+    slopes = (rates[: plant.states] - rates[plant.states :]).T / 2e-6
+    if not np.isfinite(slopes).all():
+        raise diverged(0.0)
+    found = np.linalg.eigvals(slopes)
+    fastest = max(
+        float(np.abs(found.real).max()) / DECAY_A_STEP, float(np.abs(found.imag).max()) / TURN_A_STEP
+    )
+    return min(longest, 1.0 / max(fastest, 1e-9))
+
+
+def simulate(
+    plant: Plant, controller: Controller, start: Float, t: Float, integrator: Integrator | None = None
+) -> SimulatedMotion:
+    """Motion from a state under a controller.
+
+    start: (states,), e.g. plant.at_rest(q)[0].    t: (T,) s, uniform.
+    integrator: None = FixedStep with a suitable step.
+    Raises UsageError if the start does not fit, SolverError if the motion cannot be followed.
+    """
+    if np.shape(start) != (plant.states,):
+        raise UsageError(
+            "array-shape", found=f"start of shape {np.shape(start)}", expected=f"({plant.states},)"
+        )
+    scheme = integrator
+    if scheme is None:
+        scheme = FixedStep(suitable_step(plant, np.asarray(start), controller=controller))
+    Y, held = scheme.run(_Loop(plant, controller), np.asarray(start, dtype=np.float64), t)
+    u = controller.torque(t, plant.state(Y)) if held is None else held
+    return recorded(plant, t, Y, u, plant.acceleration(Y, u))
+
+
+def recorded(plant: Plant, t: Float, Y: Float, u: Float, acceleration: Float) -> SimulatedMotion:
+    """The motion in state vectors Y (T, states) under drive torque u (T, n), with x'' (T, size)."""
+    n, state = plant.n, plant.state(Y)
+    return SimulatedMotion(
+        t=t,
+        q=state.q,
+        dq=state.dq,
+        ddq=acceleration[:, :n],
+        theta=state.theta,
+        dtheta=state.dtheta,
+        ddtheta=acceleration[:, -n:],
+        tau=u,
+        friction=plant.friction_torque(Y),
+        load=plant.transmitted_torque(state, acceleration),
+    )
+
+
+def follow(plant: Plant, trajectory: Trajectory, t: Float) -> SimulatedMotion:
+    """The motion of joints that follow a trajectory exactly, and the drive torque that it takes: no integration.
+
+    With elastic joints the motors move as theta = q + K^-1 (torque at the links), whose derivatives come from
+    differences of eighth order of the exact trajectory; within 8 ms of a jump of its third derivative they are off.
+    Raises UsageError for friction with states, for joints with damping, and for elastic joints with full coupling:
+    their motors' motion is the solution of a differential equation.
+    """
+    if plant.friction_states:
+        raise UsageError(
+            "ideal-motion",
+            found="friction with states of its own",
+            expected="static friction",
+            do="choose a controller",
+        )
+    q, dq, ddq = trajectory.motion(t)
+    if plant.elasticity is None:
+        state, acceleration = State(q, dq, q, dq), ddq
+    else:
+        state, acceleration = _behind_springs(plant, trajectory, t)
+    u = plant.drive_torque(state, acceleration)
+    return recorded(plant, t, plant.vector(state), u, acceleration)
+
+
+def _behind_springs(plant: Plant, trajectory: Trajectory, t: Float) -> tuple[State, Float]:
+    elasticity = plant.elasticity
+    if elasticity is None or elasticity.damping.any() or plant.coupling is Coupling.FULL:
+        raise UsageError(
+            "ideal-motion",
+            found="elastic joints with damping or full rotor coupling",
+            expected="neither, for an exact motion",
+            do="choose a controller",
+        )
+    links = Plant(plant.robot, plant.bodies, np.zeros(plant.n), loads=plant.loads)
+
+    def motors(at: Float) -> Float:
+        q, dq, ddq = trajectory.motion(at)
+        load = links.transmitted_torque(State(q, dq, q, dq), ddq)
+        return np.asarray(q + load / elasticity.stiffness)
+
+    around = [motors(t + k * _SPACING) for k in range(-_REACH, _REACH + 1)]
+    first = sum(c * x for c, x in zip(_FIRST, around, strict=True)) / _SPACING
+    second = sum(c * x for c, x in zip(_SECOND, around, strict=True)) / _SPACING**2
+    q, dq, ddq = trajectory.motion(t)
+    return State(q, dq, around[_REACH], first), np.concatenate([ddq, second], axis=1)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    plant: Plant
+    controller: Controller
+
+    def control(self, t: float, y: Float) -> Float:
+        return np.asarray(self.controller.torque(np.array([t]), self.plant.state(y[None]))[0])
+
+    def rate(self, y: Float, u: Float) -> Float:
+        return np.asarray(self.plant.rate(y[None], u[None])[0])

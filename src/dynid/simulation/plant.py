@@ -1,0 +1,377 @@
+"""The simulated mechanism: bodies, rotors, elastic joints, loads and friction, and its equations of motion.
+
+Generalised coordinates x are the joint positions q, and with elastic joints also the reflected motor positions
+theta, theta_m = N theta. With full coupling every rotor is a body of the tree, so that its gyroscopic torque on the
+link that carries it follows from the same kernel as everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import UsageError
+from dynid.kernel import (
+    Tree,
+    equations_of_motion,
+    inverse_dynamics,
+    kinetic_energy_regressor,
+    potential_energy_regressor,
+    solved,
+)
+from dynid.robot.model import RobotModel
+from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
+from dynid.simulation.effects import Friction, Load, own_ratio
+from dynid.spatial.inertia import six
+
+_STATES_TRIED = 16
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Joint motion q, dq and reflected motor motion theta, dtheta, (B, n) each; the same for rigid joints."""
+
+    q: Float
+    dq: Float
+    theta: Float
+    dtheta: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Plant:
+    """A robot that is known exactly.
+
+    inertia: (nb, 10) of the bodies, None = the description's.
+    rotor_inertia: (n,) at the motors, I_m, kg m^2; None = the description's.
+    elasticity: None = rigid joints.
+    coupling: full = rotors are bodies that the links carry; then the inertia of a link includes that of the rotors
+        on it, as if they were locked (so a rotor counts once; Zollo et al. 2014).
+    mounting: where the motors sit; None = on the body before the joint, along its axis.
+    payload: (nb, 10) added to the bodies.    loads: torque on the links.    friction: in the drives.
+
+    Raises UsageError for unknown (nan) inertia, and for a mass matrix that is not positive definite.
+    """
+
+    robot: RobotModel
+    inertia: Float | None = None
+    rotor_inertia: Float | None = None
+    elasticity: Elasticity | None = None
+    coupling: Coupling = Coupling.SIMPLIFIED
+    mounting: Mounting | None = None
+    payload: Float | None = None
+    loads: tuple[Load, ...] = ()
+    friction: Friction | None = None
+    bodies: Float = field(init=False, repr=False)
+    rotors: Float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        robot = self.robot
+        own = robot.inertia_prior if self.inertia is None else np.asarray(self.inertia)
+        total = own if self.payload is None else own + np.asarray(self.payload)
+        object.__setattr__(self, "bodies", locked(total, (robot.n_bodies, 10), "inertia"))
+        given = self.rotor_inertia
+        # A rotor that is not known is left out of a rigid joint; an elastic one cannot move without it.
+        rotors = np.nan_to_num(robot.drive.rotor_inertia, nan=0.0) if given is None else given
+        object.__setattr__(self, "rotors", locked(rotors, (robot.n,), "rotor_inertia"))
+        self._check()
+
+    def _check(self) -> None:
+        unknown = [self.robot.body_names[i] for i in np.flatnonzero(~np.isfinite(self.bodies).all(axis=1))]
+        if unknown:
+            raise UsageError(
+                "unknown-inertia",
+                found=f"no inertia of {', '.join(unknown)}",
+                expected="all ten parameters of every body",
+                do="give each body an inertial in the robot file",
+            )
+        if not (np.isfinite(self.rotors) & (self.rotors >= 0)).all():
+            raise UsageError(
+                "rotor-inertia", found=f"{self.rotors.tolist()} kg m^2", expected="finite numbers >= 0"
+            )
+        if self.elasticity is not None and len(self.elasticity.stiffness) != self.robot.n:
+            raise UsageError(
+                "array-shape",
+                found=f"{len(self.elasticity.stiffness)} stiffnesses",
+                expected=f"{self.robot.n}, one a joint",
+            )
+        if self.elasticity is not None and not (self.rotors > 0).all():
+            bad = [self.robot.joint_names[i] for i in np.flatnonzero(self.rotors == 0)]
+            raise UsageError(
+                "rotor-inertia",
+                found=f"elastic joints without rotor inertia: {', '.join(bad)}",
+                expected="a rotor that moves by itself",
+                do="give drive.rotor_inertia of these joints",
+            )
+        if self.robot.drive.linkages and self.coupling is Coupling.FULL:
+            raise UsageError(
+                "coupling",
+                found="full rotor coupling with a linkage of bars",
+                expected="simplified coupling where a transmission depends on the position",
+            )
+        x = self._postures()
+        least = np.linalg.eigvalsh(self.equations(x, np.zeros_like(x))[0]).min()
+        if not least > 0:
+            raise UsageError(
+                "not-physical",
+                found=f"a mass matrix with eigenvalue {least:.4g}",
+                expected="a positive definite one in every posture",
+                do="with full coupling the links must include the rotors they carry"
+                if self.coupling is Coupling.FULL
+                else "check inertias and rotors",
+            )
+
+    def _postures(self) -> Float:
+        # Random ones; where bars may not reach each other, near the one that they were described in.
+        x = np.random.default_rng(0).uniform(-np.pi, np.pi, (_STATES_TRIED, self.size))
+        return 1e-2 * x if self.robot.drive.linkages else x
+
+    @cached_property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.robot.n
+
+    @cached_property
+    def size(self) -> int:
+        """Number of generalised coordinates: n, or 2 n with elastic joints."""
+        return self.n if self.elasticity is None else 2 * self.n
+
+    @property
+    def states(self) -> int:
+        """Length of a state vector (x, x', internal states of the friction)."""
+        return 2 * self.size + self.friction_states
+
+    @cached_property
+    def friction_states(self) -> int:
+        """Internal states of the friction."""
+        return 0 if self.friction is None else self.friction.states
+
+    @cached_property
+    def rigid(self) -> Plant:
+        """The same robot with rigid joints."""
+        return self if self.elasticity is None else replace(self, elasticity=None)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Bodies, and with full coupling the rotors behind them."""
+        tree = self.robot.tree
+        if self.coupling is Coupling.SIMPLIFIED:
+            return tree
+        n, mounting = self.n, self.carriers
+        return Tree(
+            parent=np.concatenate([tree.parent, mounting.carrier]),
+            prismatic=np.concatenate([tree.prismatic, np.zeros(n, dtype=np.bool_)]),
+            axis=np.concatenate([tree.axis, mounting.axis]),
+            rotation=np.concatenate([tree.rotation, np.tile(np.eye(3), (n, 1, 1))]),
+            translation=np.concatenate([tree.translation, np.zeros((n, 3))]),
+            gravity=tree.gravity,
+        )
+
+    @cached_property
+    def tree_inertia(self) -> Float:
+        """Ten parameters of every body of the tree; a rotor is pure inertia about its axis, taken off its carrier."""
+        if self.coupling is Coupling.SIMPLIFIED:
+            return self.bodies
+        mounting = self.carriers
+        spinning = np.zeros((self.n, 10))
+        carrying = np.array(self.bodies)
+        for i, (carrier, z) in enumerate(zip(mounting.carrier, mounting.axis, strict=True)):
+            spinning[i, 4:] = self.rotors[i] * six(np.outer(z, z))
+            if carrier >= 0:
+                carrying[carrier] -= spinning[i]
+        return np.concatenate([carrying, spinning])
+
+    @cached_property
+    def projection(self) -> Float:
+        """P with tree coordinates = P x + offset."""
+        P, N = self.robot.projection, self.robot.drive.transmission
+        links = P if self.elasticity is None else np.hstack([P, np.zeros_like(P)])
+        if self.coupling is Coupling.SIMPLIFIED:
+            return links
+        return np.vstack([links, N if self.elasticity is None else np.hstack([np.zeros_like(N), N])])
+
+    @cached_property
+    def reflected(self) -> Float:
+        """Inertia of the rotors at the joints, N' I_m N, (n, n)."""
+        N = self.robot.drive.transmission
+        return np.asarray(N.T @ (self.rotors[:, None] * N))
+
+    @cached_property
+    def carriers(self) -> Mounting:
+        """Where the motors sit."""
+        return Mounting.of(self.robot) if self.mounting is None else self.mounting
+
+    @cached_property
+    def _offset(self) -> Float:
+        extra = 0 if self.coupling is Coupling.SIMPLIFIED else self.n
+        return np.concatenate([self.robot.projection_offset, np.zeros(extra)])
+
+    @cached_property
+    def _direct(self) -> bool:
+        # Whether tree coordinates are the joint coordinates themselves.
+        return np.array_equal(self.projection, np.eye(len(self.projection))) and not self._offset.any()
+
+    @cached_property
+    def _motors(self) -> Float | None:
+        # D N: motor velocities seen at the joint that each motor drives; None = those of the joints themselves.
+        drive = self.robot.drive
+        return drive.transmission / own_ratio(drive)[:, None] if drive.coupled or drive.linkages else None
+
+    def _rotor_equations(self, theta: Float, dtheta: Float) -> tuple[Float, Float | None]:
+        # Mass (B or 1, n, n) and bias (B, n) of rotors that only spin.
+        drive = self.robot.drive
+        if not drive.linkages:
+            return self.reflected[None], None
+        J = drive.jacobian(theta)
+        drift = drive.motor_motion(theta, dtheta, np.zeros_like(theta))[2]
+        return (
+            np.einsum("bmi,m,bmj->bij", J, self.rotors, J),
+            np.einsum("bmi,bm->bi", J, self.rotors * drift),
+        )
+
+    def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
+        """Mass matrix (B, size, size) and bias (B, size) with M x'' + h = generalised force, without loads."""
+        n = self.n
+        if self._direct:
+            M, h = equations_of_motion(self.tree, self.tree_inertia, x, v)
+        else:
+            P = self.projection
+            M, h = equations_of_motion(self.tree, self.tree_inertia, x @ P.T + self._offset, v @ P.T)
+            M, h = P.T @ M @ P, h @ P
+        if self.coupling is Coupling.SIMPLIFIED:
+            mass, bias = self._rotor_equations(x[:, -n:], v[:, -n:])
+            M[:, -n:, -n:] += mass
+            if bias is not None:
+                h[:, -n:] += bias
+        return M, h
+
+    def state(self, y: Float) -> State:
+        """Motion of joints and motors in state vectors (B, states)."""
+        n, s = self.n, self.size
+        return State(y[:, :n], y[:, s : s + n], y[:, s - n : s], y[:, 2 * s - n : 2 * s])
+
+    def vector(self, state: State, friction: Float | None = None) -> Float:
+        """State vectors (B, states) of a motion; friction: (B, friction_states), None = zero."""
+        parts = [state.q, state.dq]
+        if self.elasticity is not None:
+            parts = [state.q, state.theta, state.dq, state.dtheta]
+        inner = np.zeros((len(state.q), self.friction_states)) if friction is None else friction
+        return np.concatenate([*parts, inner], axis=1)
+
+    def at_rest(self, q: Float) -> Float:
+        """State vectors (B, states) of the robot held still at joint positions (B, n)."""
+        zero = np.zeros_like(q)
+        theta = q if self.elasticity is None else q + self.holding_torque(q) / self.elasticity.stiffness
+        return self.vector(State(q, zero, theta, zero))
+
+    def holding_torque(self, q: Float) -> Float:
+        """Joint torque (B, n) that keeps the links still: gravity and loads."""
+        zero = np.zeros_like(q)
+        return self.rigid.equations(q, zero)[1] + self.load_torque(q, zero)
+
+    def load_torque(self, q: Float, dq: Float) -> Float:
+        """Torque of all loads, (B, n)."""
+        total = np.zeros_like(q)
+        for load in self.loads:
+            total = total + load.torque(q, dq)
+        return total
+
+    def friction_torque(self, y: Float) -> Float:
+        """Friction torque in the drives, (B, n), seen at the joints."""
+        state = self.state(y)
+        if self.friction is None:
+            return np.zeros_like(state.dtheta)
+        inner = y[:, 2 * self.size :]
+        if self._motors is None:
+            return self.friction.torque(state.dtheta, inner)
+        slope = self._slope(state.theta)
+        torque = self.friction.torque((slope * state.dtheta) @ self._motors.T, inner)
+        return np.asarray(slope * (torque @ self._motors))
+
+    def _friction_rate(self, y: Float, friction: Friction) -> Float:
+        state = self.state(y)
+        velocity = state.dtheta
+        if self._motors is not None:
+            velocity = (self._slope(state.theta) * velocity) @ self._motors.T
+        return friction.rate(velocity, y[:, 2 * self.size :])
+
+    def _slope(self, theta: Float) -> Float | float:
+        return self.robot.drive.linkage_slopes(theta) if self.robot.drive.linkages else 1.0
+
+    def spring_torque(self, state: State) -> Float:
+        """K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
+        if self.elasticity is None:
+            raise UsageError("rigid", found="a robot with rigid joints", expected="elastic joints")
+        twist, rate = state.theta - state.q, state.dtheta - state.dq
+        return np.asarray(self.elasticity.stiffness * twist + self.elasticity.damping * rate)
+
+    def acceleration(self, y: Float, u: Float) -> Float:
+        """Acceleration x'' (B, size) under drive torque u (B, n): motor torque seen at the joints, N' tau_m."""
+        n, s = self.n, self.size
+        M, h = self.equations(y[:, :s], y[:, s : 2 * s])
+        force = -h
+        state = self.state(y)
+        force[:, -n:] += u
+        if self.friction is not None:
+            force[:, -n:] -= self.friction_torque(y)
+        if self.loads:
+            force[:, :n] -= self.load_torque(state.q, state.dq)
+        if self.elasticity is not None:
+            spring = self.spring_torque(state)
+            force[:, :n] += spring
+            force[:, n:] -= spring
+        return solved(M, force)
+
+    def rate(self, y: Float, u: Float) -> Float:
+        """dy/dt (B, states) under drive torque u (B, n)."""
+        s = self.size
+        parts = [y[:, s : 2 * s], self.acceleration(y, u)]
+        if self.friction is not None and self.friction_states:
+            parts.append(self._friction_rate(y, self.friction))
+        return np.concatenate(parts, axis=1)
+
+    def transmitted_torque(self, state: State, acceleration: Float) -> Float:
+        """Torque (B, n) that arrives at the links: what a sensor behind the gear sees; acceleration: x'' (B, size)."""
+        if self.elasticity is not None:
+            return self.spring_torque(state)
+        P, nb = self.projection, self.robot.n_bodies
+        motion = (state.q @ P.T + self._offset, state.dq @ P.T, acceleration @ P.T)
+        bodies = inverse_dynamics(self.tree, self.tree_inertia, *motion)[:, :nb]
+        return np.asarray(bodies @ self.robot.projection + self.load_torque(state.q, state.dq))
+
+    def drive_torque(self, state: State, acceleration: Float, friction: Float | None = None) -> Float:
+        """Drive torque u (B, n) behind a motion: inverse dynamics; acceleration: x'' (B, size).
+
+        friction: (B, friction_states), None = zero.
+        """
+        y = self.vector(state, friction)
+        s = self.size
+        M, h = self.equations(y[:, :s], y[:, s : 2 * s])
+        force = (np.einsum("bij,bj->bi", M, acceleration) + h)[:, -self.n :]
+        if self.elasticity is None:
+            force = force + self.load_torque(state.q, state.dq)
+        else:
+            force = force + self.spring_torque(state)
+        return np.asarray(force + self.friction_torque(y))
+
+    def energy(self, y: Float) -> Float:
+        """Kinetic and potential energy of bodies, rotors, elastic joints and loads, (B,) J."""
+        s, P = self.size, self.projection
+        x, v = y[:, :s], y[:, s : 2 * s]
+        pi, q = np.ravel(self.tree_inertia), x @ P.T + self._offset
+        total = pi @ kinetic_energy_regressor(self.tree, q, v @ P.T)
+        total = total + pi @ potential_energy_regressor(self.tree, q)
+        if self.coupling is Coupling.SIMPLIFIED:
+            dtheta = v[:, -self.n :]
+            mass = self._rotor_equations(x[:, -self.n :], dtheta)[0]
+            total = total + 0.5 * np.einsum(
+                "bi,bij,bj->b", dtheta, np.broadcast_to(mass, (len(v), *mass.shape[1:])), dtheta
+            )
+        state = self.state(y)
+        if self.elasticity is not None:
+            total = total + 0.5 * (state.theta - state.q) ** 2 @ self.elasticity.stiffness
+        for load in self.loads:
+            total = total + load.energy(state.q)
+        return np.asarray(total)

@@ -1,0 +1,196 @@
+"""Motions that are linear in their coefficients, q(t) = B(t) X: Fourier series and B-splines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.interpolate import BSpline
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import UsageError
+from dynid.trajectories.trajectory import FourierTrajectory, blend
+
+ENDS_AT_REST = 4
+
+
+class Basis(Protocol):
+    """The seam for families of motions: m functions of time, shared by all joints.
+
+    The first column is the pose at the start (and, where the motion returns, at the end); a motion whose other
+    coefficients are zero stands still there.
+    """
+
+    @property
+    def duration(self) -> float:
+        """Length of the motion, s."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of functions m."""
+        ...
+
+    @property
+    def highest_frequency(self) -> float:
+        """About the highest frequency in the motion, Hz."""
+        ...
+
+    def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
+        """The functions and their first three derivatives at times t (T,), each (T, m)."""
+        ...
+
+
+@dataclass(frozen=True)
+class FourierBasis:
+    """The family of FourierTrajectory: pose, then windowed sines, then windowed cosines.
+
+    duration, ramp: s.    frequency: of the first harmonic, Hz.    harmonics: N; m = 1 + 2 N.
+    Raises UsageError for numbers that FourierTrajectory refuses.
+    """
+
+    duration: float
+    harmonics: int
+    frequency: float
+    ramp: float = 2.0
+
+    def __post_init__(self) -> None:
+        nothing = np.zeros((1, max(self.harmonics, 0)))
+        FourierTrajectory(np.zeros(1), nothing, nothing, self.frequency, self.duration, self.ramp)
+
+    @property
+    def size(self) -> int:
+        """1 + 2 N."""
+        return 1 + 2 * self.harmonics
+
+    @property
+    def highest_frequency(self) -> float:
+        """Of the last harmonic or, where it is faster, of the ramps."""
+        return max(self.frequency * self.harmonics, 0.5 / self.ramp)
+
+    def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
+        """Functions and derivatives by Leibniz' rule."""
+        t = np.asarray(t, dtype=np.float64)
+        omega = 2.0 * np.pi * self.frequency * np.arange(1, self.harmonics + 1)
+        s, c = np.sin(t[:, None] * omega), np.cos(t[:, None] * omega)
+        f = [np.concatenate([s, c], axis=1), np.concatenate([c, -s], axis=1)]
+        f += [-f[0], -f[1]]
+        turn = np.tile(omega, 2)
+        f = [turn**order * values for order, values in enumerate(f)]
+        w = [values[:, None] for values in self._window(t)]
+        one = np.ones((len(t), 1))
+
+        def derivative(order: int) -> Float:
+            product = sum(math.comb(order, k) * w[k] * f[order - k] for k in range(order + 1))
+            return np.concatenate([one * (order == 0), product], axis=1)
+
+        return derivative(0), derivative(1), derivative(2), derivative(3)
+
+    def _window(self, t: Float) -> tuple[Float, Float, Float, Float]:
+        up = blend(np.clip(t / self.ramp, 0.0, 1.0))
+        down = blend(np.clip((self.duration - t) / self.ramp, 0.0, 1.0))
+        r = self.ramp
+        return (
+            up[0] + down[0] - 1.0,
+            (up[1] - down[1]) / r,
+            (up[2] + down[2]) / r**2,
+            (up[3] - down[3]) / r**3,
+        )
+
+
+@dataclass(frozen=True)
+class SplineBasis:
+    """B-splines of degree 5 on uniform or given knots, at rest at both ends with three derivatives zero.
+
+    duration: s.    pieces: number of intervals between uniform knots.
+    breaks: times of the inner knots, ascending within (0, duration); () = uniform.
+    The first and the last four control points of a clamped spline are equal, so m = pieces - 1: start pose shared by
+    both ends, then one free control point each.
+    Raises UsageError if fewer than 6 intervals are left or the knots are out of order.
+    Source: Zollo et al. 2014 (fifth-order B-splines as excitation).
+    """
+
+    duration: float
+    pieces: int = 20
+    breaks: tuple[float, ...] = ()
+    degree: int = 5
+
+    def __post_init__(self) -> None:
+        inner = np.array(self.breaks)
+        good = (
+            np.isfinite(self.duration)
+            and self.duration > 0
+            and len(self._inner) + 1 >= 6
+            and self.degree == 5
+        )
+        ordered = bool((np.diff([0.0, *inner, self.duration]) > 0).all()) if len(inner) else True
+        if not (good and ordered):
+            raise UsageError(
+                "spline-knots",
+                found=f"degree {self.degree}, {len(self._inner) + 1} intervals in {self.duration} s",
+                expected="degree 5 and at least 6 intervals between ascending knots",
+            )
+
+    @property
+    def _inner(self) -> Float:
+        if self.breaks:
+            return np.array(self.breaks)
+        return np.linspace(0.0, self.duration, self.pieces + 1)[1:-1]
+
+    @property
+    def size(self) -> int:
+        """Number of free control points a joint."""
+        return len(self._inner) + 1 + self.degree - 2 * ENDS_AT_REST + 1
+
+    @property
+    def highest_frequency(self) -> float:
+        """Half a period an interval of the shortest length."""
+        return float(0.5 / np.diff([0.0, *self._inner, self.duration]).min())
+
+    def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
+        """Functions and derivatives; outside the motion the ends go on."""
+        ends = self.degree + 1
+        knots = np.concatenate([np.zeros(ends), self._inner, np.full(ends, self.duration)])
+        count = len(knots) - ends
+        spline = BSpline(knots, np.eye(count), self.degree)
+        at = np.clip(np.asarray(t, dtype=np.float64), 0.0, self.duration)
+        inside = (at == t)[:, None]
+        orders = []
+        for order in range(4):
+            full = spline(at) if order == 0 else spline.derivative(order)(at) * inside
+            free = full[:, ENDS_AT_REST : count - ENDS_AT_REST]
+            # All functions sum to 1, so with the first one constant the others count from the start pose.
+            orders.append(np.concatenate([np.full((len(at), 1), float(order == 0)), free], axis=1))
+        return orders[0], orders[1], orders[2], orders[3]
+
+
+@dataclass(frozen=True, eq=False)
+class BasisTrajectory:
+    """A motion q = B(t) X of a basis; X: (m, n), rad (m when prismatic)."""
+
+    basis: Basis
+    X: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", locked(self.X, (self.basis.size, None), "X"))
+
+    @property
+    def duration(self) -> float:
+        """Length of the motion, s."""
+        return self.basis.duration
+
+    @property
+    def highest_frequency(self) -> float:
+        """About the highest frequency in the motion, Hz."""
+        return self.basis.highest_frequency
+
+    def motion(self, t: Float) -> tuple[Float, Float, Float]:
+        """Exact q, dq, ddq, each (T, n), at times t (T,)."""
+        B, dB, ddB, _ = self.basis.values(np.asarray(t, dtype=np.float64))
+        return B @ self.X, dB @ self.X, ddB @ self.X
+
+    def jerk(self, t: Float) -> Float:
+        """Exact third derivative (T, n)."""
+        return np.asarray(self.basis.values(np.asarray(t, dtype=np.float64))[3] @ self.X)

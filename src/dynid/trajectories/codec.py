@@ -1,0 +1,181 @@
+"""Motions as JSON text and back, whatever their family; numbers keep every digit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.checked_toml import read_bytes
+from dynid.base.errors import DynidError, InputError, Place, UsageError
+from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
+from dynid.trajectories.chain import Chain, Together
+from dynid.trajectories.moves import SmoothMoves
+from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
+from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
+
+FORMAT = 1
+LARGEST_BYTES = 16 << 20
+_MOVES = ("poses", "cruise", "ramp", "hold")
+_SINES, _TABLE = ("offset", "amplitude", "frequency", "phase"), ("q", "dq", "ddq")
+
+
+def to_json(trajectory: Trajectory) -> str:
+    """A motion as text.    Raises UsageError for a family that has no text."""
+    return json.dumps(_data(trajectory), indent=1)
+
+
+def from_json(text: str) -> Trajectory:
+    """The motion of a text; raises InputError if it holds none."""
+    try:
+        data: Any = json.loads(text)
+        return _motion(data)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DynidError) as error:
+        raise InputError(
+            "trajectory-json",
+            found=f"a text that is no trajectory ({type(error).__name__}: {error})",
+            expected='kind = "fourier", "spline", "moves", "torque-sines" or "chain", format = 1, and its numbers',
+        ) from error
+
+
+def joints_of(trajectory: Trajectory) -> int:
+    """Number of joints of a motion."""
+    return int(trajectory.motion(np.zeros(1))[0].shape[1])
+
+
+def parts_of(trajectory: Trajectory) -> tuple[Trajectory, ...]:
+    """The motions that one consists of: several where they were designed together, else itself."""
+    plain = simplest(trajectory)
+    return plain.parts if isinstance(plain, Chain) else (plain,)
+
+
+def simplest(trajectory: Trajectory) -> Trajectory:
+    """The same motion without reference to how it was designed."""
+    if isinstance(trajectory, BasisTrajectory):
+        basis, X = trajectory.basis, trajectory.X
+        if isinstance(basis, FourierBasis):
+            N = basis.harmonics
+            sine, cosine = X[1 : N + 1].T, X[N + 1 :].T
+            return FourierTrajectory(X[0], sine, cosine, basis.frequency, basis.duration, basis.ramp)
+        if isinstance(basis, Together):
+            parts = (BasisTrajectory(part, basis.own(k, X)) for k, part in enumerate(basis.parts))
+            return Chain(tuple(simplest(part) for part in parts))
+    return trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedMotion:
+    """A motion read from a file.    joints: names in its order, () where the file does not say."""
+
+    trajectory: Trajectory
+    joints: tuple[str, ...] = ()
+
+
+def read_motion(path: Path) -> PlannedMotion:
+    """The motion of a JSON file, or of the folder that `dynid excite` wrote.
+
+    Raises InputError with the file for what is none, ResourceError if it cannot be read.
+    """
+    folder = path.is_dir()
+    trajectory = from_file(path / "trajectory.json" if folder else path)
+    joints: tuple[str, ...] = ()
+    if folder:
+        try:
+            joints = tuple(str(name) for name in json.loads(_text(path / "plan.json"))["joints"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise InputError(
+                "plan-json",
+                found=f"a plan.json without joints ({type(error).__name__})",
+                expected="a folder that dynid excite wrote",
+                place=Place(file=str(path)),
+            ) from error
+        if len(joints) != joints_of(trajectory):
+            raise InputError(
+                "plan-json",
+                found=f"{len(joints)} names for a motion of {joints_of(trajectory)} joints",
+                expected="a folder that dynid excite wrote",
+                place=Place(file=str(path)),
+            )
+    return PlannedMotion(trajectory, joints)
+
+
+def from_file(path: Path) -> Trajectory:
+    """The motion of a JSON file; errors name the file."""
+    text = _text(path)
+    try:
+        return from_json(text)
+    except InputError as error:
+        raise InputError(
+            error.identifier, found=error.found, expected=error.expected, place=Place(file=str(path))
+        ) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_bytes(path, "a motion that dynid excite wrote (JSON)", LARGEST_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "trajectory-json",
+            found="bytes that are not UTF-8",
+            expected="JSON text",
+            place=Place(file=str(path)),
+        ) from error
+
+
+def _data(trajectory: Trajectory) -> dict[str, Any]:
+    plain = simplest(trajectory)
+    if isinstance(plain, FourierTrajectory):
+        return dict(json.loads(plain.to_json()))
+    if isinstance(plain, SmoothMoves):
+        return {"kind": "moves", "format": FORMAT} | {name: getattr(plain, name).tolist() for name in _MOVES}
+    if isinstance(plain, TorqueMotion):
+        sines = {name: getattr(plain.sines, name).tolist() for name in _SINES} | {"ramp": plain.sines.ramp}
+        table = {name: getattr(plain, name).tolist() for name in _TABLE} | {"step": plain.step}
+        return {"kind": "torque-sines", "format": FORMAT} | sines | table
+    if isinstance(plain, Chain):
+        return {"kind": "chain", "format": FORMAT, "parts": [_data(part) for part in plain.parts]}
+    if isinstance(plain, BasisTrajectory) and isinstance(plain.basis, SplineBasis):
+        basis = plain.basis
+        numbers = {"duration": basis.duration, "pieces": basis.pieces, "breaks": list(basis.breaks)}
+        return {"kind": "spline", "format": FORMAT} | numbers | {"coefficients": plain.X.tolist()}
+    raise UsageError(
+        "trajectory-family",
+        found=f"a motion of type {type(trajectory).__name__}",
+        expected="a Fourier series, a spline, moves, torque sinusoids, or several of them",
+    )
+
+
+def _motion(data: Any) -> Trajectory:
+    kind = data["kind"]
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r}")
+    if kind == "fourier":
+        return FourierTrajectory.from_json(json.dumps(data))
+    if kind == "moves":
+        return SmoothMoves(*(_array(data[name]) for name in _MOVES))
+    if kind == "torque-sines":
+        offset, amplitude, frequency, phase = (_array(data[name]) for name in _SINES)
+        q, dq, ddq = (_array(data[name]) for name in _TABLE)
+        sines = TorqueSinusoids(offset, amplitude, frequency, phase, float(data["ramp"]))
+        return TorqueMotion(sines, float(data["step"]), q, dq, ddq)
+    if kind == "chain":
+        return Chain(tuple(_motion(part) for part in data["parts"]))
+    if kind == "spline":
+        breaks = tuple(float(x) for x in data["breaks"])
+        basis = SplineBasis(float(data["duration"]), int(data["pieces"]), breaks)
+        return BasisTrajectory(basis, _finite(data["coefficients"]))
+    raise ValueError(f"kind {kind!r}")
+
+
+def _array(values: Any) -> Any:
+    return np.array(values, dtype=np.float64)
+
+
+def _finite(values: Any) -> Any:
+    array = _array(values)
+    if not np.isfinite(array).all():
+        raise ValueError("a coefficient that is not finite")
+    return array

@@ -1,0 +1,1 @@
+"""What is built on robots, logs and runs besides identification: a file a verb."""

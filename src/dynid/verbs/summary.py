@@ -1,0 +1,139 @@
+"""Results in lines of text, for the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.atomic_write import refuse_existing, staged_files
+from dynid.estimate.scores import Scores
+from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
+from dynid.run.result import Identification
+from dynid.run.store import scores_to_dict
+from dynid.verbs.statics import StaticEstimate
+
+
+def identification_lines(result: Identification) -> list[str]:
+    """Verdict, findings and scores."""
+    marks = {"good": "+", "warning": "!", "problem": "x"}
+    lines = [f"{result.verdict.level.upper()}: {result.verdict.headline}", ""]
+    for finding in result.verdict.findings:
+        advice = f" {finding.advice}" if finding.advice else ""
+        lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+    lines += ["", *parameter_lines(result)]
+    chosen = result.preparation.get("rows")
+    if isinstance(chosen, Mapping):
+        lines += ["", f"{chosen['name']} rows: {chosen['reason']}"]
+    for validation in (result.training, *result.validations):
+        lines += ["", *score_lines(validation.scores)]
+    return lines
+
+
+def parameter_lines(result: Identification) -> list[str]:
+    """How many base and full parameters there are of each kind."""
+    words = [verdict.word for verdict in base_verdicts(result.estimate, result.factors)]
+    found = [verdict.known for verdict in full_verdicts(result.estimate, result.factors)]
+    alone = [known for known in found if known is not None]
+    base = ", ".join(f"{words.count(word)} {word}" for word in Word if word in words)
+    full = ", ".join(f"{alone.count(known)} {known}" for known in Known if known in alone)
+    return [
+        f"{len(words)} base parameters: {base}",
+        f"{len(found)} full parameters: {len(alone)} determined by the data alone"
+        + (f" ({full})" if full else ""),
+    ]
+
+
+def symptom_lines(result: Identification) -> list[str]:
+    """What the residuals show, the training error beside it."""
+    missed = 100 * result.training.scores.total_relative
+    lines = [f"a fitted model misses {missed:.3g} % of the torque; its residuals show"]
+    lines += [f"  {one.level}: {one.title}. {one.text} {one.advice}" for one in result.symptoms]
+    return lines if result.symptoms else [f"{lines[0]} nothing but noise"]
+
+
+def static_lines(result: StaticEstimate) -> list[str]:
+    """What static poses told: their number, friction at rest, and the base parameters with 95 % intervals."""
+    poses, estimate = result.poses, result.estimate
+    lines = [
+        f"{len(poses)} static poses: {estimate.base.rank} of {result.structural.rank} static base parameters",
+        f"  {'joint':<20}{'both sides':>11}{'friction at rest':>18}{'residual':>11}",
+    ]
+    for j, name in enumerate(result.robot.joint_names):
+        known = poses.stiction[poses.both[:, j], j]
+        friction = f"{np.mean(np.abs(known)):.4g}" if len(known) else "unknown"
+        lines.append(f"  {name:<20}{int(poses.both[:, j].sum()):>11}{friction:>18}{estimate.sigma[j]:>11.4g}")
+    lines.append("")
+    for name, unit, value, half in zip(
+        estimate.names, estimate.units, estimate.value, estimate.half_width(), strict=True
+    ):
+        lines.append(f"  {value:>12.5g} +- {half:<10.3g} {unit:<8} {name}")
+    return lines
+
+
+def score_lines(scores: Scores) -> list[str]:
+    """A table of scores by joint."""
+    names = ", ".join(scores.trajectories[:3]) + (" ..." if len(scores.trajectories) > 3 else "")
+    lines = [f"{scores.origin} ({names}): {100 * scores.total_relative:.3g} % of the torque missed"]
+    lines.append(f"  {'joint':<20}{'relative':>10}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}")
+    for j, name in enumerate(scores.joint_names):
+        lines.append(
+            f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
+            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}"
+        )
+    return lines
+
+
+def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
+    """Scores side by side, then the base parameters that differ beyond their intervals."""
+    first = runs[0][1].robot.joint_names
+    lines = [f"{'relative error, %':<24}" + "".join(f"{name[-18:]:>20}" for name, _ in runs)]
+    for j, joint in enumerate(first):
+        cells = []
+        for _, run in runs:
+            scores = (run.validations or (run.training,))[0].scores
+            cells.append(
+                f"{100 * scores.relative[j]:>20.2f}" if j < len(scores.joint_names) else f"{'-':>20}"
+            )
+        lines.append(f"{joint:<24}" + "".join(cells))
+    lines.append(
+        f"{'scored on':<24}"
+        + "".join(f"{(r.validations or (r.training,))[0].scores.origin:>20}" for _, r in runs)
+    )
+    differing = different_parameters(runs)
+    lines += ["", f"base parameters that differ beyond their 95 % intervals: {len(differing)}"]
+    lines += [f"  {line}" for line in differing]
+    return lines
+
+
+def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str]:
+    """Base parameters with the same formula whose 95 % intervals do not meet, as text."""
+    lines = []
+    tables = []
+    for name, run in runs:
+        half = run.estimate.half_width()
+        units = run.estimate.units
+        tables.append(
+            (name, {f: (run.estimate.value[i], half[i], units[i]) for i, f in enumerate(run.estimate.names)})
+        )
+    for formula, (value, half, unit) in tables[0][1].items():
+        for name, table in tables[1:]:
+            if formula not in table:
+                continue
+            other, other_half, _ = table[formula]
+            if abs(value - other) > np.hypot(half, other_half):
+                lines.append(
+                    f"{formula}: {value:.4g} +- {half:.2g} {unit} in {tables[0][0]}, "
+                    f"{other:.4g} +- {other_half:.2g} in {name}"
+                )
+    return lines
+
+
+def write_scores(path: Path, scores: Scores) -> None:
+    """Writes scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot write."""
+    refuse_existing(path)
+    text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
+    with staged_files(path) as (scratch,):
+        scratch.write_text(text, encoding="utf-8")
