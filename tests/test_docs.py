@@ -25,13 +25,13 @@ from dynid.cli.main import app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
+from dynid.identification import experiment as recipe
 from dynid.identification.experiment import Experiment
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
 from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
-from dynid.run.result import experiment as recipe
 from dynid.run.store import scores_to_dict
 from dynid.signals import cutoff, prepare
 from dynid.simulation import rig, setup

@@ -89,7 +89,7 @@ def test_full_parameters_without_constraints_are_those_nearest_to_the_descriptio
     prior = [c.prior for c in free.columns]
     for j, category in enumerate(free.base.categories()):
         if str(category) == "not identifiable" and np.isfinite(prior[j]):
-            assert free.parameters[j] == prior[j]
+            assert free.parameters[j] == pytest.approx(prior[j], rel=1e-12)  # rounding of the linear algebra
     # Clean data leave little to the constraints: a small part of an interval.
     moved = np.abs(result.estimate.value - free.value)
     assert np.median(moved / free.half_width()) < 0.5
