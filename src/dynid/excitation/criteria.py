@@ -20,6 +20,8 @@ from dynid.terms.term import Terms
 
 SMOOTHNESS = 8
 _FLOOR = 1e-10
+# Multiplications up to which OpenBLAS keeps a product on one thread (its GEMM_MULTITHREAD_THRESHOLD, 4 x 65536).
+ONE_THREAD = 1 << 18
 SQUARABLE = 1e-6
 
 
@@ -118,7 +120,7 @@ class Information:
         for pairs, own, weight in zip(
             _pairs(self.base, layout), layout.spans, self._weights(len(q), seconds), strict=True
         ):
-            np.matmul(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
+            _product(F.take(pairs) * (2.0 * weight**2), lines[own], out=weights[own])
         return value, self.chain.of_lines(q, dq, ddq, layout, lines, weights)
 
     @cached_property
@@ -196,6 +198,19 @@ class Information:
             high, S = _power_mean(N, SMOOTHNESS)
             value, F = 0.5 * (value + high), 0.5 * (F + S)
         return value, F
+
+
+def _product(A: Float, lines: Float, out: Float) -> None:
+    # out = A lines, in blocks so small that the linear algebra does not share them among threads: where it cuts them
+    # would change the last digits.
+    w, T = lines.shape
+    block = 1 << max((ONE_THREAD // max(w * w, 1)).bit_length() - 1, 0)
+    whole = T - T % block
+    for part, into in ((lines[:, :whole], out[:, :whole]), (lines[:, whole:], out[:, whole:])):
+        if part.shape[1]:
+            width = min(block, part.shape[1])
+            blocks = (w, -1, width)
+            np.matmul(A, part.reshape(blocks).swapaxes(0, 1), out=into.reshape(blocks).swapaxes(0, 1))
 
 
 def _power_mean(A: Float, power: int) -> tuple[float, Float]:
