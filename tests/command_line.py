@@ -40,6 +40,7 @@ RUN_FILES = {
     "residuals.parquet",
     "factors.parquet",
     "report.html",
+    "manifest.json",
 }
 # Of dynid excite, over in a moment.
 SHORT_SEARCH = ("--time", 6, "--harmonics", 2, "--frequency", 0.3, "--starts", 1, "--workers", 1)

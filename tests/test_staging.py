@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.atomic_write import refuse_existing, staged_files, staged_folder
+from dynid.base.atomic_write import FolderKind, check_place, refuse_existing, staged_files, staged_folder
 from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
@@ -28,8 +29,12 @@ FAILURES = [
 ]
 
 
-def is_mine(folder: Path) -> bool:
-    return (folder / "mine.json").is_file()
+def files_of_mine(folder: Path) -> list[str] | None:
+    return ["mine.json", "deep/old.txt"] if (folder / "mine.json").is_file() else None
+
+
+MINE = FolderKind("mine", files_of_mine)
+OTHER = FolderKind("other", lambda folder: None)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -66,7 +71,7 @@ def test_a_failure_half_way_leaves_all_as_it_was(
     expected = ResourceError if isinstance(failure, OSError) else type(failure)
 
     def stopped() -> None:
-        with staged_folder(out, is_mine) as scratch:
+        with staged_folder(out, MINE, force=True) as scratch:
             (scratch / "mine.json").write_text("{}")
             (scratch / "inside").mkdir()
             raise failure
@@ -86,25 +91,131 @@ def test_what_is_there_is_refused_with_nothing_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     before = tree(tmp_path)
     for path in (out, tmp_path / "empty", tmp_path / "file"):
-        for own in (None, lambda folder: (folder / "other.json").is_file()):
-            with pytest.raises(RefusedError, match="output-exists") as caught, staged_folder(path, own):
+        for kind, force in ((None, True), (MINE, False), (OTHER, True)):
+            with (
+                pytest.raises(RefusedError, match="output-exists") as caught,
+                staged_folder(path, kind, force),
+            ):
                 pytest.fail("must not begin")
             assert caught.value.exit_code == 7
     assert tree(tmp_path) == before
 
 
-def test_a_folder_of_its_own_is_replaced_whole(tmp_path: Path) -> None:
+def test_a_folder_of_its_own_is_renewed(tmp_path: Path) -> None:
     out = earlier_folder(tmp_path)
-    with staged_folder(out, is_mine) as scratch:
-        (scratch / "new.txt").write_text("new")
-    assert tree(tmp_path) == {"out": b"", "out/new.txt": b"new"}
+    for text in ("new", "newer"):
+        with staged_folder(out, MINE, force=True) as scratch:
+            (scratch / "new.txt").write_text(text)
+        assert json.loads((out / "manifest.json").read_text()) == {"kind": "mine", "files": ["new.txt"]}
+        assert (out / "new.txt").read_text() == text
+        assert sorted(tree(tmp_path)) == ["out", "out/manifest.json", "out/new.txt"]
+
+
+def write_listed(out: Path, *names: str) -> None:
+    with staged_folder(out, MINE, force=True) as scratch:
+        for name in names:
+            (scratch / name).parent.mkdir(exist_ok=True)
+            (scratch / name).write_text(name)
+
+
+def test_files_of_others_stay_where_they_are(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_listed(out, "a.txt", "deep/b.txt", "low/c.txt")
+    (out / "thesis.txt").write_text("years of work")
+    (out / "deep" / "notes.txt").write_text("mine")
+    (out / "far" / "away").mkdir(parents=True)
+    (out / "far" / "away" / "d.txt").write_text("mine too")
+    (out / "far" / "link").symlink_to(tmp_path / "nowhere")
+    number = (out / "thesis.txt").stat().st_ino
+    assert check_place(out, (), True, MINE) == ("deep/notes.txt", "far/", "thesis.txt")
+    write_listed(out, "e.txt")
+    files = {name: text for name, text in tree(out).items() if text}
+    assert set(files) == {"e.txt", "manifest.json", "thesis.txt", "deep/notes.txt", "far/away/d.txt"}
+    assert (out / "thesis.txt").stat().st_ino == number
+    assert (out / "far" / "link").is_symlink()
+    assert not (out / "low").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["b.txt", "deep/b.txt", "link/b.txt", "a.txt/b.txt"])
+def test_a_file_of_ones_own_is_never_written_over(name: str, tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    write_listed(out, "first.txt")
+    elsewhere.mkdir()
+    (out / "link").symlink_to(elsewhere)
+    (out / "a.txt").write_text("mine")
+    (out / "deep").mkdir()
+    for mine in ("b.txt", "deep/b.txt", "link/b.txt"):
+        (out / mine).write_text("mine")
+    before = tree(tmp_path)
+    with pytest.raises(RefusedError, match="in the way"):
+        write_listed(out, name)
+    assert tree(tmp_path) == before
+
+
+def test_a_list_cannot_name_files_elsewhere(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_listed(out, "a.txt")
+    (tmp_path / "thesis.txt").write_text("years of work")
+    (out / "link").symlink_to(tmp_path)
+    names = [
+        "a.txt",
+        "../thesis.txt",
+        str(tmp_path / "thesis.txt"),
+        "link/thesis.txt",
+        "link",
+        "..",
+        "",
+        "a\0b",
+    ]
+    (out / "manifest.json").write_text(json.dumps({"kind": "mine", "files": [*names, 3]}))
+    write_listed(out, "a.txt")
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+    assert not (out / "link").exists(), "a link is a file on the list, what it leads to is not"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"kind": "mine"}', '{"kind": "other", "files": ["thesis.txt"]}']
+)
+def test_a_list_of_something_else_is_none(text: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "manifest.json").write_text(text)
+    (out / "thesis.txt").write_text("years of work")
+    before = tree(tmp_path)
+    with pytest.raises(RefusedError, match="not-a-mine"):
+        check_place(out, (), True, MINE)
+    with pytest.raises(RefusedError, match="output-exists"):
+        write_listed(out, "a.txt")
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_in_place_of_an_output_stays_a_link(there: bool, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link, target = tmp_path / "link", tmp_path / "disk" / "target"
+    link.symlink_to(target)
+    if there:
+        write_listed(target, "old.txt")
+    write_listed(link, "a.txt")
+    with staged_files(tmp_path / "disk" / "b.txt") as (file,):
+        file.write_text("b")
+    (tmp_path / "b").symlink_to(tmp_path / "disk" / "b.txt")
+    with staged_files(tmp_path / "b") as (file,):
+        file.write_text("new")
+    assert link.is_symlink()
+    assert (tmp_path / "b").is_symlink()
+    assert (tmp_path / "disk" / "b.txt").read_text() == "new"
+    assert sorted(one.name for one in target.iterdir()) == ["a.txt", "manifest.json"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b", "disk", "link"]
+    assert sorted(one.name for one in (tmp_path / "disk").iterdir()) == ["b.txt", "target"]
 
 
 def test_what_appears_meanwhile_is_kept(tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     def overtaken() -> None:
-        with staged_folder(out, is_mine) as scratch:
+        with staged_folder(out, MINE, force=True) as scratch:
             (scratch / "mine.json").write_text("{}")
             out.mkdir()
             (out / "thesis.tex").write_text("years of work")
@@ -115,22 +226,56 @@ def test_what_appears_meanwhile_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), KeyboardInterrupt()])
-def test_the_earlier_folder_comes_back_when_the_new_one_cannot_take_its_place(
-    failure: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stuck", ["mine.json", "manifest.json", "deep/old.txt", "deep/new.txt"])
+def test_the_earlier_files_come_back_when_the_new_ones_cannot_take_their_place(
+    failure: BaseException, stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = earlier_folder(tmp_path)
-    before, rename = tree(tmp_path), Path.rename
+    (out / "thesis.txt").write_text("years of work")
+    before, rename, done = tree(tmp_path), Path.rename, []
 
     def fails(self: Path, target: Path) -> Path:
-        if self.name.endswith(".partial"):
+        if str(self).endswith(stuck) and not done:
+            done.append(self)
             raise failure
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fails)
     expected = ResourceError if isinstance(failure, OSError) else KeyboardInterrupt
-    with pytest.raises(expected), staged_folder(out, is_mine) as scratch:
-        (scratch / "new.txt").write_text("new")
+    with pytest.raises(expected):
+        write_listed(out, "mine.json", "deep/new.txt")
+    assert done
     assert tree(tmp_path) == before
+
+
+def test_a_renewal_that_is_cut_short_leaves_no_mixture_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As when the power fails: nothing is put back, at whichever step it happens.
+    class Lost(BaseException):
+        pass
+
+    rename = Path.rename
+    for steps in range(1, 6):
+        base = tmp_path / str(steps)
+        write_listed(base / "out", "a.txt", "b.txt")
+        count = 0
+
+        def cut(self: Path, target: Path, last: int = steps) -> Path:
+            nonlocal count
+            count += 1
+            if count > last:
+                raise Lost
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", cut)
+        with pytest.raises(Lost):
+            write_listed(base / "out", "a.txt", "b.txt")
+        monkeypatch.setattr(Path, "rename", rename)
+        assert not (base / "out" / "manifest.json").exists()
+        (earlier,) = (one for one in base.iterdir() if one.name.endswith(".earlier"))
+        kept = {one.name for one in (*earlier.iterdir(), *(base / "out").iterdir())}
+        assert kept >= {"a.txt", "b.txt", "manifest.json"}
 
 
 # Places that cannot be written

@@ -160,9 +160,35 @@ def test_only_runs_are_replaced_by_force(result: Identification, copy: Path, tmp
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("years of work")
-    with pytest.raises(RefusedError, match="not a run folder"):
-        save(result, precious, force=True)
-    assert (precious / "thesis.tex").read_text() == "years of work"
+    for foreign in ({}, {"run.json": "{}"}, {"manifest.json": '{"manifest_version": 3, "name": "add-on"}'}):
+        for name, text in foreign.items():
+            (precious / name).write_text(text)
+        with pytest.raises(RefusedError, match="not a run folder"):
+            save(result, precious, force=True)
+        assert (precious / "thesis.tex").read_text() == "years of work"
+    assert len(list(precious.iterdir())) == 3
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_force_replaces_the_files_of_the_run_and_nothing_else(
+    listed: bool, result: Identification, copy: Path
+) -> None:
+    if not listed:  # as runs were written before they had a list
+        (copy / "manifest.json").unlink()
+    (copy / "thesis.txt").write_text("years of work")
+    (copy / "logs").mkdir()
+    (copy / "logs" / "train.parquet").write_text("mine")
+    (copy / "report.html").write_text("old")
+    assert check_output(copy, force=True) == ("logs/", "thesis.txt")
+    save(result, copy, force=True)
+    assert (copy / "thesis.txt").read_text() == "years of work"
+    assert (copy / "logs" / "train.parquet").read_text() == "mine"
+    assert {path.name for path in copy.iterdir()} == RUN_FILES | {"thesis.txt", "logs"}
+    assert json.loads((copy / "manifest.json").read_text()) == {
+        "kind": "run",
+        "files": sorted(RUN_FILES - {"manifest.json"}),
+    }
+    same(result, load(copy))
 
 
 def test_an_output_that_holds_an_input_is_refused(copy: Path) -> None:
@@ -213,7 +239,7 @@ def test_a_failing_replacement_keeps_the_old_run(
     rename = Path.rename
 
     def fails(self: Path, target: Path) -> Path:
-        if self.name.endswith(".partial"):
+        if self.name == "model.json" and ".partial" in str(self.parent):
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
@@ -234,7 +260,7 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
             load(path)
 
 
-@pytest.mark.parametrize("name", sorted(RUN_FILES - {"parameters.parquet", "report.html"}))
+@pytest.mark.parametrize("name", sorted(RUN_FILES - {"parameters.parquet", "report.html", "manifest.json"}))
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
 def test_damaged_files_are_told(name: str, damage: str, copy: Path) -> None:
     path = copy / name

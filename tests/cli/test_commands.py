@@ -23,6 +23,19 @@ def finished(run: Run, robot_file: Path, train_log: Path, other_log: Path, tmp_p
     return tmp_path / "run"
 
 
+def test_force_names_what_it_leaves_alone(
+    run: Run, finished: Path, robot_file: Path, train_log: Path
+) -> None:
+    (finished / "thesis.txt").write_text("years of work")
+    call = ("identify", robot_file, train_log, "--no-auto", "--out", finished)
+    assert run(*call).code == 7
+    done = run(*call, "--force")
+    assert done.code == 0, done.err
+    assert f"note: '{finished}' keeps what dynid did not write: thesis.txt" in done.err
+    assert (finished / "thesis.txt").read_text() == "years of work"
+    assert json.loads((finished / "run.json").read_text())["recipe"]["validate"] == []
+
+
 def test_identify_writes_a_whole_run(finished: Path) -> None:
     assert {path.name for path in finished.iterdir()} == RUN_FILES
     assert [path.name for path in finished.parent.iterdir()] == ["run"]

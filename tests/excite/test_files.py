@@ -121,7 +121,7 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     done = run(*command, "--floor", -0.5, "--workers", 1, "--out", out)
     assert done.code == 0, done.err
     assert {path.name for path in out.iterdir()} == {
-        "plan.json", "picture.html", "trajectory.json", FILES[Format.CSV],
+        "plan.json", "picture.html", "trajectory.json", FILES[Format.CSV], "manifest.json",
     }  # fmt: skip
     stored = json.loads((out / "plan.json").read_text())
     assert min(m["margin"] for m in stored["margins"]) >= 0

@@ -124,11 +124,13 @@ def test_markdown_names_its_figures(study: Study) -> None:
 def test_a_folder_appears_whole_and_is_replaced_only_by_force(study: Study, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "pendulum"
     files = write_study(study, folder)
-    assert [file.name for file in files] == ["README.md", "index.html", "period.svg", "results.json"]
+    assert [file.name for file in files] == [
+        "README.md", "index.html", "manifest.json", "period.svg", "results.json",
+    ]  # fmt: skip
     with pytest.raises(RefusedError, match="exists already"):
         write_study(study, folder)
     assert [file.name for file in write_study(study, folder, page=False, force=True)] == [
-        "README.md", "period.svg", "results.json",
+        "README.md", "manifest.json", "period.svg", "results.json",
     ]  # fmt: skip
     other = tmp_path / "other"
     other.mkdir()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,7 +35,11 @@ ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Threads; the result does not depend on it. Default: all."),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing run folder.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace an existing output, and nothing beside it.")
+]
+# Names of files that stay in a folder: enough to recognise what it is about.
+KEPT_SHOWN = 8
 
 
 def say(text: str, err: bool = False) -> None:
@@ -47,6 +51,13 @@ def print_diagnostics(diagnostics: Diagnostics) -> None:
     """Warnings on standard error; notes are for the report."""
     for warning in diagnostics.warnings:
         say(str(warning), err=True)
+
+
+def note_kept(folder: Path, names: Sequence[str]) -> None:
+    """Names on standard error what stays in a folder that is renewed, since dynid did not write it."""
+    if names:
+        shown = ", ".join(names[:KEPT_SHOWN]) + (" ..." if len(names) > KEPT_SHOWN else "")
+        say(f"note: '{folder}' keeps what dynid did not write: {shown}", err=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, RootOption, note_kept, print_diagnostics, say
 
 if TYPE_CHECKING:
     from dynid.excitation.export import Format
@@ -140,7 +140,8 @@ def command(
     from dynid.excitation.folder import check_output
     from dynid.robot import load_robot
 
-    check_output(out, [robot, *(path for path in (resume, run, after, config) if path is not None)], force)
+    inputs = [robot, *(path for path in (resume, run, after, config) if path is not None)]
+    note_kept(out, check_output(out, inputs, force))
     forms, kind = formats(form), word(criterion, Criterion, "criterion")
     given = Given(
         share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,
@@ -161,24 +162,24 @@ def command(
         )
     plan = plan_of(wanted, Search(starts, iterations, seed, workers), current.information, bounds)
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
-    _write(plan, out, forms, rate, settings, force)
+    written = _write(plan, out, forms, rate, settings, force)
     print_diagnostics(diagnostics)
-    _tell(plan, out)
+    _tell(plan, written)
 
 
 def _write(
     plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any], force: bool
-) -> None:
+) -> tuple[Path, ...]:
     from dynid.excitation.folder import write_plan
     from dynid.report.plan import plan_html
 
-    write_plan(plan, out, forms, rate, settings, plan_html(plan), force)
+    return write_plan(plan, out, forms, rate, settings, plan_html(plan), force)
 
 
-def _tell(plan: Sheet, out: Path) -> None:
+def _tell(plan: Sheet, written: tuple[Path, ...]) -> None:
     from dynid.cli.excite_told import lines
 
     for line in lines(plan):
         say(line)
-    for path in sorted(out.iterdir()):
+    for path in written:
         say(f"written: {path}")

@@ -16,6 +16,7 @@ from dynid.cli.common import (
     RootOption,
     ThreadsOption,
     TopicOption,
+    note_kept,
     print_diagnostics,
     progress_bar,
     say,
@@ -80,7 +81,7 @@ def command(
             do="the side is chosen for the terms of the experiment, which --auto would choose anew",
         )
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
-    check_output(out, inputs, force)
+    note_kept(out, check_output(out, inputs, force))
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic)
     if estimator is not None:

@@ -13,6 +13,7 @@ from dynid.cli.common import (
     RobotArgument,
     RootOption,
     TopicOption,
+    note_kept,
     print_diagnostics,
     say,
 )
@@ -58,7 +59,7 @@ def command(
         raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
     if out is not None:
         for name in ("two_step", "one_shot"):
-            check_output(out / name, (robot, *poses, *(motion or ())), force)
+            note_kept(out / name, check_output(out / name, (robot, *poses, *(motion or ())), force))
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic)
     model = load_robot(robot, root=root, diagnostics=diagnostics)

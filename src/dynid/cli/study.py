@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, say
+from dynid.cli.common import ForceOption, note_kept, say
 
 
 def command(
@@ -38,7 +38,7 @@ def command(
     chosen = list(STUDIES) if "all" in names else list(dict.fromkeys(names))
     for name in chosen:
         study_module(name)
-        check_free(out / name, force)
+        note_kept(out / name, check_free(out / name, force))
     check_index(out, markdown)
     dose = Dose(full=full, data=_data_folder())
     missed = 0

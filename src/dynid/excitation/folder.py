@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dynid.base.arrays import finite_or_none
-from dynid.base.atomic_write import check_place, staged_folder
-from dynid.excitation.export import Format, write_motion
+from dynid.base.atomic_write import FolderKind, check_place, listed_files, staged_folder
+from dynid.excitation.export import FILES, Format, write_motion
 from dynid.excitation.plan import Sheet
 from dynid.trajectories.codec import parts_of, to_json
 
 FORMAT = 1
 
 
-def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> None:
-    """Refuses an output folder before anything is computed.
+def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> tuple[str, ...]:
+    """Refuses an output folder before anything is computed; returns the names of what stays in one to be replaced.
 
     Raises RefusedError if it exists (unless `force` and it is a plan) or holds an input; ResourceError if its parent
     cannot be written.
     """
-    check_place(folder, inputs, force, _is_plan, "plan")
+    return check_place(folder, inputs, force, PLAN)
 
 
 def write_plan(
     plan: Sheet,
-    folder: Path,
+    folder: str | Path,
     forms: Sequence[Format],
     rate: float,
     settings: Mapping[str, Any],
@@ -38,12 +39,13 @@ def write_plan(
     """Writes everything; returns the paths.
 
     settings: plain data to be kept in plan.json.    picture: the page that shows the plan, HTML.
-    force: whether a plan that stands there is replaced.
+    force: whether the files of a plan that is there are replaced; other files in its folder stay.
     Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
     not fit the arm.
     """
     robot = plan.information.robot
-    with staged_folder(folder, _is_plan if force else None) as scratch:
+    folder = Path(folder)
+    with staged_folder(folder, PLAN, force) as scratch:
         _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
         _text(scratch / "picture.html", picture)
         _text(scratch / "trajectory.json", to_json(plan.trajectory))
@@ -52,7 +54,7 @@ def write_plan(
             for form in forms:
                 suffix = f"-{number}" if len(parts) > 1 else ""
                 write_motion(scratch, robot.joint_names, part, form, rate, suffix)
-    return tuple(sorted(folder.iterdir()))
+    return tuple(sorted(folder / name for name in listed_files(folder, PLAN) or ()))
 
 
 def plan_dict(plan: Sheet) -> dict[str, Any]:
@@ -73,8 +75,20 @@ def plan_dict(plan: Sheet) -> dict[str, Any]:
     } | plan.describe()
 
 
-def _is_plan(folder: Path) -> bool:
-    return (folder / "plan.json").is_file()
+def _files_of_unlisted_plan(folder: Path) -> list[str] | None:
+    try:
+        data = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("kind") != "plan":
+        return None
+    motions = [Path(name) for name in FILES.values()]
+    parts = [one.name for name in motions for one in folder.glob(f"{name.stem}-[0-9]*{name.suffix}")]
+    numbered = [name for name in parts if re.fullmatch(r".+-\d+\.\w+", name)]
+    return ["plan.json", "picture.html", "trajectory.json", *FILES.values(), *numbered]
+
+
+PLAN = FolderKind("plan", _files_of_unlisted_plan)
 
 
 def _text(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
-from dynid.base.atomic_write import check_place, staged_folder
+from dynid.base.atomic_write import FolderKind, check_place, staged_folder
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
@@ -35,25 +35,34 @@ from dynid.terms.catalogue import terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
 FORMAT = 1
+_RUN_FILES = (
+    "run.json",
+    "model.json",
+    "parameters.parquet",
+    "residuals.parquet",
+    "factors.parquet",
+    "report.html",
+)
+_DEMO_FILES = ("robot.toml", "logs/train.parquet", "logs/validate.parquet")
 _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
 
 
-def check_output(folder: Path, inputs: tuple[Path, ...] = (), force: bool = False) -> None:
-    """Refuses an output folder before anything is computed.
+def check_output(folder: str | Path, inputs: tuple[Path, ...] = (), force: bool = False) -> tuple[str, ...]:
+    """Refuses an output folder before anything is computed; returns the names of what stays in one to be replaced.
 
     Raises RefusedError if it exists (unless `force` and it is a run folder) or holds an input;
     ResourceError if its parent cannot be written.
     """
-    check_place(folder, inputs, force, _is_run, "run")
+    return check_place(Path(folder), inputs, force, RUN)
 
 
-def staged_run(folder: Path, force: bool = False) -> AbstractContextManager[Path]:
+def staged_run(folder: str | Path, force: bool = False) -> AbstractContextManager[Path]:
     """A folder for a run and what goes with it, to be written in a `with` block; appears as a whole or not at all.
 
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
     check_output(folder, force=force)
-    return staged_folder(folder, _is_run if force else None)
+    return staged_folder(Path(folder), RUN, force)
 
 
 def write_tables(identification: Identification, folder: Path) -> None:
@@ -65,15 +74,29 @@ def write_tables(identification: Identification, folder: Path) -> None:
     write_factors(identification, folder / "factors.parquet")
 
 
-def _is_run(folder: Path) -> bool:
-    return (folder / "run.json").is_file()
+def _files_of_unlisted_run(folder: Path) -> list[str] | None:
+    try:
+        run = _read_json(folder / "run.json")
+    except DynidError:
+        return None
+    names = [*_RUN_FILES]
+    provenance = run.get("provenance")
+    logs = provenance.get("logs") if isinstance(provenance, dict) else None
+    if isinstance(logs, dict) and any(Path(log).resolve().parent == folder / "logs" for log in logs):
+        # Only the demo's logs lie in the folder of its run.
+        names += _DEMO_FILES
+    return names
 
 
-def load(folder: Path) -> Identification:
+RUN = FolderKind("run", _files_of_unlisted_run)
+
+
+def load(folder: str | Path) -> Identification:
     """Reads a run folder back.
 
     Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
     """
+    folder = Path(folder)
     run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
     try:
         robot = robot_from_dict(model["robot"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from dynid.base.arrays import finite_or_none
-from dynid.base.atomic_write import staged_folder
+from dynid.base.atomic_write import FolderKind, listed_files, other_files, staged_folder
 from dynid.base.errors import RefusedError, UsageError
 from dynid.report.svg import figure_svg
 from dynid.studies import STUDIES
@@ -46,14 +47,17 @@ def run_study(name: str, dose: Dose | None = None, progress: Callable[[str], Non
     return page.finish()
 
 
-def write_study(study: Study, folder: Path, *, page: bool = True, force: bool = False) -> tuple[Path, ...]:
+def write_study(
+    study: Study, folder: str | Path, *, page: bool = True, force: bool = False
+) -> tuple[Path, ...]:
     """Writes index.html, README.md, results.json and an SVG a figure; returns the paths.
 
-    page: whether index.html is written.    force: replaces a study's folder, and nothing else.
+    page: whether index.html is written.    force: replaces the files of a study that is there, and nothing else.
     Raises RefusedError if the folder is in the way, ResourceError if it cannot be written.
     """
+    folder = Path(folder)
     check_free(folder, force)
-    with staged_folder(folder, _is_study if force else None) as scratch:
+    with staged_folder(folder, STUDY, force) as scratch:
         for section in study.sections:
             for block in section.blocks:
                 if isinstance(block, Drawing):
@@ -62,7 +66,7 @@ def write_study(study: Study, folder: Path, *, page: bool = True, force: bool = 
         _text(scratch / "README.md", study_markdown(study))
         if page:
             _text(scratch / "index.html", study_html(study))
-    return tuple(sorted(folder.iterdir()))
+    return tuple(sorted(folder / name for name in listed_files(folder, STUDY) or ()))
 
 
 def results_dict(study: Study) -> dict[str, Any]:
@@ -101,26 +105,34 @@ def _plain(result: Result) -> dict[str, Any]:
     }
 
 
-def check_free(folder: Path, force: bool) -> None:
-    """Raises RefusedError if a study must not be written there."""
+def check_free(folder: Path, force: bool) -> tuple[str, ...]:
+    """What stays in a folder where a study is to be written; raises RefusedError if it must not be."""
     if not folder.exists():
-        return
-    mine = folder.is_dir() and (folder / "results.json").is_file()
-    if not (force and _is_study(folder)):
+        return ()
+    mine = listed_files(folder, STUDY) is not None
+    if not (force and mine):
         raise RefusedError(
             "output-exists",
             found=f"'{folder}' exists already" + ("" if mine else " and is no study"),
             expected="a new folder",
             do="choose another --out" + (", or pass --force" if mine else ""),
         )
+    return other_files(folder, STUDY)
 
 
-def _is_study(folder: Path) -> bool:
+def _files_of_unlisted_study(folder: Path) -> list[str] | None:
     try:
         data = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(data, dict) and data.get("kind") == KIND
+        text = (folder / "README.md").read_text(encoding="utf-8")
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        return None
+    figures = re.findall(r"^!\[.*\]\(([\w-]+\.svg)\)$", text, re.MULTILINE)
+    return ["results.json", "README.md", "index.html", *figures]
+
+
+STUDY = FolderKind(KIND, _files_of_unlisted_study)
 
 
 def _text(path: Path, text: str) -> None:

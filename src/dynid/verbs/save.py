@@ -9,14 +9,15 @@ from dynid.run.result import Identification
 from dynid.run.store import staged_run, write_tables
 
 
-def save(identification: Identification, folder: Path, force: bool = False) -> Path:
+def save(identification: Identification, folder: str | Path, force: bool = False) -> Path:
     """Writes a run folder as a whole or not at all; returns the path of its report.
 
+    force: whether the files of a run that is there are replaced; other files in its folder stay.
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
     with staged_run(folder, force) as scratch:
         write_run(identification, scratch)
-    return folder / "report.html"
+    return Path(folder) / "report.html"
 
 
 def write_run(identification: Identification, folder: Path) -> None:
