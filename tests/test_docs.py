@@ -17,6 +17,7 @@ import pytest
 import typer
 from pydantic import BaseModel
 
+import dynid
 from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
 from dynid.base.diagnostics import Diagnostics
@@ -24,9 +25,12 @@ from dynid.base.tables import read_table
 from dynid.cli.main import app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
+from dynid.excitation.plan import prior_theta
+from dynid.exporters.export import export_parameters
 from dynid.factor.base import Category
 from dynid.identification import experiment as recipe
 from dynid.identification.experiment import Experiment
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
 from dynid.log.write import canonical_columns, write_log
@@ -37,6 +41,7 @@ from dynid.signals import cutoff, prepare
 from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE
 from dynid.verbs.demo import run_demo
+from tests.command_line import make_log
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -168,6 +173,23 @@ def test_python_examples_run_in_the_order_of_their_page(page: str, tmp_path: Pat
     script.write_text("\n".join(blocks(page, "python")), encoding="utf-8")
     done = python(tmp_path, "-W", "error", script.name)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_python_of_the_readme_runs_as_it_stands(robot_file: Path, tmp_path: Path) -> None:
+    robot = load_robot(robot_file)
+    described = prior_theta(robot, DEFAULT_TERMS)
+    assert described is not None
+    export_parameters(robot, DEFAULT_TERMS, described, tmp_path / "arm.urdf")
+    make_log(robot_file, tmp_path / "motion.parquet", seed=1)
+    script = tmp_path / "example.py"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = [body for info, body in FENCE.findall(readme) if info.strip() == "python"]
+    assert found
+    script.write_text("\n".join(found), encoding="utf-8")
+    done = python(tmp_path, "-W", "error", script.name)
+    assert done.returncode == 0, done.stderr
+    again = dynid.load(str(tmp_path / "run"))
+    assert done.stdout == f"{again.verdict.headline}\n"
 
 
 def test_every_block_is_of_a_kind_that_is_checked() -> None:

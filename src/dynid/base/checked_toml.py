@@ -31,7 +31,7 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_bytes(path: Path, kind: str, limit: int) -> bytes:
+def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
     """Bytes of an input file, at most `limit` of them.
 
     Raises InputError if it is missing or a folder, RefusedError if it is larger, ResourceError if it cannot
@@ -39,7 +39,7 @@ def read_bytes(path: Path, kind: str, limit: int) -> bytes:
     """
     place = Place(file=str(path))
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError("file-missing", found="no such file", expected=kind, place=place) from error
@@ -57,7 +57,7 @@ def read_bytes(path: Path, kind: str, limit: int) -> bytes:
     return data
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
+def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
     """Reads a TOML file: its data, and the line of every key (by path, array elements by number).
 
     Raises InputError with file and line if it is missing, not UTF-8 or not TOML, RefusedError if it is larger
@@ -77,7 +77,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], Lines]:
     try:
         return tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(error, text, path) from error
+        raise _syntax_error(error, text, Path(path)) from error
     except RecursionError as error:
         raise RefusedError(
             "toml-depth", found="arrays or tables nested too deeply", expected="a few levels", place=place

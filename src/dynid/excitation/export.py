@@ -60,7 +60,7 @@ def times(duration: float, rate: float) -> Float:
 
 
 def write_motion(
-    folder: Path,
+    folder: str | Path,
     joint_names: Sequence[str],
     trajectory: Trajectory,
     form: Format,
@@ -75,7 +75,7 @@ def write_motion(
     t = times(trajectory.duration, LIBFRANKA_RATE if form is Format.LIBFRANKA else rate)
     q, dq, ddq = trajectory.motion(t)
     name = Path(FILES[form])
-    path = folder / f"{name.stem}{suffix}{name.suffix}"
+    path = Path(folder) / f"{name.stem}{suffix}{name.suffix}"
     if form in (Format.CSV, Format.PARQUET):
         # Torque beside the motion, so that the file is what `open-loop:` and a torque controller read.
         tau = trajectory.torque(t) if isinstance(trajectory, TorqueMotion) else None

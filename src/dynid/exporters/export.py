@@ -80,10 +80,10 @@ class _Request:
 
 def export(
     run: Identification,
-    to: Path,
+    to: str | Path,
     kind: str | None = None,
     *,
-    source: Path | None = None,
+    source: str | Path | None = None,
     root: str | None = None,
     allow_unphysical: bool = False,
     feasible: bool = False,
@@ -111,6 +111,7 @@ def export(
     target cannot be written, SolverError if a written file, read again, gives another torque.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
     origin = _source(run.robot, source, chosen)
     request = _Request(run.robot, run.terms, peak_speeds(run), chosen, origin, root, allow_unphysical, sink)
@@ -136,16 +137,17 @@ def export_parameters(
     robot: RobotModel,
     terms: Terms,
     theta: Float,
-    to: Path,
+    to: str | Path,
     kind: str | None = None,
     *,
-    source: Path | None = None,
+    source: str | Path | None = None,
     root: str | None = None,
     force: bool = False,
     diagnostics: Diagnostics | None = None,
 ) -> tuple[Path, ...]:
     """Writes a model without a run: terms with parameters theta (p,).    Everything else as for `export`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
     check_targets(_outputs(to, chosen), _inputs(robot, source), force)
     origin = _source(robot, source, chosen)

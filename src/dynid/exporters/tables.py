@@ -43,7 +43,7 @@ def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
-def read_model_json(path: Path) -> tuple[RobotModel, Terms, Float]:
+def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
     """Robot, terms and parameters (p,) of an exported JSON file; raises InputError if it is none."""
     try:
         data: Any = json.loads(read_bytes(path, "a dynid model", MAX_BYTES))
@@ -80,7 +80,7 @@ def table(model: ExportModel, order: str) -> bytes:
     return text.getvalue().encode()
 
 
-def read_table(path: Path) -> tuple[tuple[str, ...], Float]:
+def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
     """Names of the bodies and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
     rows = list(csv.reader(io.StringIO(read_bytes(path, "a table of parameters", MAX_BYTES).decode())))
     symbols = tuple(rows[0][2:12]) if rows else ()

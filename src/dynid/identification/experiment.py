@@ -161,14 +161,14 @@ class Experiment:
     lines: Lines
 
     @staticmethod
-    def read(path: Path | None) -> Experiment:
+    def read(path: str | Path | None) -> Experiment:
         """Reads an experiment file; raises InputErrors with the line of everything that is wrong."""
         if path is None:
             return Experiment(ExperimentFile(), {}, "", {})
         data, lines = read_toml(path)
         content = validate(ExperimentFile, data, lines, str(path))
         if any(entry.mesh for entry in content.estimate.limits or ()):
-            data = _with_hulls(data, content.estimate.limits or (), path, lines)
+            data = _with_hulls(data, content.estimate.limits or (), Path(path), lines)
             content = validate(ExperimentFile, data, lines, str(path))
         return Experiment(content, data, str(path), lines)
 
@@ -234,7 +234,9 @@ class Experiment:
             return model.automatic
         return model.terms is None and self.content.estimate.method in (None, *_ON_FACTORS)
 
-    def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
+    def recipe(
+        self, robot: str | Path, logs: Sequence[str | Path], held_out: Sequence[str | Path]
+    ) -> dict[str, Any]:
         """What is written down so that the run can be repeated."""
         return {
             "robot": str(robot),
@@ -353,7 +355,7 @@ def _with_hulls(
 
 def open_log(
     experiment: Experiment,
-    paths: Sequence[Path],
+    paths: Sequence[str | Path],
     robot: RobotModel,
     selection: Sequence[str | SelectionEntry],
     diagnostics: Diagnostics,

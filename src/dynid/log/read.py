@@ -67,8 +67,9 @@ def read_log(
     return Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)))
 
 
-def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
+def open_table(path: str | Path, delimiter: str = ",", decimal: str = ".") -> Table:
     """Opens a file with the reader that knows its first bytes; raises InputError if there is none."""
+    path = Path(path)
     place = Place(file=str(path))
     if not path.exists():
         raise InputError("file-missing", found="no such file", expected="a log file", place=place)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dynid.run.result import Identification
 
 __all__ = ["write_report"]
 
 
-def write_report(identification: Identification, path: Path) -> None:
+def write_report(identification: Identification, path: str | Path) -> None:
     """Writes the report of an identification as one HTML file that needs no other file and no network.
 
     The file appears whole or not at all.
@@ -22,4 +21,4 @@ def write_report(identification: Identification, path: Path) -> None:
     # Jinja2 and the sections are loaded only when a report is written, so that importing dynid stays quick.
     from dynid.report.html import report_html, write_text
 
-    write_text(path, report_html(identification))
+    write_text(Path(path), report_html(identification))

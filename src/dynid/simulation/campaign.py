@@ -55,11 +55,12 @@ class Campaign:
         return write_log(path, t, columns, f"run{run + 1}", metadata)
 
 
-def record(campaign: Campaign, out: Path) -> Path:
+def record(campaign: Campaign, out: str | Path) -> Path:
     """Simulates one run and writes its log, as a whole or not at all.
 
     Raises RefusedError if the file exists, UsageError for another ending than .parquet, .pq or .csv.
     """
+    out = Path(out)
     refuse_existing(out)
     if out.suffix.lower() not in _ENDINGS:
         raise UsageError(
@@ -70,7 +71,7 @@ def record(campaign: Campaign, out: Path) -> Path:
 
 
 def run_campaign(
-    campaign: Campaign, out: Path, runs: int, workers: int = 1, progress: Progress | None = None
+    campaign: Campaign, out: str | Path, runs: int, workers: int = 1, progress: Progress | None = None
 ) -> list[Path]:
     """Writes the folder `out` with one log a run, run_0001.parquet and so on; as a whole or not at all.
 
@@ -78,6 +79,7 @@ def run_campaign(
     Raises RefusedError if the folder exists, ResourceError if it cannot be written or a process dies, and the error of
     the first run that fails.
     """
+    out = Path(out)
     refuse_existing(out)
     if runs < 1 or workers < 1:
         raise UsageError("runs", found=f"{runs} runs in {workers} processes", expected="at least one of both")

@@ -102,7 +102,7 @@ class Rig:
     content: SensorFile = field(default_factory=SensorFile)
 
     @staticmethod
-    def read(path: Path) -> Rig:
+    def read(path: str | Path) -> Rig:
         """Reads a sensor file; raises InputErrors with the line of everything that is wrong."""
         data, lines = read_toml(path)
         return Rig(validate(SensorFile, data, lines, str(path)))

@@ -202,7 +202,7 @@ class Setup:
 
 
 def read_setup(
-    robot: RobotModel, controller: str, plant: Path | None = None, simulator: str = "dynid"
+    robot: RobotModel, controller: str, plant: str | Path | None = None, simulator: str = "dynid"
 ) -> Setup:
     """Checks and builds what was asked for.
 

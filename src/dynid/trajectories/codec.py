@@ -74,11 +74,12 @@ class PlannedMotion:
     joints: tuple[str, ...] = ()
 
 
-def read_motion(path: Path) -> PlannedMotion:
+def read_motion(path: str | Path) -> PlannedMotion:
     """The motion of a JSON file, or of the folder that `dynid excite` wrote.
 
     Raises InputError with the file for what is none, ResourceError if it cannot be read.
     """
+    path = Path(path)
     folder = path.is_dir()
     trajectory = from_file(path / "trajectory.json" if folder else path)
     joints: tuple[str, ...] = ()
@@ -102,9 +103,9 @@ def read_motion(path: Path) -> PlannedMotion:
     return PlannedMotion(trajectory, joints)
 
 
-def from_file(path: Path) -> Trajectory:
+def from_file(path: str | Path) -> Trajectory:
     """The motion of a JSON file; errors name the file."""
-    text = _text(path)
+    text = _text(Path(path))
     try:
         return from_json(text)
     except InputError as error:

@@ -105,7 +105,12 @@ class DemoResult:
 
 
 def run_demo(
-    out: Path, *, seed: int = 1, fast: bool = False, force: bool = False, progress: Progress | None = None
+    out: str | Path,
+    *,
+    seed: int = 1,
+    fast: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> DemoResult:
     """Identifies the simulated arm7 from its log and writes a run folder, as a whole or not at all.
 
@@ -118,7 +123,7 @@ def run_demo(
 
     Raises RefusedError if `out` exists already, ResourceError if it cannot be written.
     """
-    started = time.perf_counter()
+    started, out = time.perf_counter(), Path(out)
     with staged_run(out, force) as scratch:
         lab = _Lab.prepare(seed, FAST_SECONDS if fast else SECONDS)
         for index, name in enumerate(("train", "validate")):

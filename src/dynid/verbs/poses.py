@@ -86,13 +86,14 @@ def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
     return StaticPoses(np.array(q), np.array(tau), np.array(approach), np.array(spread), np.array(seconds))
 
 
-def read_poses(path: Path, robot: RobotModel) -> StaticPoses:
+def read_poses(path: str | Path, robot: RobotModel) -> StaticPoses:
     """Reads a table of poses, SI units: q_<joint>, tau_<joint>, and from_<joint> = 1 or -1 (0 = unknown) where given.
 
     Where motors move several joints, from_<joint> is the direction of that joint's motor.
 
     Raises InputError for missing columns, and for rows that are incomplete or move (dq_<joint> other than 0).
     """
+    path = Path(path)
     table = open_table(path)
     place = Place(file=str(path))
     known = {prefix: [f"{prefix}_{j}" for j in robot.joint_names] for prefix in ("q", "tau", "from", "dq")}

@@ -104,7 +104,7 @@ def retrieve(
     return Retrieved(robot, chosen, coefficients, found, misfit, strength)
 
 
-def read_coefficients(path: Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
+def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
     """Reads a CSV file with the columns `formula` and `value`, and `std` or `half_width_95` if there.
 
     A formula is a sum such as "Iyy2 + Izz1 - 0.0068 m4" of this robot's parameters. One that is a base parameter of the
@@ -125,7 +125,7 @@ def read_coefficients(path: Path, robot: RobotModel, terms: Terms | None = None)
         )
     errors: list[DynidError] = []
     formulas, rows, values, deviations = [], [], [], []
-    for line in _lines(table, path):
+    for line in _lines(table, Path(path)):
         place = Place(file=str(path), line=table.line_num)
         try:
             rows.append(_row(line["formula"] or "", columns, place))

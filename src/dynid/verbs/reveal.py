@@ -80,7 +80,7 @@ def reveal(
     return Revealed(robot, chosen, structural, estimate, mass_error, gravity_error)
 
 
-def read_model_table(path: Path, robot: RobotModel) -> tuple[Float, Float | None, Float | None]:
+def read_model_table(path: str | Path, robot: RobotModel) -> tuple[Float, Float | None, Float | None]:
     """Reads q (T, n), M (T, n, n) and g (T, n) from columns q_<joint>, M_<joint>_<joint> and g_<joint>; None = absent.
 
     Raises InputError for missing positions, or a table with neither M nor g.

@@ -131,8 +131,9 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
     return lines
 
 
-def write_scores(path: Path, scores: Scores) -> None:
+def write_scores(path: str | Path, scores: Scores) -> None:
     """Writes scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot write."""
+    path = Path(path)
     refuse_existing(path)
     text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
     with staged_files(path) as (scratch,):
