@@ -30,7 +30,7 @@ FLOORS = (
     ("run",),
     ("identification", "report"),
     ("online", "exporters", "verbs"),
-    ("studies", "testing"),
+    ("testing",),
     ("cli",),
     ("__main__",),
 )
@@ -124,9 +124,9 @@ def test_no_module_is_in_a_circle() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("name", ["cli", "studies", "testing"])
+@pytest.mark.parametrize("name", ["cli", "testing"])
 def test_only_its_own_room_and_the_entrance_import(name: str) -> None:
-    allowed = {"cli": {"dynid.__main__"}, "studies": set(), "testing": set()}[name]
+    allowed = {"cli": {"dynid.__main__"}, "testing": set()}[name]
     users = {one for one, others in IMPORTS.items() if any(o.startswith(f"dynid.{name}") for o in others)}
     assert {one for one in users if not one.startswith((f"dynid.{name}", "dynid.cli"))} <= allowed
 

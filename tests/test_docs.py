@@ -22,7 +22,7 @@ from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.tables import read_table
-from dynid.cli.main import app
+from dynid.cli.main import add_installed_commands, app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
@@ -140,6 +140,7 @@ def code(cell: str) -> list[str]:
 
 def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
+    add_installed_commands()  # that of dynid-studies
     group: Any = typer.main.get_command(app)
     return {name: options_of(one) for name, one in [("", group), *group.commands.items()]}
 

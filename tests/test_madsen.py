@@ -7,6 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynid_studies.madsen_arm import (
+    ENCODER_NOISE,
+    FC,
+    FL,
+    FV,
+    SECONDS,
+    SIGNS,
+    STIFFNESS,
+    TORQUE_NOISE,
+    WIDTH,
+    regrouped,
+)
 from scipy.linalg import solve_triangular
 from scipy.signal import butter, sosfiltfilt
 
@@ -28,18 +40,6 @@ from dynid.signals.settings import Preparation
 from dynid.simulation.motion import SimulatedMotion, follow
 from dynid.simulation.plant import Elasticity, Plant
 from dynid.spatial.inertia import transformed
-from dynid.studies.madsen_arm import (
-    ENCODER_NOISE,
-    FC,
-    FL,
-    FV,
-    SECONDS,
-    SIGNS,
-    STIFFNESS,
-    TORQUE_NOISE,
-    WIDTH,
-    regrouped,
-)
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, RotorInertia, Terms, Viscous
 from dynid.testing import smooth_samples
 from dynid.trajectories.trajectory import FourierTrajectory

@@ -6,16 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from dynid.base.arrays import Float
-from dynid.factor.base import structural_base
-from dynid.kernel import torque_regressor
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.signals.samples import Samples
-from dynid.spatial.algebra import placement, rotation_about, skew
-from dynid.spatial.inertia import transformed
-from dynid.studies.nini_arm import (
+from dynid_studies.nini_arm import (
     FRICTION,
     GEOMETRY,
     MODEL,
@@ -28,6 +19,15 @@ from dynid.studies.nini_arm import (
     motion,
     static_grid,
 )
+
+from dynid.base.arrays import Float
+from dynid.factor.base import structural_base
+from dynid.kernel import torque_regressor
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
+from dynid.signals.samples import Samples
+from dynid.spatial.algebra import placement, rotation_about, skew
+from dynid.spatial.inertia import transformed
 from dynid.terms import MotorInertia, Points, RigidBody, Spring, Terms
 from dynid.verbs.statics import static_base
 

@@ -7,17 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import OLS, WLS
-from dynid.robot.model import RobotModel
-from dynid.rows.motor import MotorRows
-from dynid.rows.torque import TorqueRows
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import pseudo_inertia
-from dynid.studies.nini_arm import (
+from dynid_studies.nini_arm import (
     MODEL,
     SPRINGS,
     STIFFNESS,
@@ -31,9 +21,19 @@ from dynid.studies.nini_arm import (
     with_noise,
     with_torque,
 )
-from dynid.studies.nini_checks import stiffer
-from dynid.studies.run import run_study
-from dynid.studies.study import Dose
+from dynid_studies.nini_checks import stiffer
+from dynid_studies.run import run_study
+from dynid_studies.study import Dose
+
+from dynid.base.arrays import Float
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.least_squares import OLS, WLS
+from dynid.robot.model import RobotModel
+from dynid.rows.motor import MotorRows
+from dynid.rows.torque import TorqueRows
+from dynid.signals.samples import Samples
+from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
 from dynid.verbs.statics import StaticEstimate, identify_statics
 

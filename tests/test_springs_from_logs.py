@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynid_studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
@@ -17,7 +18,6 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.signals.settings import Preparation
-from dynid.studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
 from dynid.verbs.friction_side import compare_sides, friction_on
 from dynid.verbs.spring_search import search_geometry

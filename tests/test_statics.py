@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynid_studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
@@ -19,7 +20,6 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.signals.settings import Preparation
-from dynid.studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 from dynid.terms import ChannelTorque, MotorInertia, Offset, OnMotor, RigidBody, Terms, Viscous
 from dynid.testing import synthetic_regression
 from dynid.verbs.poses import Standstill, StaticPoses, find_poses, read_poses

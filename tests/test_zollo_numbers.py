@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dynid_studies import zollo_tables as study
 from scipy.signal import butter, sosfiltfilt
 
 from dynid.factor.base import BaseMap, structural_base
 from dynid.rows import ElasticRows
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import pseudo_inertia
-from dynid.studies import zollo_tables as study
 from tests.elastic_arms import (
     STRIBECK,
     Arm,

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from dynid_studies.nini_arm import MODEL, SPRINGS, arm, motion, truth
 
 from dynid.log.write import canonical_columns, write_log
-from dynid.studies.nini_arm import MODEL, SPRINGS, arm, motion, truth
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from dynid.factor.base import structural_base
-from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
-from dynid.feasible.penalty import Bodies, Rule, Search, penalised_parameters
-from dynid.kernel import inverse_dynamics
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.studies.panda_two_links import (
+from dynid_studies.panda_two_links import (
     LENGTH,
     SPREAD,
     TRUTH,
@@ -22,6 +15,13 @@ from dynid.studies.panda_two_links import (
     radius,
     two_links,
 )
+
+from dynid.factor.base import structural_base
+from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
+from dynid.feasible.penalty import Bodies, Rule, Search, penalised_parameters
+from dynid.kernel import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.rows.torque import TorqueRows
 from dynid.terms import RigidBody, Terms
 
 

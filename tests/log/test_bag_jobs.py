@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from dynid_studies.panda import arm
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.experiment import Experiment, open_log
@@ -17,7 +18,6 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
-from dynid.studies.panda import arm
 from tests.command_line import Run
 from tests.log.bags import State, states, write_bag
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynid_studies.rotradi import TERMS as ROTRADI_TERMS
+from dynid_studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 
 import dynid
 from dynid.base.arrays import Float
@@ -26,8 +28,6 @@ from dynid.rows.evidence import acceleration_noise
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
-from dynid.studies.rotradi import TERMS as ROTRADI_TERMS
-from dynid.studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dynid_studies.rotradi import POLE, TERMS, THETA, arm, exciting, full, measured, phases, truth
 
 from dynid.base.arrays import Float
 from dynid.estimate.recursive import RecursiveLeastSquares
@@ -13,7 +14,6 @@ from dynid.factor.base import structural_base
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
 from dynid.signals.samples import Samples
 from dynid.simulation.open_loop import open_loop
-from dynid.studies.rotradi import POLE, TERMS, THETA, arm, exciting, full, measured, phases, truth
 
 CUTOFF = POLE / (2 * np.pi)
 FILTERED_POWER = FilteredPowerRows(CUTOFF, 1, "zero")

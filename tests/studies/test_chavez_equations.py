@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dynid_studies import rotradi_equations as closed
+from dynid_studies.rotradi import POLE, TERMS, arm, lift
 
 from dynid.base.arrays import Float
 from dynid.rows.momentum_filter import CausalFilter
 from dynid.signals.samples import Samples
-from dynid.studies import rotradi_equations as closed
-from dynid.studies.rotradi import POLE, TERMS, arm, lift
 from dynid.testing import smooth_samples
 
 ROBOT, LIFT = arm(), lift()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from dynid.studies.rotradi import POLE, STEP, TABLE_3, TABLE_4, THETA, exciting, full, lift, phases, unseen
-from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study
+from dynid_studies.rotradi import POLE, STEP, TABLE_3, TABLE_4, THETA, exciting, full, lift, phases, unseen
+from dynid_studies.run import results_dict, run_study
+from dynid_studies.study import Drawing, Study
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dynid.studies.panda import (
+from dynid_studies.panda import (
     COEFFICIENTS,
     bodies_of_coefficients,
     combinations,
@@ -17,8 +16,8 @@ from dynid.studies.panda import (
     reverse_engineered,
     validation_motion,
 )
-from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Dose, Drawing, Study, Table, Text
+from dynid_studies.run import results_dict, run_study
+from dynid_studies.study import Dose, Drawing, Study, Table, Text
 
 
 @pytest.fixture(scope="module")

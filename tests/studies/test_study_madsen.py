@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from dynid.studies.madsen2020 import PAPER
-from dynid.studies.madsen_real import tell_real
-from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study, StudyPage, Table, Text
+from dynid_studies.madsen2020 import PAPER
+from dynid_studies.madsen_real import tell_real
+from dynid_studies.run import results_dict, run_study
+from dynid_studies.study import Drawing, Study, StudyPage, Table, Text
 
 
 @pytest.fixture(scope="module")

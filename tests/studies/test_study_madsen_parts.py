@@ -6,10 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dynid.factor.base import structural_base
-from dynid.rows import TorqueRows
-from dynid.studies.madsen_arm import (
+from dynid_studies.madsen_arm import (
     BODIES,
     FC,
     FL,
@@ -24,9 +21,12 @@ from dynid.studies.madsen_arm import (
     regrouped,
     robot,
 )
-from dynid.studies.madsen_calibration import COMPENSATED, identified, weighted
-from dynid.studies.madsen_table4 import NAMES, PRINTED, base_rows, put_right
-from dynid.studies.madsen_validation import joints
+from dynid_studies.madsen_calibration import COMPENSATED, identified, weighted
+from dynid_studies.madsen_table4 import NAMES, PRINTED, base_rows, put_right
+from dynid_studies.madsen_validation import joints
+
+from dynid.factor.base import structural_base
+from dynid.rows import TorqueRows
 
 
 @pytest.fixture(scope="module")

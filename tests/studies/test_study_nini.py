@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dynid_studies.nini_arm import PRELOAD, SPRINGS, STIFFNESS, arm, at_rest
+from dynid_studies.nini_bodies import PositiveInertias
+from dynid_studies.run import results_dict, run_study
+from dynid_studies.study import Drawing, Study, Table
 
 from dynid.spatial.inertia import pseudo_inertia
-from dynid.studies.nini_arm import PRELOAD, SPRINGS, STIFFNESS, arm, at_rest
-from dynid.studies.nini_bodies import PositiveInertias
-from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study, Table
 from dynid.terms import RigidBody, Terms
 
 

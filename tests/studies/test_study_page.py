@@ -12,6 +12,12 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from dynid_studies import STUDIES
+from dynid_studies.index import read_entries, write_index
+from dynid_studies.page import study_html, study_markdown
+from dynid_studies.run import results_dict, run_study, study_module, write_study
+from dynid_studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
+from dynid_studies.svg import figure_svg, legend_of
 
 from dynid.base.errors import RefusedError, UsageError
 from dynid.report.figures import (
@@ -29,12 +35,6 @@ from dynid.report.figures import (
     row_of,
     with_errors,
 )
-from dynid.report.svg import figure_svg, legend_of
-from dynid.studies import STUDIES
-from dynid.studies.index import read_entries, write_index
-from dynid.studies.page import study_html, study_markdown
-from dynid.studies.run import results_dict, run_study, study_module, write_study
-from dynid.studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
 from tests.command_line import Run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from dynid.studies.run import results_dict, run_study
-from dynid.studies.study import Drawing, Study
-from dynid.studies.zollo_arms import paper_map, planar
-from dynid.studies.zollo_tables import FIXES, PUMA_ESTIMATED, PUMA_REAL, TABLE_1, TABLE_2, last_digit
+from dynid_studies.run import results_dict, run_study
+from dynid_studies.study import Drawing, Study
+from dynid_studies.zollo_arms import paper_map, planar
+from dynid_studies.zollo_tables import FIXES, PUMA_ESTIMATED, PUMA_REAL, TABLE_1, TABLE_2, last_digit
 
 
 @pytest.fixture(scope="module")
