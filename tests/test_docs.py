@@ -20,7 +20,7 @@ from pydantic import BaseModel
 import dynid
 from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.tables import read_table
 from dynid.cli.main import add_installed_commands, app
 from dynid.estimate.scores import Origin, Sums
@@ -53,6 +53,7 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
 EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
+    "Top level": recipe.ExperimentFile,
     "`[log]`: which column measures what": mapping.LogSection,
     "`[log.time]`": mapping.TimeEntry,
     "`[log.position]`": mapping.PositionEntry,
@@ -272,7 +273,7 @@ def written(info: Any) -> str:
 
 def test_every_table_of_the_schemas_is_documented() -> None:
     top = {"log", "data", "prepare", "model", "statics", "estimate"}
-    assert set(recipe.ExperimentFile.model_fields) == top
+    assert set(recipe.ExperimentFile.model_fields) == top | {"accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
 
@@ -344,6 +345,15 @@ def test_every_warning_is_explained() -> None:
     warnings = set(re.findall(r'\.warn\(\s*"([^"]+)"', SOURCE))
     assert len(warnings) > 35
     assert warnings - identifiers() == set()
+
+
+def test_every_claim_is_explained() -> None:
+    rows = table(section("experiment.md", "`accept`: claims that are not to stop the work"), "code")
+    assert [code(row[0])[0] for row in rows] == list(CLAIMS)
+    made = set(re.findall(r'\.claim\(\s*"([^"]+)"', SOURCE)) | set(
+        re.findall(r'yield Rival\(\s*"([^"]+)"', SOURCE)
+    )
+    assert made | {"gravity-compensated", "negative-stiffness"} == set(CLAIMS)
 
 
 def console_lines() -> Iterator[tuple[str, list[str]]]:

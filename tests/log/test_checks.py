@@ -145,7 +145,7 @@ def test_priors_far_from_the_truth_do_not_stop(tmp_path: Path) -> None:
         guess = replace(
             robot, inertia_prior=robot.inertia_prior * rng.uniform(0.5, 1.5, size=(robot.n_bodies, 1))
         )
-        check_against_prior(guess, States(q, dq, ddq, tau))
+        check_against_prior(guess, States(q, dq, ddq, tau), Diagnostics())
 
 
 @pytest.mark.parametrize("name", ["panda_gaz", "ur10e_innopolis", "kr300_rptu"])

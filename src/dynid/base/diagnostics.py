@@ -1,12 +1,51 @@
-"""The one sink for warnings and notes: what is written here is printed and ends up in the report."""
+"""The one sink for warnings, notes and claims: what is written here is printed and ends up in the report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
+from typing import Literal, get_args
 
-from dynid.base.errors import NOWHERE, Place
+from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
+
+# What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
+Claim = Literal[
+    "constant-effort",
+    "encoders-exchanged",
+    "gear-ratio-side",
+    "gravity-compensated",
+    "joint-order",
+    "motor-position",
+    "motor-position-side",
+    "motor-position-sign",
+    "negative-friction",
+    "negative-stiffness",
+    "other-arm",
+    "position-sign",
+    "tilted-base",
+    "torque-lag",
+    "torque-sign",
+    "unit-suspicion",
+    "velocity-sign",
+]
+CLAIMS: tuple[Claim, ...] = get_args(Claim)
+
+
+def claim_codes(codes: str | Iterable[str]) -> tuple[Claim, ...]:
+    """Codes of claims, each once, in the order given; raises UsageError for a code that no claim has."""
+    given = (codes,) if isinstance(codes, str) else tuple(codes)
+    for code in given:
+        if code not in CLAIMS:
+            near = get_close_matches(code, CLAIMS, n=1)
+            raise UsageError(
+                "unknown-claim",
+                found=f"accept '{code}'",
+                expected="one of " + ", ".join(CLAIMS),
+                do=f"did you mean '{near[0]}'?" if near else "",
+            )
+    return tuple(claim for claim in dict.fromkeys(given) if claim in CLAIMS)
 
 
 class Severity(StrEnum):
@@ -18,12 +57,13 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding that did not stop the work."""
+    """One finding that did not stop the work.    accepted: whether it would have, had the user not accepted it."""
 
     severity: Severity
     identifier: str
     text: str
     place: Place = NOWHERE
+    accepted: bool = False
 
     def __str__(self) -> str:
         where = str(self.place)
@@ -32,9 +72,13 @@ class Diagnostic:
 
 @dataclass
 class Diagnostics:
-    """Collects findings in the order they were made, each distinct one once."""
+    """Collects findings in the order they were made, each distinct one once.
+
+    accepting: codes of the claims that warn where they would stop the work.
+    """
 
     items: list[Diagnostic] = field(default_factory=list)
+    accepting: frozenset[str] = field(default=frozenset(), compare=False)
 
     def note(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
         """Records something the user should be able to look up."""
@@ -43,6 +87,43 @@ class Diagnostics:
     def warn(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
         """Records something the user should read before trusting the result."""
         self._add(Diagnostic(Severity.WARNING, identifier, text, place))
+
+    def claim(
+        self, identifier: Claim, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE
+    ) -> None:
+        """Stops the work over what physics says against a log, or warns of it where the user accepts that code.
+
+        found, expected, do, place: as for an error.    Raises UnfitDataError unless the code is accepted.
+        """
+        if identifier not in self.accepting:
+            way = f"or accept it and go on: --accept {identifier}"
+            raise UnfitDataError(
+                identifier, found=found, expected=expected, do=f"{do}; {way}" if do else way, place=place
+            )
+        text = "; ".join(part for part in (found, expected and f"expected {expected}", do) if part)
+        self._add(Diagnostic(Severity.WARNING, identifier, f"{text}; accepted by you", place, accepted=True))
+
+    def accept(self, codes: str | Iterable[str]) -> None:
+        """Lets these claims warn where they would stop; raises UsageError for a code that no claim has."""
+        self.accepting |= frozenset(claim_codes(codes))
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Codes of the claims that were made and accepted, each once."""
+        return tuple(dict.fromkeys(item.identifier for item in self.items if item.accepted))
+
+    def require_found(self, codes: str | Iterable[str]) -> None:
+        """Raises UsageError if nothing of these codes was found, be it a claim or a mere warning of the same kind."""
+        seen = {item.identifier for item in self.items}
+        idle = [code for code in claim_codes(codes) if code not in seen]
+        if idle:
+            raise UsageError(
+                "nothing-to-accept",
+                found=f"accept '{', '.join(idle)}', which was not found here",
+                expected=", ".join(code for code in CLAIMS if code in seen)
+                or "none: nothing is to be accepted",
+                do="leave it out",
+            )
 
     def extend(self, other: Diagnostics) -> None:
         """Takes over the findings of another sink."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, RootOption, TopicOption, print_diagnostics, say
+from dynid.cli.common import (
+    AcceptOption,
+    ConfigOption,
+    LogsArgument,
+    RootOption,
+    TopicOption,
+    print_diagnostics,
+    say,
+)
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -30,6 +38,7 @@ def command(
     ] = False,
     config: ConfigOption = None,
     topic: TopicOption = None,
+    accept: AcceptOption = None,
     root: RootOption = None,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
@@ -40,7 +49,8 @@ def command(
 
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config).with_topics(topic)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
+    diagnostics.accept(experiment.content.accept)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         if plan is not None:
@@ -53,6 +63,8 @@ def command(
             say(line)
         if fit:
             _fit(log, experiment, diagnostics)
+        # A file's codes may be of the fit; a code that is given here is for what is looked at here.
+        diagnostics.require_found(accept or ())
         say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
     finally:
         print_diagnostics(diagnostics)

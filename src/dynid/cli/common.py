@@ -28,6 +28,14 @@ TopicOption = Annotated[
         "--topic", help="Topic of a bag's joint states; may be repeated. Default: the only one that fits."
     ),
 ]
+AcceptOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept",
+        metavar="CODE",
+        help="Go on with a warning where an error of this code would stop the work; may be repeated.",
+    ),
+]
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")
 ]

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import (
+    AcceptOption,
     ConfigOption,
     ForceOption,
     LogsArgument,
@@ -55,6 +56,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    accept: AcceptOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -83,7 +85,7 @@ def command(
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     note_kept(out, check_output(out, inputs, force))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)

@@ -7,7 +7,14 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from dynid.cli.common import ConfigOption, ThreadsOption, TopicOption, print_diagnostics, say
+from dynid.cli.common import (
+    AcceptOption,
+    ConfigOption,
+    ThreadsOption,
+    TopicOption,
+    print_diagnostics,
+    say,
+)
 
 
 def command(
@@ -37,6 +44,7 @@ def command(
     ] = None,
     config: ConfigOption = None,
     topic: TopicOption = None,
+    accept: AcceptOption = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Find mass, centre and inertia of a payload, with intervals."""
@@ -65,6 +73,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
     experiment = experiment.with_topics(topic)
+    diagnostics.accept((*experiment.content.accept, *(accept or ())))
     way = cast(Literal["difference", "joint"], method)
     friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)
@@ -81,6 +90,7 @@ def command(
             stored, known, way, friction=friction, threads=threads, diagnostics=diagnostics
         )
         found = found.calibrated(measured, reference_mass)
+    diagnostics.require_found(accept or ())
     if out is not None:
         write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import (
+    AcceptOption,
     ConfigOption,
     ForceOption,
     RobotArgument,
@@ -43,6 +44,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the runs two_step and one_shot; needs --motion.")
     ] = None,
+    accept: AcceptOption = None,
     root: RootOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -61,7 +63,7 @@ def command(
         for name in ("two_step", "one_shot"):
             note_kept(out / name, check_output(out / name, (robot, *poses, *(motion or ())), force))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
@@ -97,6 +99,7 @@ def command(
                 diagnostics=diagnostics,
             )
         )
+        diagnostics.require_found(accept or ())
     print_diagnostics(diagnostics)
     for line in lines:
         say(line)

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, ThreadsOption, TopicOption, print_diagnostics, say
+from dynid.cli.common import (
+    AcceptOption,
+    ConfigOption,
+    LogsArgument,
+    ThreadsOption,
+    TopicOption,
+    print_diagnostics,
+    say,
+)
 
 
 def command(
@@ -25,6 +33,7 @@ def command(
     picture: Annotated[
         Path | None, typer.Option("--picture", help="HTML page of the open-loop run; must not exist.")
     ] = None,
+    accept: AcceptOption = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Predict the torque of other logs and print the errors by joint."""
@@ -39,8 +48,9 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
     experiment = experiment.with_topics(topic)
+    diagnostics.accept(experiment.content.accept)
     log = open_log(experiment, logs, stored.robot, experiment.data.validate_on, diagnostics)
-    result = validate(stored, log, diagnostics, threads)
+    result = validate(stored, log, diagnostics, threads, accept=accept or ())
     if out is not None:
         write_scores(out, result.scores)
     print_diagnostics(diagnostics)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.errors import Place
 from dynid.diagnosis.lag import WARN_SAMPLES, lag_in_words, tell_lag
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.traps import TILT_WARN, tell_lean
@@ -24,8 +24,7 @@ def tell_absorbed(evidence: Evidence, source_rate: float, diagnostics: Diagnosti
 
     They do over one sample of the log, half a degree, 3 %, and 1 % of a joint's torque, 95 % intervals included.
     source_rate: of the log, Hz.
-    Raises UnfitDataError for a delay of all joints over five samples, a tilt over one degree, and a gain of the other
-    sign.
+    Claims: a delay of all joints over five samples, a tilt over one degree, and a gain of the other sign.
     """
     _delay(evidence, source_rate, diagnostics)
     _tilt(evidence, diagnostics)
@@ -78,13 +77,14 @@ def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
     for column, value, half in _values(evidence, "gain_error", "dg"):
         name = evidence.robot.joint_names[column.owner]
         if value + half < -1.0:
-            raise UnfitDataError(
+            diagnostics.claim(
                 "torque-sign",
                 found=f"effort that is {1.0 + value:.3g} +- {half:.2g} times what the other joints tell of the bodies",
                 expected="effort that drives the motion",
                 do=f"set effort.sign = {{ {name} = -1 }} under [log]",
                 place=Place(joint=name),
             )
+            continue
         if abs(value) - half <= GAIN_WARN:
             continue
         tell = diagnostics.warn if described else diagnostics.note

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.residual_analysis import Evidence
 
@@ -14,7 +13,7 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     """Estimates by how many seconds the measured torque lags behind the motion; 0 when nothing speaks for a lag.
 
     source_rate: of the log, Hz. Warns over one sample of the log.
-    Raises UnfitDataError over five samples, 95 % interval included.
+    Claims: torque-lag over five samples, 95 % interval included.
     """
     delay = find_delay(evidence)
     if delay is None or not delay.believable or abs(delay.seconds) * source_rate <= WARN_SAMPLES:
@@ -26,17 +25,18 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
 def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
     """Warns of a lag of all joints with its 95 % half width, s; where: put behind its size.
 
-    Raises UnfitDataError over five samples of the log, interval included.
+    Claims: torque-lag over five samples of the log, interval included.
     """
     found = lag_in_words(seconds, half, source_rate) + where
     if (abs(seconds) - half) * source_rate > STOP_SAMPLES:
-        raise UnfitDataError(
+        diagnostics.claim(
             "torque-lag",
             found=found,
             expected="motion and torque on one clock",
             do="align the effort channel in time (receive time against header time, filter of the drive)",
         )
-    diagnostics.warn("torque-lag", found)
+    else:
+        diagnostics.warn("torque-lag", found)
 
 
 def lag_in_words(seconds: float, half: float, source_rate: float) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import find_tilt
@@ -23,7 +22,7 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
-    Raises UnfitDataError: unit-suspicion over a factor of 30, tilted-base over one degree.
+    Claims: unit-suspicion over a factor of 30, tilted-base over one degree.
     """
     _size(evidence, diagnostics)
     if float(np.median(evidence.rms / np.maximum(evidence.torque_rms, 1e-300))) > MISSES_MUCH:
@@ -53,8 +52,8 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
     found = f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})"
     do = "declare unit and side of the effort under [log] (mA, N mm, motor side), or correct the description"
     if not 1 / SIZE_STOP < middle < SIZE_STOP:
-        raise UnfitDataError("unit-suspicion", found=found, expected="a ratio near 1", do=do)
-    if not 1 / SIZE_WARN < middle < SIZE_WARN:
+        diagnostics.claim("unit-suspicion", found=found, expected="a ratio near 1", do=do)
+    elif not 1 / SIZE_WARN < middle < SIZE_WARN:
         diagnostics.warn("unit-suspicion", f"{found}; {do}")
 
 
@@ -70,16 +69,15 @@ def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
 def tell_lean(degrees: float, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
     """Warns of a base that leans by so many degrees with their 95 % half width; why: put behind them.
 
-    gravity: (3,) m/s^2 as it was found.    Raises UnfitDataError over one degree, interval included.
+    gravity: (3,) m/s^2 as it was found.    Claims: tilted-base over one degree, interval included.
     """
     direction = ", ".join(f"{g:.4g}" for g in gravity)
     found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}"
     do = f"level the base, or declare how it stands: gravity = [{direction}] in the robot file's base frame"
     if degrees - half > TILT_STOP:
-        raise UnfitDataError(
-            "tilted-base", found=found, expected="gravity along the declared direction", do=do
-        )
-    diagnostics.warn("tilted-base", f"{found}; {do}")
+        diagnostics.claim("tilted-base", found=found, expected="gravity along the declared direction", do=do)
+    else:
+        diagnostics.warn("tilted-base", f"{found}; {do}")
 
 
 def _load(evidence: Evidence, diagnostics: Diagnostics) -> None:

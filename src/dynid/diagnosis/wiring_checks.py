@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.diagnostics import Claim, Diagnostics
+from dynid.base.errors import Place
 from dynid.diagnosis.residual_analysis import Evidence, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -35,9 +35,9 @@ REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """A reading of the log.    identifier, what, do: of its error.    joints: whose channels it changes."""
+    """A reading of the log.    identifier, what, do: of the claim.    joints: whose channels it changes."""
 
-    identifier: str
+    identifier: Claim
     what: str
     do: str
     joints: tuple[int, ...]
@@ -51,7 +51,7 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
     Warns of joints that miss most of their torque in every reading.
-    Raises UnfitDataError: joint-order, torque-sign, position-sign or gravity-compensated.
+    Claims: joint-order, torque-sign, position-sign or gravity-compensated.
     """
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
@@ -74,7 +74,7 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
     before, after = np.sqrt(declared), np.sqrt(value)
     if gain > np.log(DECISIVE) and _mends(best, before, after):
         worst = int(np.nanargmax(before - after))
-        raise UnfitDataError(
+        diagnostics.claim(
             best.identifier,
             found=f"{best.what}: the fit misses {100 * before[worst]:.3g} % of the torque of "
             f"'{evidence.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
@@ -84,6 +84,7 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
                 joint=evidence.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
             ),
         )
+        return
     _tell_large(evidence, before, diagnostics)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError, UsageError
+from dynid.base.errors import Place, UsageError
 from dynid.estimate.deflection import stiffness_ranges
 from dynid.estimate.estimator import Estimate
 from dynid.factor.assemble import Assembly
@@ -82,8 +82,8 @@ def _say_what_is_lost(joints: list[str], springs: list[str], whole: bool, sink: 
     sink.warn("one-encoder", text)
 
 
-def refuse_negative_stiffness(robot: RobotModel, estimate: Estimate) -> None:
-    """Raises UnfitDataError if a stiffness is negative beyond doubt: springs push back, they do not pull on.
+def refuse_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
+    """Claims negative-stiffness or encoders-exchanged beyond doubt: springs push back, they do not pull on.
 
     Exchanged encoders turn the sign of every deflection, and so of every stiffness.
     """
@@ -100,7 +100,7 @@ def refuse_negative_stiffness(robot: RobotModel, estimate: Estimate) -> None:
         for owner, value, std in wrong
     )
     exchanged = len(wrong) == len(found)
-    raise UnfitDataError(
+    diagnostics.claim(
         "encoders-exchanged" if exchanged else "negative-stiffness",
         found=f"negative stiffness beyond doubt ({evidence})",
         expected="a motor that runs ahead of its link when it pushes",

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dynid.base.checked_toml import Key, Strict, line_of, read_toml, validate
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Claim, Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, Place, UsageError
 from dynid.base.named_options import meant
 from dynid.estimate import CATALOGUE, FeasibleFit
@@ -143,6 +143,7 @@ _OF_NO_METHOD = {"method", "feasible", "limits", "folds", "seed", "block_seconds
 class ExperimentFile(Strict):
     """The whole file; every table may be left out."""
 
+    accept: list[Claim] = Field(default_factory=list)
     log: LogSection | None = None
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()
@@ -204,6 +205,14 @@ class Experiment:
         raw = dict(self.raw) | {"log": dict(self.raw.get("log", {})) | {"topic": list(topics)}}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
+    def with_accepted(self, codes: Sequence[str] | None) -> Experiment:
+        """The same experiment with further claims accepted; raises UsageError for a code that no claim has."""
+        if not codes:
+            return self
+        accept = list(claim_codes((*self.content.accept, *codes)))
+        raw = dict(self.raw) | {"accept": accept}
+        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
     @property
     def data(self) -> DataSection:
         """Which trajectories serve for what."""
@@ -221,6 +230,7 @@ class Experiment:
             seed=e.seed,
             block_seconds=e.block_seconds,
             automatic=self.automatic,
+            accept=tuple(self.content.accept),
         )
 
     @property

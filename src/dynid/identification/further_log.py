@@ -38,6 +38,7 @@ def torque_factors(
             found=f"a log of the joints {', '.join(log.robot.joint_names)}",
             expected=", ".join(run.robot.joint_names),
         )
+    diagnostics.accept(run.accepted)
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)
     watch = LogWatch(log, diagnostics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Thread
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Bool
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
@@ -70,6 +70,7 @@ def identify(
     progress: Progress | None = None,
     recipe: Mapping[str, Any] | None = None,
     diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
 ) -> Identification:
     """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
 
@@ -77,17 +78,16 @@ def identify(
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
     progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
     diagnostics: sink that may already hold what reading the robot and the log found.
+    accept: codes of claims that are to warn, not to stop, beside those of the settings.
 
-    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read.
+    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
+    cannot be read, UsageError for an accepted code that is not found.
     """
-    call = _Call(
-        robot,
-        log,
-        settings or Settings(),
-        threads or default_threads(),
-        progress,
-        diagnostics if diagnostics is not None else Diagnostics(),
-    )
+    chosen = settings or Settings()
+    chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    sink.accept(chosen.accept)
+    call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
@@ -103,6 +103,7 @@ def identify(
         hashes.join()
         validations = (_held_out_log(call, data, found, validation),)
     hashes.join()
+    sink.require_found(chosen.accept)
     symptoms = masked + diagnosed()
     settled, fitted = found.settled, found.fitted
     return Identification(
@@ -237,8 +238,8 @@ def _fit(call: _Call, data: _Data) -> _Found:
     if model.nominal is not None:
         settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
     free, shapes = with_shape_uncertainty(fitted, settled, search)
-    refuse_negative_stiffness(robot, free)
-    refuse_negative_springs(free)
+    refuse_negative_stiffness(robot, free, call.diagnostics)
+    refuse_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
     estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
@@ -251,7 +252,7 @@ def _fit_sound(
     call: _Call, data: _Data
 ) -> tuple[_Data, _Found, Validation, Evidence | None, tuple[Symptom, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
-    trial = replace(call, diagnostics=Diagnostics())
+    trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
     found, training, evidence = _fit_and_score(trial, data)
     seen = () if evidence is None else spoilt_times(evidence)
     sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
@@ -283,7 +284,7 @@ def _examine(
     refuse_other_readings(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
-        refuse_negative_friction(found.free, evidence.residuals)
+        refuse_negative_friction(found.free, evidence.residuals, diagnostics)
     diagnosed = beside(
         lambda: diagnose(evidence), call.threads
     )  # while the lag is sought and blocks are held out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dynid.base.diagnostics import claim_codes
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
 from dynid.rows.automatic import AutomaticRows
@@ -36,6 +37,10 @@ class Settings:
     preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
     block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
+    accept: codes of claims that warn where they would stop the work, see `dynid.base.diagnostics.CLAIMS`; one that
+    is not found is an error.
+
+    Raises UsageError for a code that no claim has.
     """
 
     terms: Terms = DEFAULT_TERMS
@@ -46,6 +51,10 @@ class Settings:
     seed: int = 0
     block_seconds: float | None = None
     automatic: bool = False
+    accept: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accept", claim_codes(self.accept))
 
 
 def settings_to_recipe(settings: Settings) -> dict[str, Any]:
@@ -57,8 +66,10 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
     }
     if settings.block_seconds is not None:
         estimate["block_seconds"] = settings.block_seconds
+    accept = {"accept": list(settings.accept)} if settings.accept else {}
     return {
-        "experiment": {
+        "experiment": accept
+        | {
             "model": {"terms": terms_to_spec(settings.terms), "automatic": settings.automatic}
             | rows_to_spec(settings.rows),
             "estimate": estimate | _method(settings.estimator),

@@ -37,7 +37,7 @@ def check_log(log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) 
     balanced: (n,) joints whose gravity a spring or counterbalance of the model may carry, None = none.
 
     Raises UnfitDataError for time that runs backwards, contradicting duplicate stamps, more than 1 % missing values,
-    a log without motion or with too few samples, and for signs, units, joint orders or compensation of gravity that
+    a log without motion or with too few samples. Claims: signs, units, joint orders or compensation of gravity that
     contradict the robot.
     """
     watch = LogWatch(log, diagnostics, balanced)
@@ -308,7 +308,7 @@ class LogWatch:
         for j, name in enumerate(self.robot.joint_names):
             span = limits.upper[j] - limits.lower[j]
             if np.isfinite(span) and span > 0 and upper[j] - lower[j] > 6 * span:
-                raise UnfitDataError(
+                self.sink.claim(
                     "unit-suspicion",
                     found=f"a range of {upper[j] - lower[j]:.4g}, "
                     f"{(upper[j] - lower[j]) / span:.3g} times the joint's limits",
@@ -318,7 +318,7 @@ class LogWatch:
                 )
             peak = max(one.effort[j] for one in self.done)
             if np.isfinite(limits.effort[j]) and peak > 20 * limits.effort[j]:
-                raise UnfitDataError(
+                self.sink.claim(
                     "unit-suspicion",
                     found=f"effort up to {peak:.4g}, {peak / limits.effort[j]:.3g} times the joint's limit",
                     expected="N m (N) on the link side",
@@ -338,19 +338,19 @@ class LogWatch:
         ]
         if mixed:
             listed = ", ".join(f"{names[i]} <- column of {names[order[i]]}" for i in mixed)
-            raise UnfitDataError(
+            self.sink.claim(
                 "joint-order", found=f"velocities that belong to other joints: {listed}", expected="one joint order",
                 do="map position and velocity columns by the same names",
             )  # fmt: skip
         for j in np.flatnonzero(moved):
             place = Place(joint=names[j])
             if C[j, j] < -0.6:
-                raise UnfitDataError(
+                self.sink.claim(
                     "velocity-sign", found=f"velocity opposed to the change of position (correlation {C[j, j]:.2f})",
                     expected="the same sign", do="set position.sign of this joint under [log]", place=place,
                 )  # fmt: skip
             if C[j, j] > 0.9 and not 0.5 < ratio[j, j] < 2.0:
-                raise UnfitDataError(
+                self.sink.claim(
                     "unit-suspicion", found=f"velocity {ratio[j, j]:.4g} times the change of position",
                     expected="a ratio of 1", do="declare the units of position and velocity (57.3 = degrees)",
                     place=place,
@@ -365,7 +365,7 @@ class LogWatch:
     def _torque(self) -> None:
         if self.states:
             joined = (np.concatenate([getattr(s, f.name) for s in self.states]) for f in fields(States))
-            check_against_prior(self.robot, States(*joined), self.balanced)
+            check_against_prior(self.robot, States(*joined), self.sink, self.balanced)
 
 
 def _finite_range(values: Float) -> tuple[Float, Float]:

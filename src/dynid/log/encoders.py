@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.errors import Place
 from dynid.log.log import ChannelMap, RawChunk
 from dynid.robot.model import RobotModel
 
@@ -47,8 +47,8 @@ class EncoderWatch:
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Judges what was seen of the joints that moved.
 
-        Raises UnfitDataError for motor positions that are off by the gear ratio or another factor, run against the
-        link's or belong to another joint.
+        Claims: motor positions that are off by the gear ratio or another factor, run against the link's or belong to
+        another joint.
         """
         if self.origin is None:
             return
@@ -59,7 +59,7 @@ class EncoderWatch:
             if name not in self.mapping.motor_position:
                 continue
             with np.errstate(invalid="ignore", divide="ignore"):
-                self._judge(joint, qt[joint] / qq[joint], qt[joint] / np.sqrt(qq[joint] * tt[joint]))
+                self._judge(joint, qt[joint] / qq[joint], qt[joint] / np.sqrt(qq[joint] * tt[joint]), sink)
             apart = float((self.origin + mean)[1, joint] - (self.origin + mean)[0, joint])
             if abs(apart) > FAR_APART:
                 sink.warn(
@@ -69,48 +69,51 @@ class EncoderWatch:
                     Place(joint=name),
                 )
 
-    def _judge(self, joint: int, slope: float, correlation: float) -> None:
+    def _judge(self, joint: int, slope: float, correlation: float, sink: Diagnostics) -> None:
         place = Place(joint=self.robot.joint_names[joint])
         if not abs(correlation) > FOLLOWS:
-            raise UnfitDataError(
+            sink.claim(
                 "motor-position",
                 found=f"a motor position that does not follow the joint (correlation {correlation:.2g})",
                 expected="motor and link position of the same joint",
                 do="check the columns under [log] motor_position",
                 place=place,
             )
+            return
         if slope < 0:
-            raise UnfitDataError(
+            sink.claim(
                 "motor-position-sign",
                 found=f"a motor position that runs against the joint (slope {slope:.4g})",
                 expected="the same direction",
                 do="set log.motor_position.sign of this joint, or the sign of its gear_ratio",
                 place=place,
             )
+            return
         if SLOPE[0] < slope < SLOPE[1]:
             return
         ratio = abs(float(self.robot.drive.gear_ratio[joint]))
         found = f"a motor position that moves {slope:.4g} times as far as the joint"
         if abs(slope / ratio - 1) < RATIO_MATCHES:
-            raise UnfitDataError(
+            sink.claim(
                 "motor-position-side",
                 found=f"{found}: its gear ratio is {ratio:.4g}",
                 expected="a motor position divided by the gear ratio, or one that is declared to be the motor's own",
                 do='set log.motor_position.side = "motor"',
                 place=place,
             )
-        if abs(slope * ratio - 1) < RATIO_MATCHES:
-            raise UnfitDataError(
+        elif abs(slope * ratio - 1) < RATIO_MATCHES:
+            sink.claim(
                 "motor-position-side",
                 found=f"{found}: the gear ratio, {ratio:.4g}, was applied although the column is reflected already",
                 expected="the gear ratio applied once",
                 do='set log.motor_position.side = "link"',
                 place=place,
             )
-        raise UnfitDataError(
-            "unit-suspicion",
-            found=found,
-            expected=f"a ratio of 1, or the gear ratio of {ratio:.4g}",
-            do="declare unit (57.3 = degrees) and side of log.motor_position, and the gear ratio",
-            place=place,
-        )
+        else:
+            sink.claim(
+                "unit-suspicion",
+                found=found,
+                expected=f"a ratio of 1, or the gear ratio of {ratio:.4g}",
+                do="declare unit (57.3 = degrees) and side of log.motor_position, and the gear ratio",
+                place=place,
+            )

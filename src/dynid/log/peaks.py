@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.errors import Place
 
 SATURATED_SHARE = 0.02
 
@@ -19,11 +19,11 @@ def look_at_peaks(
     """Share of each effort at an end, (n,), and the ends (2, n) that hold more than a fiftieth, nan = fewer.
 
     extreme: (2, n) greatest effort and greatest negative effort.    shares: (2, n) of the samples that lie there.
-    Warns of efforts that are cut off.    Raises UnfitDataError for a joint that moves under one and the same effort.
+    Warns of efforts that are cut off.    Claims: constant-effort, of a joint that moves under one and the same effort.
     """
     cut_off = np.where(shares > SATURATED_SHARE, extreme * np.array([[1.0], [-1.0]]), np.nan)
     for k in np.flatnonzero((cut_off[0] == cut_off[1]) & moved).tolist():
-        raise UnfitDataError(
+        sink.claim(
             "constant-effort",
             found=f"an effort of {cut_off[0, k]:.4g} throughout, while the joint moves",
             expected="an effort that follows the motion",

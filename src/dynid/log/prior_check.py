@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 
@@ -43,14 +44,16 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
     return States(q[1:-1][index], dq[index], ddq[index], tau[1:-1][index])
 
 
-def check_against_prior(robot: RobotModel, states: States, balanced: Bool | None = None) -> None:
+def check_against_prior(
+    robot: RobotModel, states: States, diagnostics: Diagnostics, balanced: Bool | None = None
+) -> None:
     """Compares measured torque with the torque that the description's own inertias predict.
 
     Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
     and inertial torque h; a should be near 1.
     balanced: (n,) joints that are left out, since springs carry their gravity; None = none.
-    Raises UnfitDataError if gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size
-    is off by a factor of more than 30.
+    Claims: gravity is missing from the torque, a sign is flipped, joints are exchanged, or the size is off by a factor
+    of more than 30.
     """
     tau = states.tau
     if len(tau) < LEAST_STATES:
@@ -69,7 +72,7 @@ def check_against_prior(robot: RobotModel, states: States, balanced: Bool | None
         share = max(abs(fit.slope[j]) for j, fit in fits.items())
         # A motor-side torque is small as well, but follows gravity closely.
         if all(fit.certainty[j] < 0.5 for j, fit in fits.items()):
-            raise UnfitDataError(
+            diagnostics.claim(
                 "gravity-compensated",
                 found=f"torque without gravity on {', '.join(names[j] for j in heavy)} "
                 f"({100 * share:.2g} % of the expected)",
@@ -80,26 +83,26 @@ def check_against_prior(robot: RobotModel, states: States, balanced: Bool | None
         place = Place(joint=names[j])
         best = int(np.argmax(fit.explained))
         if best != j and fit.explained[best] > 0.9 and fit.explained[j] < 0.5 and fit.slope[best] > 0:
-            raise UnfitDataError(
+            diagnostics.claim(
                 "joint-order",
                 found=f"its gravity torque in the effort column of '{names[best]}' "
                 f"(it explains {100 * fit.explained[best]:.3g} % of that, {100 * fit.explained[j]:.3g} % of its own)",
                 expected="columns mapped to their joints",
                 place=place,
             )
-        if fit.slope[j] < 0 and fit.certainty[j] > 0.7:
-            raise UnfitDataError(
+        elif fit.slope[j] < 0 and fit.certainty[j] > 0.7:
+            diagnostics.claim(
                 "torque-sign",
                 found=f"torque opposed to gravity ({fit.slope[j]:.3g} times the expected)",
                 expected="torque that carries it",
                 do="set effort.sign of this joint under [log]",
                 place=place,
             )
-        if fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
-            raise _wrong_size(float(fit.slope[j]), float(abs(robot.drive.gear_ratio[j])), place)
+        elif fit.certainty[j] > 0.7 and not 1 / 30 < fit.slope[j] < 30:
+            _claim_size(diagnostics, float(fit.slope[j]), float(abs(robot.drive.gear_ratio[j])), place)
 
 
-def _wrong_size(slope: float, ratio: float, place: Place) -> UnfitDataError:
+def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Place) -> None:
     # A torque that is off by the gear ratio, to a factor of two, has been taken for that of the other side.
     found = f"torque {slope:.3g} times the gravity torque of the description"
     for power, advice in (
@@ -111,10 +114,11 @@ def _wrong_size(slope: float, ratio: float, place: Place) -> UnfitDataError:
         if ratio > 5 and 0.5 < slope / ratio**power < 2.0:
             text = f"{found}, which is the gear ratio {ratio:.4g}" + ("" if abs(power) == 1 else " squared")
             text += " upside down" if power < 0 else ""
-            return UnfitDataError(
+            diagnostics.claim(
                 "gear-ratio-side", found=text, expected="a ratio near 1", do=advice, place=place
             )
-    return UnfitDataError(
+            return
+    diagnostics.claim(
         "unit-suspicion",
         found=found,
         expected="a ratio near 1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.findings import Verdict
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice, ShapeEstimate
@@ -60,3 +60,9 @@ class Identification:
     choices: tuple[Choice, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     selection: Selection | None = None
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Codes of claims that the user accepted for this run."""
+        experiment = self.recipe.get("experiment")
+        return claim_codes(experiment.get("accept", ())) if isinstance(experiment, Mapping) else ()

@@ -178,6 +178,7 @@ def _run(one: Identification) -> dict[str, Any]:
         "log": one.log_summary,
         "diagnostics": [
             {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
+            | ({"accepted": True} if d.accepted else {})
             for d in one.diagnostics
         ],
         "truth": one.truth,
@@ -201,7 +202,16 @@ def _read_verdict(data: Mapping[str, Any]) -> Verdict:
 
 def _read_diagnostics(data: list[Mapping[str, Any]]) -> Diagnostics:
     return Diagnostics(
-        [Diagnostic(Severity(d["severity"]), d["id"], d["text"], Place(**d["place"])) for d in data]
+        [
+            Diagnostic(
+                Severity(d["severity"]),
+                d["id"],
+                d["text"],
+                Place(**d["place"]),
+                bool(d.get("accepted", False)),
+            )
+            for d in data
+        ]
     )
 
 

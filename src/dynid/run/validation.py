@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,17 +42,22 @@ def validate(
     log: Log,
     diagnostics: Diagnostics | None = None,
     threads: int | None = None,
+    *,
+    accept: Sequence[str] = (),
 ) -> Validation:
     """Scores an identified model on a log, filtered as in the identification.
 
     A log that the model was fitted on is scored under the name of training data, with a warning.
-    Raises UnfitDataError if the log has no usable sample.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
+    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
+    that is not found.
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
+    diagnostics.accept((*identification.accepted, *accept))
     settings: Any = identification.preparation["settings"]
     trained: Any = identification.provenance.get("training_data", [])
     origin = origin_of(log, trained, diagnostics)
-    return score_log(
+    found = score_log(
         identification.robot,
         identification.terms,
         identification.estimate,
@@ -63,6 +68,8 @@ def validate(
         origin,
         None,
     )
+    diagnostics.require_found(accept)
+    return found
 
 
 def block_seconds(prepared: Prepared) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.errors import Place
 from dynid.base.findings import Finding, Verdict
 from dynid.choose.findings import selection_findings
 from dynid.choose.selection import Selection
@@ -38,8 +38,8 @@ FRICTION_SIGNIFICANCE = 4.0
 SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
 
-def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
-    """Raises UnfitDataError if friction of a joint feeds power into the motion beyond doubt.
+def refuse_negative_friction(estimate: Estimate, residuals: Residuals, diagnostics: Diagnostics) -> None:
+    """Claims negative-friction if friction of a joint feeds power into the motion beyond doubt.
 
     The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the
     joint's mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
@@ -61,7 +61,7 @@ def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
         std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
         throughput = float(np.mean(np.abs(residuals.measured[:, joint] * speed)))
         if mean < -FRICTION_SIGNIFICANCE * std and mean < -0.05 * throughput:
-            raise UnfitDataError(
+            diagnostics.claim(
                 "negative-friction",
                 found=f"friction that drives the motion ({mean:.3g} W on average, "
                 f"standard deviation {std:.2g} W)",
@@ -71,15 +71,15 @@ def refuse_negative_friction(estimate: Estimate, residuals: Residuals) -> None:
             )
 
 
-def refuse_negative_springs(estimate: Estimate) -> None:
-    """Raises UnfitDataError if a spring that can be told apart is negative beyond doubt: it would push when drawn."""
+def refuse_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
+    """Claims negative-stiffness of a spring that can be told apart and would push when drawn, beyond doubt."""
     alone = estimate.base.categories()
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
         column = estimate.columns[index]
         if column.term not in SPRINGS or column.lower < 0 or alone[index] is not Category.IDENTIFIABLE:
             continue
         if value < -FRICTION_SIGNIFICANCE * std:
-            raise UnfitDataError(
+            diagnostics.claim(
                 "negative-stiffness",
                 found=f"{column.name} = {value:.4g} {column.unit}, standard deviation {std:.2g}",
                 expected="a value >= 0",
@@ -134,7 +134,10 @@ def judge(
         where = str(warning.place)
         text = f"{where}: {warning.text}" if where else warning.text
         findings.append(Finding("warning", f"Log: {warning.identifier}", text))
-    return Verdict(level, _headline(level, unseen, headline_scores), tuple(findings))
+    headline = _headline(level, unseen, headline_scores)
+    if diagnostics.accepted:
+        headline = f"{headline.removesuffix('.')}; accepted by you: {', '.join(diagnostics.accepted)}."
+    return Verdict(level, headline, tuple(findings))
 
 
 def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.log.checks import check_log, lattice_step, longest_step
 from dynid.log.log import Trajectory
@@ -78,7 +78,7 @@ def positions_for_evidence(log: Log, rate: float) -> list[Float]:
         if total > EVIDENCE_SAMPLES:
             break
     if not found:
-        check_log(log, Diagnostics())  # says what is wrong with the rows
+        check_log(log, Diagnostics(accepting=frozenset(CLAIMS)))  # says what is wrong with the rows
         raise UnfitDataError(
             "no-rows", found="no run of complete rows", expected="rows without missing values"
         )

@@ -100,15 +100,19 @@ def compare_sides(
     Raises UsageError if the model holds none of the friction terms or the log is too short to hold blocks out.
     """
     chosen = settings or Settings()
+    # What is accepted for one of two models need not be found with the other.
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    sink.accept(chosen.accept)
+    other = Diagnostics(accepting=sink.accepting)
+    chosen = replace(chosen, accept=())
     models = {side: friction_on(chosen.terms, side, friction, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
         raise UsageError(
             "no-friction", found="a model without " + ", ".join(friction), expected="one of them"
         )
-    sink = diagnostics if diagnostics is not None else Diagnostics()
     joint, motor = (
         identify(robot, log, replace(chosen, terms=models[side]), diagnostics=own)
-        for side, own in (("joint", sink), ("motor", Diagnostics()))
+        for side, own in (("joint", sink), ("motor", other))
     )
     errors = np.stack([_held_out_squares(one, chosen) for one in (joint, motor)])
     counts = np.array([[f.count for f in b.groups] for b in joint.factors.blocks], dtype=np.float64)

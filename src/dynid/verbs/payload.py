@@ -156,7 +156,7 @@ def find_payload(
     friction: "free" lets viscous and Coulomb friction and offset of the loaded log differ from the run's.
 
     Raises UsageError for a run without rigid bodies, or of other rows with "joint"; UnfitDataError if the log is too
-    short, or if the run's model with a payload does not explain it: the log of another arm.
+    short. Claims: other-arm, where the run's model with a payload does not explain the log.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     loaded = _loaded_factors(run, log, sink, threads or default_threads())
@@ -350,7 +350,7 @@ def _relative(factors: Factors, theta: Float) -> float:
 
 def _judge(found: Payload, diagnostics: Diagnostics) -> None:
     if found.relative > _FOREIGN:
-        raise UnfitDataError(
+        diagnostics.claim(
             "other-arm",
             found=f"a torque error of {100 * found.relative:.0f} % with the best payload",
             expected="the log of the arm that the run is about, with a payload",

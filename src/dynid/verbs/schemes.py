@@ -63,10 +63,10 @@ def compare_schemes(
             result = identify(
                 robot,
                 log,
-                replace(chosen, rows=rows),
+                replace(chosen, rows=rows, accept=()),
                 validation=validation,
                 threads=threads,
-                diagnostics=Diagnostics(),
+                diagnostics=Diagnostics(accepting=frozenset(chosen.accept)),
             )
             found.append(SchemeResult(rows.name, result, open_loop=_driven(result, validation or log)))
         except DynidError as error:

@@ -220,18 +220,22 @@ def two_step(
     written = dict(recipe) if recipe is not None else settings_to_recipe(chosen)
 
     def dynamic(estimator: Given | Joined) -> Identification:
-        own = Diagnostics()
+        own = Diagnostics(accepting=sink.accepting | frozenset(chosen.accept))
         own.extend(sink)
         return identify(
             robot,
             log,
-            replace(chosen, estimator=estimator),
+            replace(chosen, estimator=estimator, accept=()),
             validation=validation,
             recipe=written,
             diagnostics=own,
         )
 
-    return TwoStep(static, dynamic(static.given()), dynamic(static.joined()))
+    held, together = dynamic(static.given()), dynamic(static.joined())
+    # What is accepted for one of the two need not be found with the other.
+    both = Diagnostics([*held.diagnostics, *together.diagnostics])
+    both.require_found(chosen.accept)
+    return TwoStep(static, held, together)
 
 
 def _at_rest(q: Float, tau: Float, extra: Mapping[str, Float]) -> Samples:

@@ -1,0 +1,225 @@
+"""What physics says against a log stops the work; where its code is accepted it warns, and the verdict says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import CLAIMS, Claim, Diagnostics
+from dynid.base.errors import Place, UnfitDataError, UsageError
+from dynid.identification.settings import Settings
+from dynid.kernel import inverse_dynamics
+from dynid.log.write import canonical_columns, write_log
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+from dynid.run.store import load
+from tests.command_line import ROBOT, Run
+
+# The arm of the other tests on a vertical axis, whose torque tells how the base leans.
+WAIST = """
+[[joint]]
+name = "waist"
+type = "revolute"
+inertial = { mass = 2.0, com = [0.0, 0.05, 0.1], inertia = { xx = 0.02, yy = 0.02, zz = 0.01 } }
+"""
+RATE = 200.0
+TIME = np.arange(0.0, 20.0, 1.0 / RATE)
+
+
+@pytest.fixture(scope="module")
+def robot_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The description of a three-joint arm."""
+    path = tmp_path_factory.mktemp("robot") / "three.toml"
+    path.write_text(ROBOT.replace("[[joint]]", WAIST + "\n[[joint]]", 1))
+    return path
+
+
+@pytest.fixture(scope="module")
+def train_log(robot_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log with nothing wrong."""
+    return spoilt_log(robot_file, tmp_path_factory.mktemp("log") / "train.parquet", torque, seed=2)
+
+
+def motion(seed: int, late: float = 0.0) -> tuple[Float, Float, Float]:
+    """q, dq, ddq (T, 3) on a sum of sines, of so many seconds before."""
+    rng = np.random.default_rng(seed)
+    t = TIME[:, None] - late
+    q, dq, ddq = (np.zeros((len(TIME), 3)) for _ in range(3))
+    for f in (0.21, 0.37, 0.53):
+        a, phase, w = rng.uniform(0.2, 0.5, 3), rng.uniform(0, 6, 3), 2 * np.pi * f
+        q += a * np.sin(w * t + phase)
+        dq += w * a * np.cos(w * t + phase)
+        ddq -= w * w * a * np.sin(w * t + phase)
+    return q, dq, ddq
+
+
+def torque(robot: RobotModel, seed: int, late: float = 0.0, viscous: float = 0.5) -> Float:
+    q, dq, ddq = motion(seed, late)
+    rigid = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq)
+    noise = np.random.default_rng(seed).normal(0, 0.02, q.shape)
+    return np.asarray(rigid + viscous * dq + 0.4 * np.tanh(dq / 0.02) + noise)
+
+
+def tilted(robot: RobotModel, seed: int) -> Float:
+    lean = np.deg2rad(5.0)
+    return torque(replace(robot, gravity=9.81 * np.array([np.sin(lean), 0.0, -np.cos(lean)])), seed)
+
+
+FAULTS: dict[Claim, Callable[[RobotModel, int], Float]] = {
+    "tilted-base": tilted,
+    "negative-friction": lambda robot, seed: torque(robot, seed, viscous=-1.5),
+    "torque-sign": lambda robot, seed: torque(robot, seed) * [1.0, 1.0, -1.0],
+    "joint-order": lambda robot, seed: torque(robot, seed)[:, [0, 2, 1]],
+    "torque-lag": lambda robot, seed: torque(robot, seed, late=0.05),
+    "gravity-compensated": lambda robot, seed: torque(replace(robot, gravity=np.zeros(3)), seed),
+    "constant-effort": lambda robot, seed: torque(robot, seed) * [1.0, 1.0, 0.0] + [0.0, 0.0, 3.0],
+    "unit-suspicion": lambda robot, seed: 1000.0 * torque(robot, seed),
+}
+
+
+def spoilt_log(
+    robot_file: Path, path: Path, fault: Callable[[RobotModel, int], Float], seed: int = 1
+) -> Path:
+    robot = load_robot(robot_file)
+    columns = canonical_columns(robot.joint_names, motion(seed)[0], tau=fault(robot, seed))
+    return write_log(path, TIME, columns)
+
+
+def claim_in(text: str) -> str:
+    """The code of the error, which ends with how to go on."""
+    found = re.search(r"error\[([a-z-]+)\] .*; or accept it and go on: --accept ([a-z-]+)$", text.strip())
+    assert found, text
+    assert found[1] == found[2]
+    return found[1]
+
+
+@pytest.mark.parametrize("code", CLAIMS)
+def test_every_claim_stops_or_warns_at_one_place(code: Claim) -> None:
+    place = Place(joint="elbow")
+    with pytest.raises(UnfitDataError) as stopped:
+        Diagnostics().claim(code, found="this", expected="that", do="mend it", place=place)
+    assert stopped.value.exit_code == 4
+    assert stopped.value.place == place
+    assert claim_in(str(stopped.value)) == code
+    sink = Diagnostics()
+    sink.accept([code])
+    sink.claim(code, found="this", expected="that", do="mend it", place=place)
+    assert [str(one) for one in sink.warnings] == [
+        f"warning[{code}] joint 'elbow': this; expected that; mend it; accepted by you"
+    ]
+    assert sink.accepted == (code,)
+    sink.require_found([code])
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_claim_is_accepted_from_the_command_line(
+    code: Claim, run: Run, robot_file: Path, tmp_path: Path
+) -> None:
+    log = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS[code])
+    call = ("identify", robot_file, log, "--no-auto", "--out", tmp_path / "run")
+    done, accepted = run(*call), list[str]()
+    while done.code == 4 and len(accepted) < 4:
+        accepted.append(claim_in(done.err))
+        done = run(*call, *(word for one in accepted for word in ("--accept", one)))
+    assert done.code == 0, done.err
+    assert accepted[0] == code
+    assert f"warning[{code}]" in done.err
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert stored["recipe"]["experiment"]["accept"] == accepted
+    assert {one["id"] for one in stored["diagnostics"] if one.get("accepted")} == set(accepted)
+    named = re.search(r"accepted by you: ([a-z, -]+)\.$", stored["verdict"]["headline"])
+    assert named
+    assert set(named[1].split(", ")) == set(accepted)
+    assert named[0] in done.out
+    assert load(tmp_path / "run").diagnostics.accepted == tuple(named[1].split(", "))
+
+
+def test_a_claim_is_accepted_in_the_experiment_and_in_python(
+    run: Run, robot_file: Path, tmp_path: Path
+) -> None:
+    log = spoilt_log(robot_file, tmp_path / "log.parquet", tilted)
+    (tmp_path / "experiment.toml").write_text('accept = ["tilted-base"]\n[model]\nautomatic = false\n')
+    config = ("--config", tmp_path / "experiment.toml")
+    done = run("identify", robot_file, log, *config, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    robot = dynid.load_robot(robot_file)
+    for settings, accept in ((Settings(accept=("tilted-base",)), ()), (Settings(), ["tilted-base"])):
+        found = dynid.identify(robot, dynid.read_log(log, robot), settings, accept=accept)
+        assert found.verdict.headline.endswith("; accepted by you: tilted-base.")
+        assert found.accepted == ("tilted-base",)
+    # The whole fit is looked at, or only the log: what a file accepts need not show there.
+    checked = run("check", log, "--robot", robot_file, *config)
+    assert (checked.code, "tilted-base" in checked.err) == (0, False), checked.err
+    checked = run("check", log, "--robot", robot_file, "--fit")
+    assert (checked.code, claim_in(checked.err)) == (4, "tilted-base")
+    checked = run("check", log, "--robot", robot_file, "--fit", "--accept", "tilted-base")
+    assert (checked.code, "warning[tilted-base]" in checked.err) == (0, True), checked.err
+
+
+def test_check_and_validate_accept_what_a_log_shows_by_itself(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    clean = ("identify", robot_file, train_log, "--no-auto", "--out", tmp_path / "clean")
+    assert run(*clean).code == 0
+    log = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS["constant-effort"])
+    for call in (("check", log, "--robot", robot_file), ("validate", tmp_path / "clean", log)):
+        stopped = run(*call)
+        assert (stopped.code, claim_in(stopped.err)) == (4, "constant-effort")
+        done = run(*call, "--accept", "constant-effort")
+        assert (done.code, "warning[constant-effort]" in done.err) == (0, True), done.err
+    # A run's own codes hold for further logs too, and need not be found in them.
+    call = (
+        "identify",
+        robot_file,
+        log,
+        "--no-auto",
+        "--accept",
+        "constant-effort",
+        "--out",
+        tmp_path / "run",
+    )
+    assert run(*call).code == 0
+    assert run("validate", tmp_path / "run", log).code == 0
+    assert run("validate", tmp_path / "run", train_log).code == 0
+
+
+def test_a_code_that_is_not_found_is_an_error(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    lagging = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS["torque-lag"])
+    for log, more, found in (
+        (train_log, (), "expected none: nothing is to be accepted"),
+        (lagging, ("--accept", "torque-lag"), "expected torque-lag"),
+    ):
+        call = ("identify", robot_file, log, "--no-auto", "--out", tmp_path / "run")
+        done = run(*call, "--accept", "negative-stiffness", *more)
+        assert done.code == 2
+        assert "error[nothing-to-accept] found accept 'negative-stiffness'" in done.err
+        assert found in done.err
+        assert not (tmp_path / "run").exists()
+    done = run("check", train_log, "--robot", robot_file, "--accept", "torque-sign")
+    assert (done.code, "nothing-to-accept" in done.err) == (2, True)
+
+
+def test_a_code_that_no_claim_has_is_an_error_at_once(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    call = ("identify", robot_file, train_log, "--out", tmp_path / "run")
+    done = run(*call, "--accept", "tilted-bas")
+    assert (done.code, "did you mean 'tilted-base'?" in done.err) == (2, True), done.err
+    # A fault of the data itself is no claim: there is nothing that could be computed.
+    (tmp_path / "experiment.toml").write_text('\naccept = ["time-backwards"]\n')
+    done = run(*call, "--config", tmp_path / "experiment.toml")
+    assert done.code == 3
+    assert "experiment.toml:2" in done.err
+    assert "'tilted-base'" in done.err
+    with pytest.raises(UsageError, match="unknown-claim"):
+        Settings(accept=("no-samples",))
