@@ -1,6 +1,7 @@
 """The rooms of docs/design.md: no module uses a room above its own, and no imports go round in a circle.
 
-Imports inside functions and for type checkers count like any other.
+Imports inside functions and for type checkers count like any other. `python tests/test_architecture.py` draws the
+rooms and what they import, docs/images/rooms.svg.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ FLOORS = (
     ("cli",),
     ("__main__",),
 )
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "rooms.svg"
 OPTIONAL = {"mujoco", "pinocchio", "coal", "plotly", "clarabel", "rich"}
 
 
@@ -139,3 +141,72 @@ def test_heavy_packages_are_loaded_where_they_are_used() -> None:
         if other.split(".")[0] in OPTIONAL and not name.startswith("dynid.cli")
     }
     assert early == set()
+
+
+def arrows() -> dict[str, set[str]]:
+    """Rooms, and the other rooms that each imports."""
+    found: dict[str, set[str]] = {room(name): set() for name in MODULES if room(name) not in ("", "__main__")}
+    for name, others in USES.items():
+        if room(name) in found:
+            found[room(name)] |= {room(o) for o in others if o.startswith("dynid.")} & set(found) - {
+                room(name)
+            }
+    return found
+
+
+def heights(below: dict[str, set[str]]) -> dict[str, int]:
+    """The floor of each room: one above the highest that it imports."""
+    found: dict[str, int] = {}
+
+    def height(name: str) -> int:
+        if name not in found:
+            found[name] = 1 + max((height(other) for other in below[name]), default=0)
+        return found[name]
+
+    for name in below:
+        height(name)
+    return found
+
+
+def picture() -> str:
+    """The rooms as SVG, floor by floor; arrows that others imply are left out."""
+    below = arrows()
+    floors = heights(below)
+
+    def reach(name: str) -> set[str]:
+        return below[name].union(*(reach(other) for other in below[name]))
+
+    direct = {name: below[name] - set().union(*(reach(o) for o in below[name])) for name in below}
+    top, width, high, across = max(floors.values()), 900, 58, 150
+    place: dict[str, tuple[float, float]] = {}
+    for one in range(1, top + 1):
+        names = sorted(name for name, at in floors.items() if at == one)
+        for i, name in enumerate(names):
+            place[name] = (width / 2 + (i - (len(names) - 1) / 2) * (across + 40), 40 + (top - one) * high)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top * high + 30}" '
+        'font-family="sans-serif" font-size="14">',
+        f'<rect width="{width}" height="{top * high + 30}" fill="#fff"/>',
+    ]
+    for name in sorted(direct):
+        for other in sorted(direct[name]):
+            (x, y), (u, v) = place[name], place[other]
+            bend = 0 if v - y <= high else (60 if x >= width / 2 else -60)
+            lines.append(
+                f'<path d="M{x:.0f} {y + 15:.0f} C{x + bend:.0f} {y + 40:.0f} {u + bend:.0f} {v - 40:.0f} '
+                f'{u:.0f} {v - 15:.0f}" fill="none" stroke="#9aa7b5"/>'
+            )
+    for name, (x, y) in sorted(place.items()):
+        lines.append(
+            f'<rect x="{x - across / 2:.0f}" y="{y - 15:.0f}" width="{across}" height="30" rx="4" fill="#eef3f8" '
+            f'stroke="#5b7083"/><text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle" fill="#1b2733">{name}</text>'
+        )
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def test_the_picture_of_the_rooms_is_up_to_date() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "draw it anew: python tests/test_architecture.py"
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(picture(), encoding="utf-8")
