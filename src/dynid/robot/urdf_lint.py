@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +10,10 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError
+from dynid.robot.mesh_files import note_absent_meshes
 from dynid.robot.urdf_parts import UrdfJoint, UrdfLink, read_joints, read_links
 from dynid.robot.urdf_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
-from dynid.robot.xml import Element, inside, present
+from dynid.robot.xml import Element
 
 MAX_LINKS = 10_000
 MAX_MOVING = 256
@@ -34,8 +34,7 @@ class Urdf:
 def lint(robot: Element, folder: Path, root: str | None, diagnostics: Diagnostics) -> Urdf:
     """Checks a <robot> element; `root` picks a tree if there are several.
 
-    Raises RefusedError for remote files, paths outside the folder and robots over the size budget,
-    InputErrors with all that is wrong otherwise.
+    Raises RefusedError for remote files and robots over the size budget, InputErrors with all that is wrong otherwise.
     """
     _check_size(robot)
     _check_files(robot, folder, diagnostics)
@@ -95,25 +94,12 @@ def _check_moving(robot: Element, joints: dict[str, UrdfJoint], errors: list[Dyn
 
 
 def _check_files(robot: Element, folder: Path, diagnostics: Diagnostics) -> None:
-    for element in robot.walk():
-        name = element.attributes.get("filename", "")
-        if element.tag not in ("mesh", "texture") or not name:
-            continue
-        if name.startswith(("package://", "model://")):
-            _check_package(name, element)
-            continue
-        if not present(inside(folder, name.removeprefix("file://"), element.place)):
-            diagnostics.warn(
-                "mesh-missing", f"mesh '{name}' does not exist; meshes are not needed", element.place
-            )
-
-
-def _check_package(name: str, element: Element) -> None:
-    within = posixpath.normpath(name.partition("://")[2].replace("\\", "/").lstrip("/"))
-    if within == ".." or within.startswith("../"):
-        raise RefusedError(
-            "outside-root", found=f"'{name}'", expected="a path inside its package", place=element.place
-        )
+    named = [
+        (element.attributes["filename"], element)
+        for element in robot.walk()
+        if element.tag in ("mesh", "texture") and element.attributes.get("filename")
+    ]
+    note_absent_meshes(named, folder, diagnostics)
 
 
 def _check_inertia(
