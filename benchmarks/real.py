@@ -9,7 +9,7 @@ The folder (default: $DYNID_DATA) holds a folder a robot. Every `robot*.urdf|xml
 
 Rows marked "expert" use the experiment files of tests/robots; where a folder has no mapping, the sections [log] and
 [data] of that file alone serve as one ("columns only").
-A score of either method is ||tau - tau_hat|| / ||tau|| over all joints on held-out motion, both sides filtered alike: over
+A score of either method is ||tau - tau_hat|| / ||tau|| over all joints on held-out motion, both filtered alike, on
 the samples on which a joint moves (0.02 rad/s), and over all samples between the filters' edges. Plain least squares is
 scored at the cut-off that is named for the log and, as a score falls with the cut-off, at dynid's as well. Processor
 time and memory are those of the command (wait4).
@@ -225,10 +225,10 @@ def read_run(row: Row, run: dict[str, Any]) -> None:
     if len(run["scores"]) < 2:
         return  # too short to hold anything out
     scores = run["scores"][1]
-    whole = scores.get("all_samples") or scores
-    row.ours = [percent(scores["total_relative"]), percent(whole["total_relative"])]
+    whole = scores["all_samples"] if scores["left_out"] else scores
+    row.ours = [percent(scores["total_relative"]), percent(whole["total_relative"]) if whole else None]
     row.by_joint = [percent(one) for one in scores["relative"]]
-    row.left_out = {why: 100 * share for why, share in scores.get("left_out", {}).items()}
+    row.left_out = {why: 100 * share for why, share in scores["left_out"].items()}
 
 
 def percent(value: float | None) -> float | None:

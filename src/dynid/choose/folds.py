@@ -8,12 +8,21 @@ import numpy as np
 
 from dynid.choose.fit_nonlinear import Fitted, Search, Settled, desk_of, refine
 from dynid.estimate.estimator import Estimator
-from dynid.estimate.scores import Origin, Scores, Sums
+from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource
 
 
-def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator: Estimator) -> Scores:
-    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction."""
+def held_out_scores(
+    fitted: Fitted,
+    settled: Settled,
+    search: Search,
+    estimator: Estimator,
+    left_out: LeftOut | None = None,
+) -> Scores:
+    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction.
+
+    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
+    """
     M = len(fitted.factors.blocks)
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
@@ -34,4 +43,4 @@ def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator:
     for one in sums[1:]:
         total = total + one
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
-    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names))
+    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names), left_out)
