@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import started, terms_of
-from dynid.choose.comparison import Axis, ModelComparison, Option
+from dynid.choose.comparison import NEGLIGIBLE, Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
 from dynid.choose.forward_selection import Pursuit
@@ -191,11 +191,11 @@ def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: 
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
-    without = contest.squares(base)
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
         others = [label for label in base if label != ("coulomb", j)]
         forms = [
+            Option("plain", (("coulomb", j),)),
             Option("sides", (("sides", j),)),
             Option("cubic", (("coulomb", j), ("cubic", j))),
             *(_best_shape(contest, others, name, j) for name in SHAPED),
@@ -208,9 +208,10 @@ def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: 
             )
             for form in forms
         ]
-        result = compare(scored, contest.regression.counts)
-        if contest.earns(without, [*others, *forms[result.best].labels], 1.0):
-            found[j] = forms[result.chosen]
+        # Of what is negligible for the robot each joint has its part.
+        chosen = compare(scored, contest.regression.counts, negligible=NEGLIGIBLE / search.robot.n).chosen
+        if chosen > 0:
+            found[j] = forms[chosen]
     return found
 
 
