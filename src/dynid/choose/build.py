@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from dynid.choose.coupled_drives import at_motor, spring_at
 from dynid.choose.wide_model import EVERYWHERE, SHAPED, Label, Superset
 from dynid.robot.model import RobotModel
 from dynid.terms.compliance import Compliance
@@ -58,6 +59,8 @@ def terms_of(
         names = on(*kinds)
         if names is not None:
             found.append(build(names))
+    found += [term for effect, i in sorted(labels) if effect == "motor" for term in at_motor(robot, i)]
+    found += [spring_at(robot, j) for effect, j in sorted(labels) if effect == "spring"]
     pairs = JointCoupling().pairs(robot)
     coupled = [pairs[i] for effect, i in sorted(labels) if effect == "coupling"]
     if coupled:

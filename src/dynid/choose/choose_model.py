@@ -260,6 +260,10 @@ def _axes(
         _with("rotors", "none", "rotors", of("rotor")),
         Axis("offsets", tuple(offsets)),
         _with("coupling", "none", _counted("coupled pair", of("coupling")), of("coupling")),
+        _with("motors", "none", "friction and rotor" + _where(robot, of("motor")), of("motor")),
+        _with(
+            "springs", "none", _counted("spring", of("spring")) + _where(robot, of("spring")), of("spring")
+        ),
         _with("elasticity", "none", _counted("elastic joint", of("compliance")), of("compliance")),
         _with("base", "level", "tilted", of("tilt")),
         _with("time", "in step", "delayed" + _where(robot, of("lag")), (*of("delay"), *of("lag"))),

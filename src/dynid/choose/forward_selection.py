@@ -94,10 +94,13 @@ class Pursuit:
         return strength
 
     def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
-        """Whether an effect comes out beside others as only it can: softness positive, lateness on every joint."""
+        """Whether an effect comes out beside others as only it can: softness, stiffness positive, all joints late."""
         effect, _ = label
         if effect == "delay":
             return self._late_everywhere([one for one in others if one[0] != "lag"])
+        if effect == "spring":
+            name = self.contest.wide.members[label][0]
+            return self._values([*others, label]).get(name, 0.0) > 0
         if effect != "compliance":
             return True
         values = self._values([*others, label])

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.choose.coupled_drives import at_motor, coupled_joints, shared_motors, spring_at
 from dynid.choose.position_waves import PositionWaves
 from dynid.estimate.estimator import Estimate
 from dynid.kernel import Panels
@@ -162,6 +163,8 @@ def superset(
     ]
     if wide:
         labelled += [("coupling", JointCoupling(width=WIDTH)), ("compliance", Compliance(bodies))]
+        labelled += [("motor", term) for i in shared_motors(robot) for term in at_motor(robot, i)]
+        labelled += [("spring", spring_at(robot, j)) for j in coupled_joints(robot)]
     terms = Terms((*kept.terms, *(Labelled(term, label) for label, term in labelled)))
     members: dict[Label, list[str]] = {("kept", EVERYWHERE): [c.name for c in kept.columns(robot)]}
     shapes: dict[Label, Float] = {}

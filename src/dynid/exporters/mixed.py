@@ -147,7 +147,8 @@ def mixed_of(term: Term, theta: Float, robot: RobotModel) -> list[Mixed] | None:
         return None
     if isinstance(term, MotorInertia):
         return [
-            Mixed(term.name, float(x), Basis.ACCELERATION, row, row) for x, row in zip(theta, N, strict=True)
+            Mixed(term.name, float(x), Basis.ACCELERATION, N[column.owner], N[column.owner])
+            for x, column in zip(theta, term.columns(robot), strict=True)
         ]
     if not isinstance(term, OnMotor):
         return None

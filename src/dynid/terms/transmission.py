@@ -20,27 +20,30 @@ class MotorInertia(Term):
     """Rotor inertia, one parameter a motor: tau = J' I_m d^2 theta_m / dt^2, I_m in kg m^2 on the motor's side.
 
     With a constant N this is N' I_m N ddq: where N is not diagonal a rotor loads several joints and couples them.
+    joints: names of the joints whose motors have one; empty = all.
     Source: Nini et al. 2024 eq. 24 with K_r = N'; K_r^2 I_m as printed holds for a diagonal N alone.
     """
 
+    joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
     side = Side.MOTOR
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
         return tuple(
-            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(prior), lower=0.0)
-            for i, prior in enumerate(robot.drive.rotor_inertia)
+            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(robot.drive.rotor_inertia[i]), lower=0.0)
+            for i in joint_indices(robot, self.joints)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The motors' accelerations on the joints that they move."""
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
         n = robot.n
+        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
         own = Panels(
-            columns=tuple(np.array([i] if wanted[i] else [], dtype=np.int64) for i in range(n)),
+            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(n)),
             values=tuple(
-                acceleration[None, :, i] if wanted[i] else np.zeros((0, len(samples))) for i in range(n)
+                acceleration[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(n)
             ),
         )
         return from_motors(robot, samples, own)
@@ -55,11 +58,12 @@ class MotorInertia(Term):
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
         speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
-        return np.ascontiguousarray(0.5 * speed.T[wanted] ** 2), empty_panels(robot, samples)
+        own = speed.T[list(joint_indices(robot, self.joints))]
+        return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Motors that turned."""
-        return motors_moved(robot, moved)
+        return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
 
 
 @dataclass(frozen=True)
