@@ -28,6 +28,8 @@ SPEED, STRIBECK, CUBIC = 0.08, 1.5, 4.0
 # Standard deviation of torque noise as a share of each joint's torque, of position noise in rad, and resolutions.
 NOISE, POSITION_NOISE, RESOLUTION = 0.01, 1e-5, 1e-5
 GROUP = 50_000
+# Options that add nothing to a model.
+UNUSED = ("none", "level", "in step", "as logged")
 
 
 def period(rate: float) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
@@ -90,7 +92,7 @@ def identify(log: Path, out: Path) -> dict[str, Any]:
     # Axes on which nothing was adopted are looked at or not with the evidence: they make no other model.
     chosen = zip(selection["axes"], selection["models"][0]["options"], strict=True)
     return {
-        "model": {axis: option for axis, option in chosen if option not in ("none", "level")}
+        "model": {axis: option for axis, option in chosen if option not in UNUSED}
         | {f["joint"]: f["form"] for f in selection["friction"]},
         "verdict": run["verdict"]["level"],
         "missed": 100 * run["scores"][-1]["total_relative"],
