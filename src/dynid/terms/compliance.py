@@ -29,6 +29,7 @@ class Compliance(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "compliance"
+    reads_rate = True
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

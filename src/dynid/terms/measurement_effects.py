@@ -118,6 +118,7 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
+    reads_rate = True
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

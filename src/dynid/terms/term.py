@@ -61,6 +61,7 @@ class Term(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
     remembers: ClassVar[bool] = False  # whether it reads Samples.past
+    reads_rate: ClassVar[bool] = False  # whether it differentiates along time
     is_friction: ClassVar[bool] = False
     knows_friction: ClassVar[bool] = (
         False  # whether friction sought beside it is what its own lacks, of either sign
