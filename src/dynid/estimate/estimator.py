@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.overview import Overview, listed
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column
@@ -128,6 +129,32 @@ class Estimate:
             ("prior_share", (b,)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+
+    def overview(self) -> Overview:
+        """What is shown of the estimate: method, size, and the base parameters with their 95 % intervals."""
+        half = self.half_width()
+        rows = tuple(
+            (name, f"{value:.4g}", f"{wide:.2g}", unit)
+            for name, value, wide, unit in zip(self.names, self.value, half, self.units, strict=True)
+        )
+        return Overview(
+            f"Estimate by '{self.method}': {self.base.rank} base parameters from {self.count} equations",
+            (
+                ("status", self.status.text or ("ok" if self.status.ok else "not to be used")),
+                ("parameters", listed([column.name for column in self.columns], 12)),
+                ("residual deviation", listed([f"{name} {one:.3g}" for name, one in zip(
+                    self.group_names, self.sigma, strict=True
+                )])),
+            ),
+            ("base parameter", "value", "95 % half width", "unit"),
+            rows,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     @property
     def names(self) -> tuple[str, ...]:

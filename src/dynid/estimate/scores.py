@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UnfitDataError
+from dynid.base.overview import Overview, listed
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks
@@ -97,6 +98,29 @@ class Scores:
         n = len(self.joint_names)
         for name in ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count"):
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
+
+    def overview(self) -> Overview:
+        """What is shown of the scores: error in all and by joint."""
+        by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
+            self.joint_names, self.relative, strict=True
+        )]  # fmt: skip
+        return Overview(
+            f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
+            (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
+            ("joint", "error, %", "r.m.s., N m or N", "R^2"),
+            tuple(
+                (name, f"{100 * relative:.3g}", f"{rms:.3g}", f"{r2:.4f}")
+                for name, relative, rms, r2 in zip(
+                    self.joint_names, self.relative, self.rms, self.r2, strict=True
+                )
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     @property
     def total_nmse(self) -> float:

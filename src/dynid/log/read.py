@@ -17,6 +17,7 @@ from dynid.base.arrays import Float
 from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, InputErrors, Place, ResourceError, UsageError
+from dynid.base.overview import Overview, listed
 from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.chunks import joined, taken, within
@@ -197,6 +198,40 @@ class Log:
         """
         return _mapped_log([frame_table(frame, name)], robot, _channel_map(mapping, robot), select, extra)
 
+    def overview(self) -> Overview:
+        """What is shown of the log: its files, trajectories and channels."""
+        m = self.mapping
+        groups = {
+            "position": m.position,
+            "velocity": m.velocity,
+            m.effort_quantity: m.effort,
+            "motor position": m.motor_position,
+            "motor velocity": m.motor_velocity,
+            "temperature": m.temperature,
+        }
+        channels = [f"{name} ({_units(group)})" for name, group in groups.items() if group] + list(m.extra)
+        return Overview(
+            f"Log of '{self.robot.name}': {len(self.trajectories)} "
+            f"{'trajectory' if len(self.trajectories) == 1 else 'trajectories'}, {self.duration:.4g} s",
+            (
+                ("from", listed([table.path.name for table in self.tables])),
+                ("trajectories", listed([one.name for one in self.trajectories])),
+                ("channels", listed(channels)),
+                ("joints", listed(self.robot.joint_names)),
+            ),
+            ("trajectory", "rows", "from, s", "to, s"),
+            tuple(
+                (one.name, str(one.row_count), f"{one.start_time:.6g}", f"{one.end_time:.6g}")
+                for one in self.trajectories
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
     @property
     def duration(self) -> float:
         """Seconds of all trajectories together."""
@@ -356,6 +391,18 @@ class Log:
             expected="joint torque per ampere (or per raw unit) of every joint",
             do="give drive.drive_gain (or drive.gear_ratio and drive.torque_constant) in the robot file",
         )
+
+
+def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
+    """A Log as it is, or that of a data frame with dynid's own column names.
+
+    extra: further columns of the frame that terms of the model read.    Raises as Log.from_frame.
+    """
+    return log if isinstance(log, Log) else Log.from_frame(log, robot, extra=extra)
+
+
+def _units(channels: Mapping[str, Channel]) -> str:
+    return ", ".join(dict.fromkeys(channel.unit for channel in channels.values()))
 
 
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
