@@ -31,7 +31,7 @@ FLOORS = (
     ("run",),
     ("identification", "report"),
     ("online", "exporters", "verbs"),
-    ("testing",),
+    ("testing", "api"),
     ("cli",),
     ("__main__",),
 )
