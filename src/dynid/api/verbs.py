@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def identify(
     threads: int | None = None,
     progress: Progress | None = None,
     diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
 ) -> Result:
     """Identifies the robot's dynamics, tau = Y(q, dq, ddq) theta, and judges the model on data that was not fitted.
 
@@ -37,8 +38,10 @@ def identify(
     validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
     progress: told (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds as well.
+    accept: codes of claims that are to warn, not to stop, beside those of the settings.
 
-    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read.
+    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
+    cannot be read, UsageError for an accepted code that is not found.
     """
     channels = (settings or Settings()).terms.channels()
     found = pipeline.identify(
@@ -50,6 +53,7 @@ def identify(
         threads=threads,
         progress=progress,
         diagnostics=diagnostics,
+        accept=accept,
     )
     return Result.of(found)
 
@@ -59,13 +63,19 @@ def validate(
     log: Any,
     diagnostics: Diagnostics | None = None,
     threads: int | None = None,
+    *,
+    accept: Sequence[str] = (),
 ) -> Validation:
     """Scores an identified model on a log or data frame, filtered as in the identification.
 
     A log that the model was fitted on is scored under the name of training data, with a warning.
-    Raises UnfitDataError if the log has no usable sample.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
+    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
+    that is not found.
     """
-    return score_on(result, _measured(log, result.robot, result.terms.channels()), diagnostics, threads)
+    return score_on(
+        result, _measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
+    )
 
 
 def load(folder: str | Path) -> Result:

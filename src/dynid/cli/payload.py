@@ -87,8 +87,8 @@ def command(
         reference_mass=reference_mass,
         threads=threads,
         diagnostics=diagnostics,
+        accept=accept or (),
     )
-    diagnostics.require_found(accept or ())
     if out is not None:
         write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -206,14 +207,17 @@ def payload(
     reference_mass: float | None = None,
     threads: int | None = None,
     diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
 ) -> Payload:
     """The payload at the last body of an identified robot, from a log with it mounted.
 
     log: a Log or a data frame.    method: "difference" holds the run's parameters fast, "joint" fits both together.
     free_friction: whether friction may differ from the run's.
     reference, reference_mass: a log with a load of known mass (kg), which calibrates the drive gains.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the run.
 
-    Raises UsageError for one of reference and reference_mass alone, and as `find_payload`.
+    Raises UsageError for one of reference and reference_mass alone or an accepted code that is not found, and as
+    `find_payload`.
     """
     if (reference is None) != (reference_mass is None):
         raise UsageError(
@@ -222,21 +226,23 @@ def payload(
             expected="both: a log and the mass of the load in it",
         )
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    sink.accept((*run.accepted, *accept))
     friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     channels = run.terms.channels()
     loaded = as_log(log, run.robot, channels)
     found = find_payload(run, loaded, method, friction=friction, threads=threads, diagnostics=sink)
-    if reference is None or reference_mass is None:
-        if np.isfinite(run.robot.drive.drive_gain).any():
-            sink.warn(
-                "payload-gains",
-                "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known "
-                "load, given with --reference, calibrates them",
-            )
-        return found
-    known = as_log(reference, run.robot, channels)
-    measured = find_payload(run, known, method, friction=friction, threads=threads, diagnostics=sink)
-    return found.calibrated(measured, reference_mass)
+    if reference is not None and reference_mass is not None:
+        known = as_log(reference, run.robot, channels)
+        measured = find_payload(run, known, method, friction=friction, threads=threads, diagnostics=sink)
+        found = found.calibrated(measured, reference_mass)
+    elif np.isfinite(run.robot.drive.drive_gain).any():
+        sink.warn(
+            "payload-gains",
+            "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known load, "
+            "given as reference, calibrates them",
+        )
+    sink.require_found(accept)
+    return found
 
 
 def payload_lines(found: Payload) -> list[str]:
