@@ -1,13 +1,20 @@
-"""How far a parameter may plausibly lie from its prior: the metric in which null directions are filled."""
+"""How far a parameter may plausibly lie from its prior, and how much its prior counts."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column
+
+# Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
+INERTIAL_TERMS = ("rigid_body", "rotor_inertia")
+# What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
+# one answer: a deviation by one spread, which is of the size of the whole torque, costs this share of the variance of
+# one equation, so that thousands of equations do not feel it.
+FAINT = 1.0
 
 _DEGREE = {
     symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS
@@ -18,8 +25,9 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     """Characteristic size of every parameter, (p,).
 
     For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass
-    is known, m0 is the mass whose parameters, in the middle, make up the whole torque. For other parameters:
-    the size of the prior, or, where it is unknown or zero, the value that makes up the whole torque.
+    is known, m0 is the mass whose parameters, in the middle, make up the whole torque over sqrt(bodies). For a rotor: the size of its
+    prior. For other parameters, and where that is unknown or zero: the value that makes up the whole torque, and no less
+    than the size of the prior.
 
     influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
         measured.
@@ -32,17 +40,41 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = 1.0 / influence
     reach = whole[bodies & np.isfinite(whole)] / degrees[bodies & np.isfinite(whole)]
-    typical = float(np.median(known)) if len(known) else float(np.median(reach)) if len(reach) else 1.0
+    # Torques of n bodies add like independent ones: each makes up the whole over sqrt(n).
+    share = float(np.median(reach)) / np.sqrt(robot.n_bodies) if len(reach) else 1.0
+    typical = float(np.median(known)) if len(known) else share
     mass = np.where(np.isfinite(mass) & (mass > 0), mass, typical)
     spread = np.ones(len(columns))
     for j, column in enumerate(columns):
         if bodies[j]:
             spread[j] = mass[column.owner] * degrees[j]
         elif np.isfinite(column.prior) and column.prior != 0:
-            spread[j] = abs(column.prior)
+            own = column.term in INERTIAL_TERMS or not np.isfinite(whole[j])
+            spread[j] = abs(column.prior) if own else max(abs(column.prior), whole[j])
         elif np.isfinite(whole[j]):
             spread[j] = whole[j]
     return spread
+
+
+def inertia_known(columns: tuple[Column, ...]) -> Bool:
+    """(p,) which parameters are of a body or rotor whose inertia the description gives."""
+    unknown = {column.owner for column in columns if column.term == "rigid_body" and np.isnan(column.prior)}
+    return np.array(
+        [
+            column.owner not in unknown
+            if column.term == "rigid_body"
+            else column.term in INERTIAL_TERMS and np.isfinite(column.prior) and column.prior != 0
+            for column in columns
+        ]
+    )
+
+
+def prior_pull(columns: tuple[Column, ...], strength: float) -> Float:
+    """(p,) by how much the prior of each parameter counts, where those of known inertias count `strength`.
+
+    All that the description does not know stays free: its weight is at most FAINT.
+    """
+    return np.where(inertia_known(columns), strength, min(strength, FAINT))
 
 
 def typical_length(robot: RobotModel) -> float:

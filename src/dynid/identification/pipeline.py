@@ -107,7 +107,7 @@ def identify(
         try:
             validations = _held_out_blocks(found, found.estimator, call.diagnostics)
         except SolverError as error:
-            excuse(error, found.estimator != default_estimator(), call.diagnostics)
+            excuse(error, data.settings.estimator != default_estimator(), call.diagnostics)
             validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
     else:
         hashes.join()
