@@ -12,7 +12,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
-from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve
+from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.prior import inertia_known, prior_pull
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors, stack
@@ -25,6 +25,8 @@ from dynid.spatial.inertia import pseudo_inertia
 
 # Blocks of time are held out in so many runs, and in no fewer.
 FOLDS, FEWEST_FOLDS = 5, 3
+# Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
+WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
@@ -38,7 +40,8 @@ class FeasibleFit:
     else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
 
     Every body's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, the total mass
-    within `total_mass` (kg). Joints weigh 1/sigma^2 of the weighted fit without constraints.
+    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of the fit
+    itself, bounded as that is.
     The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
     parameters: intervals cover both.
     strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
@@ -131,12 +134,18 @@ class FeasibleFit:
         """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
         if self.inner is not None:
             return self._nearest(regression, free, self.inner.name)
-        weights, strength = self._weights(free), float(self.strength)
-        found = self._solved(regression, regression.factors, weights, strength)
+        strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
+        floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b = regression.base.rank
-        R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-        text = f"{free.status.text}; {{}}{reason}"
-        return self._estimate(regression, free, found, R, strength, text), found
+        for _ in range(WEIGHT_ROUNDS):
+            found = self._solved(regression, regression.factors, weights, strength)
+            R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
+            real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
+            again = 1.0 / (real.sigma**2 + floor**2)
+            if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
+                break
+            weights = again
+        return real, found
 
     def _weights(self, free: Estimate) -> Float:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
