@@ -40,13 +40,13 @@ class FeasibleFit:
     else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
 
     Every body's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, the total mass
-    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of the fit
-    itself, bounded as that is.
+    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of this
+    fit, bounded as that is.
     The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
     parameters: intervals cover both.
     strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
-    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out; "l-curve" =
-    the corner of cost against distance.
+    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out; or
+    "l-curve" = the corner of cost against distance.
     prior: "euclidean", "entropic" or "geodesic" distance from it.
     weights: "joint" as above, "equal" = 1 for every equation.
     limits: what is known of single bodies, see dynid.feasible.limits.

@@ -12,6 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.estimate.prior import FAINT
 from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.kernel import qr_panel
@@ -85,7 +86,8 @@ class WLS:
 class Ridge:
     """Weighted least squares drawn towards the prior: adds strength ||(theta - prior)/spread||^2.
 
-    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation.
+    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation. What has no
+    prior stays free: its deviation from zero counts 1 at most.
     The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
     alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
     intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
@@ -111,9 +113,11 @@ class Ridge:
         return completed(self, regression, value, R, weights, sigma, 1.0, penalty, status)
 
     def _penalty(self, regression: Regression) -> Float:
-        BS = regression.base.B * regression.spread
+        known = np.array([np.isfinite(column.prior) for column in regression.columns])
+        pull = np.where(known, self.strength, min(self.strength, FAINT))
+        BS = regression.base.B * regression.spread / np.sqrt(pull)
         L = np.linalg.cholesky(BS @ BS.T)
-        rows = solve_triangular(L, np.eye(len(L)), lower=True) * np.sqrt(self.strength)
+        rows = solve_triangular(L, np.eye(len(L)), lower=True)
         target = rows @ regression.base.reduce(regression.prior)
         return np.column_stack([rows, target])
 
@@ -135,9 +139,9 @@ def _reweighted(
 ) -> tuple[Float, Float, Float, Float, Status]:
     """Weights 1/(sigma_j^2 + floor_j^2), iterated; the floor is zero unless a joint pays for another's weight.
 
-    Where the model is wrong a joint that it fits badly loses weight, is fitted worse for it and loses more. The floor is
-    the least share of each joint's torque, taken for the model's error, with which none ends up GROWTH times as far off
-    as with weights by torque alone.
+    Where the model is wrong, a joint that it fits badly loses weight, is fitted worse for it and loses more. The floor
+    is the least share of each joint's torque, taken for the model's error, with which none ends up GROWTH times as far
+    off as with weights by torque alone.
     """
     scale = group_scale(regression.factors.total)
     value, R = solve(regression, scale, penalty)
@@ -157,7 +161,8 @@ def _reweighted(
     else:
         return value, R, scale, first, Status(True, f"weights by torque alone: others leave {unbounded}")
     if unbounded:
-        text = f"bounded by a model error of {100 * share:.2g} % of each joint's torque, without which they leave {unbounded}"
+        bound = f"bounded by a model error of {100 * share:.2g} % of each joint's torque"
+        text = f"{bound}, without which they leave {unbounded}"
         found = (*found[:-1], Status(status.ok, f"{status.text}, {text}"))
     return found
 

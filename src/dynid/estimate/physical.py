@@ -1,4 +1,4 @@
-"""An estimate brought to physically consistent bodies: kept, told of, or given up where unseen data speak against it."""
+"""An estimate brought to physically consistent bodies: kept, or given up where unseen data speak against it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def made_real(
     return real, fit
 
 
-_ADD = "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the base)"
+_ADD = (
+    "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
+    "base)"
+)
 
 
 def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
@@ -84,8 +87,8 @@ def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
     diagnostics.warn(
         "not-made-real",
         f"the solver found no physically consistent bodies ({error.found}), which says nothing of the robot: the "
-        "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or a "
-        "prior under [estimate]",
+        "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
+        "a prior under [estimate]",
     )
 
 
@@ -105,7 +108,7 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
 
 
 def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> float:
-    """How far off left-out blocks are predicted, all joints weighted, over the same without constraints; nan = unknown."""
+    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown."""
     if fit.inner is not None or len(regression.factors.blocks) < FEWEST_FOLDS:
         return float("nan")
     errors = fit.unseen(regression, free.weights)
@@ -123,8 +126,9 @@ def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     return (
-        f"the pull to the description's inertias (strength = {fit.strength:g}) makes the fit miss '{group}' {ratio:.2g} "
-        "times as far as without constraints; consistent bodies without it do not. Lower strength, or set 'held-out'"
+        f"the pull to the description's inertias (strength = {fit.strength:g}) makes the fit miss '{group}' "
+        f"{ratio:.2g} times as far as without constraints; consistent bodies without it do not. Lower strength, or set "
+        "'held-out'"
     )
 
 

@@ -12,8 +12,9 @@ from dynid.terms.term import Column
 # Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
 INERTIAL_TERMS = ("rigid_body", "rotor_inertia")
 # What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
-# one answer: a deviation by one spread, which is of the size of the whole torque, costs this share of the variance of
-# one equation, so that thousands of equations do not feel it.
+# one answer: a deviation by one spread, which is of the size of the whole torque, costs the variance of one equation of
+# thousands. A hundredth of it leaves links of hundreds of kilograms in directions that the data hardly know; a hundred
+# times as much is felt on short logs.
 FAINT = 1.0
 
 _DEGREE = {
@@ -25,9 +26,9 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     """Characteristic size of every parameter, (p,).
 
     For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass
-    is known, m0 is the mass whose parameters, in the middle, make up the whole torque over sqrt(bodies). For a rotor: the size of its
-    prior. For other parameters, and where that is unknown or zero: the value that makes up the whole torque, and no less
-    than the size of the prior.
+    is known, m0 is the mass whose parameters, in the middle, make up the whole torque over sqrt(bodies). For a rotor:
+    the size of its prior. For other parameters, and where that is unknown or zero: the value that makes up the whole
+    torque, and no less than the size of the prior.
 
     influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
         measured.
@@ -61,7 +62,7 @@ def inertia_known(columns: tuple[Column, ...]) -> Bool:
     unknown = {column.owner for column in columns if column.term == "rigid_body" and np.isnan(column.prior)}
     return np.array(
         [
-            column.owner not in unknown
+            column.owner not in unknown and not column.absent
             if column.term == "rigid_body"
             else column.term in INERTIAL_TERMS and np.isfinite(column.prior) and column.prior != 0
             for column in columns

@@ -12,17 +12,20 @@ from dynid.terms.term import Column
 
 # Radius of gyration of an unknown body over its length scale.
 GYRATION = 0.3
-# Least second moment of a prior over its greatest: a rod 35 times as long as thick has 0.001, links have 0.01 to 1. No
-# description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on to
-# it with a force that grows as the square of the inverse.
+# Least second moment of a prior over its greatest: a rod ten times as long as thick has 0.0075, links 0.01 to 1. No
+# description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on
+# to it with a force that grows as the square of the inverse.
 THINNEST = 0.01
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
-    """Indices of the ten parameters of every body, (bodies, 10)."""
-    place = {column.name: i for i, column in enumerate(columns) if column.term == "rigid_body"}
-    owners = sorted({column.owner for column in columns if column.term == "rigid_body"})
+    """Indices of the ten parameters of every body that has mass, (bodies, 10)."""
+    own = [
+        (i, column) for i, column in enumerate(columns) if column.term == "rigid_body" and not column.absent
+    ]
+    place = {column.name: i for i, column in own}
+    owners = sorted({column.owner for _, column in own})
     found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
     return np.array(found, dtype=np.int64).reshape(-1, 10)
 

@@ -26,7 +26,7 @@ _BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + sum over others w_i (theta_i - centre_i)^2 / spread_i^2 + sum over bodies w_b D(P || P0).
+    """f(u) = ||data u + start||^2 + sum over others w (theta - centre)^2 / spread^2 + sum over bodies w D(P || P0).
 
     bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
     """

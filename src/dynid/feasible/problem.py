@@ -28,7 +28,7 @@ INSIDE = 1e-9
 ACTIVE = 1e-5
 # Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
 _STEPS, _GAIN = 40, 1e-6
-# Where the cone solver stalls, the distance itself keeps bodies inside: by how much it is raised, and how often at most.
+# Where the cone solver stalls, the distance itself keeps bodies inside: how much it is raised, and how often at most.
 _RAISED, _RAISES = 10.0, 6
 
 
@@ -110,6 +110,7 @@ def feasible_parameters(
     reference = _without_constraints(rows, centre, spread, weight)
     task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance)
     theta, certificate = _optimum(task)
+    theta = np.where([column.absent for column in columns], 0.0, theta)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),
@@ -221,7 +222,9 @@ def _further_inside(task: _Task) -> tuple[Float, Certificate] | None:
 
 def _interior(task: _Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
+    absent = np.array([column.absent for column in task.columns])
     lower, upper = (np.array([getattr(c, end) for c in task.columns]) for end in ("lower", "upper"))
+    lower, upper = np.where(absent, -np.inf, lower), np.where(absent, np.inf, upper)
     found = entropic_optimum(Entropic(task.whitened, task.bodies, task.centre, task.weight), lower, upper)
     return None if found is None or task.violated(found[0]) else found
 

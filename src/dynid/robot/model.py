@@ -55,7 +55,8 @@ class RobotModel:
     body_names, tree_joint_names: (nb,)     joint_names: (n,) the independent joints, in tree order.
     parent: (nb,), -1 = base                joint_types: (nb,)
     T_parent_joint: (nb, 4, 4)              axis: (nb, 3)
-    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown.
+    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown,
+        all zero = without mass.
     gravity: (3,), m/s^2, in the base frame.
     merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
     friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.

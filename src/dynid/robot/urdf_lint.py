@@ -20,8 +20,8 @@ MAX_LINKS = 10_000
 MAX_MOVING = 256
 MAX_ERRORS = 50
 _ROUNDING = 1e-15
-# A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as a
-# centre of mass that is a little off; a greater one is no inertia.
+# A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
+# a centre of mass that is a little off; a greater one is no inertia.
 SLIGHT = 0.1
 
 
@@ -171,9 +171,9 @@ AS_PRIOR = "the nearest possible inertia is the prior"
 
 
 def slightly_impossible(pi: Float) -> bool:
-    """Whether the inertia about the frame of ten parameters, which the joint feels, is negative by 10 % at most.
+    """Whether the inertia about the frame of ten parameters, which the joint feels, is negative by SLIGHT at most.
 
-    Negative by so much of its greatest principal moment. A centre of mass that is a little off makes the inertia about it
+    By so much of its greatest principal moment. A centre of mass that is a little off makes the inertia about it
     impossible, and hardly changes the one about the joint.
     """
     principal = np.linalg.eigvalsh(symmetric(pi[4:]))

@@ -25,7 +25,7 @@ class Column:
 
     name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
-    prior: value from the description, nan = unknown.    lower, upper: physical bounds.
+    prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
     """
 
     name: str
@@ -35,6 +35,11 @@ class Column:
     prior: float = np.nan
     lower: float = -np.inf
     upper: float = np.inf
+
+    @property
+    def absent(self) -> bool:
+        """Whether the parameter is known to be zero, as those of a body without mass are."""
+        return self.lower == self.upper == 0.0
 
 
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
