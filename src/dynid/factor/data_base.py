@@ -12,7 +12,7 @@ from dynid.factor.factor import Factors, group_scale, stack
 def influence(factors: Factors, base: BaseMap | None = None) -> Float:
     """(p,) root mean square of each column over that of the torque it acts on, greatest over the groups; nan = none.
 
-    base: map onto the columns of the factors, with which those that depend on them are measured as well.
+    base: map onto columns of the factors, with which those that depend on them are measured as well.
     """
     found = np.full(factors.parameter_count, np.nan)
     place = {} if base is None else {int(c): i for i, c in enumerate(base.independent)}
@@ -22,7 +22,8 @@ def influence(factors: Factors, base: BaseMap | None = None) -> Float:
             continue
         R, columns = factor.R[:, :-1], factor.columns
         if base is not None:
-            R = R @ base.B[[place[int(c)] for c in columns]]
+            own = np.array([int(c) in place for c in columns], dtype=np.bool_)
+            R = R[:, own] @ base.B[[place[int(c)] for c in columns[own]]]
             columns = np.arange(factors.parameter_count)
         norms = np.linalg.norm(R, axis=0)
         found[columns] = np.fmax(found[columns], norms / torque)
