@@ -96,6 +96,7 @@ class Estimate:
     parameters: (p,) one choice of full parameters with these base parameters.
     block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
     prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
+    prior_strength: of that prior, in variances of one equation.
     """
 
     method: str
@@ -113,6 +114,7 @@ class Estimate:
     count: int
     status: Status
     prior_share: Float = field(default_factory=lambda: np.zeros(0))
+    prior_strength: float = 1.0
 
     def __post_init__(self) -> None:
         b, p, g = self.base.rank, len(self.columns), len(self.group_names)
@@ -160,6 +162,15 @@ class Estimate:
     def names(self) -> tuple[str, ...]:
         """Base parameters written as formulas, (b,)."""
         return self.base.formulas()
+
+    @property
+    def weakly_informed(self) -> Float:
+        """(b,) how much a prior that weighs as much as one equation would decide: what the log says little of.
+
+        From the share p of a stronger one, p / (p + (1 - p) strength), as for a single parameter.
+        """
+        p, strength = self.prior_share, max(self.prior_strength, 1.0)
+        return np.asarray(p / np.maximum(p + (1.0 - p) * strength, np.finfo(np.float64).tiny))
 
     @property
     def units(self) -> tuple[str, ...]:

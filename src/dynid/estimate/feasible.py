@@ -179,6 +179,7 @@ class FeasibleFit:
             parameters=found.parameters,
             status=Status(free.status.ok, text.format(_text(found, moved, R))),
             prior_share=shares,
+            prior_strength=strength,
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:

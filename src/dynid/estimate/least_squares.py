@@ -86,8 +86,8 @@ class WLS:
 class Ridge:
     """Weighted least squares drawn towards the prior: adds strength ||(theta - prior)/spread||^2.
 
-    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation. What has no
-    prior stays free: its deviation from zero counts 1 at most.
+    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation. What has
+    no prior stays free: its deviation from zero counts 1 at most.
     The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
     alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
     intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.

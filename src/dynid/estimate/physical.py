@@ -45,10 +45,10 @@ def made_real(
     except SolverError as error:
         excuse(error, asked, diagnostics)
         return free, unconstrained(wanted)
-    if _worst(real, free)[0] <= MUCH_WORSE:
+    if not much_worse(real, free):
         return real, fit
     loose = _without_pull(fit, regression, free)
-    if loose is not None and _worst(loose, free)[0] <= MUCH_WORSE:
+    if loose is not None and not much_worse(loose, free):
         # A strength that unseen blocks chose bears no blame: what it misses more in training it predicts better.
         if not isinstance(wanted.strength, str):
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
@@ -90,6 +90,11 @@ def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
         "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
         "a prior under [estimate]",
     )
+
+
+def much_worse(real: Estimate, free: Estimate) -> bool:
+    """Whether an estimate fits some group of equations much worse than the one without constraints."""
+    return _worst(real, free)[0] > MUCH_WORSE
 
 
 def _worst(real: Estimate, free: Estimate) -> tuple[float, str]:

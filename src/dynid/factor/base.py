@@ -85,7 +85,7 @@ class BaseMap:
         Parameters without any effect keep the prior.    Returns theta (p,) with B theta = beta.
         """
         centre = np.zeros(len(self.names)) if prior is None else np.where(np.isnan(prior), 0.0, prior)
-        width = np.ones(len(self.names)) if spread is None else spread
+        width = np.where(np.any(self.B, axis=0), 1.0 if spread is None else spread, 0.0)
         Q, R = np.linalg.qr((self.B * width).T)
         theta = centre
         # Spreads of very different size cost digits in one solution; each further step wins them back.

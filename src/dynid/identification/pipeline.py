@@ -32,7 +32,7 @@ from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import refuse_other_readings
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.physical import excuse, made_real, unconstrained
+from dynid.estimate.physical import excuse, made_real, much_worse, unconstrained
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
 from dynid.estimate.source import LogSource
@@ -295,7 +295,12 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Eviden
     if training.residuals is None:
         return found, training, None
     terms, raw = found.settled.terms, first_torque(call.log)
-    evidence = Evidence(call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw)
+    residuals = training.residuals
+    if much_worse(found.estimate, found.free):
+        # What constraints leave behind is no sign of the log.
+        plain = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
+        residuals = residuals if plain.residuals is None else plain.residuals
+    evidence = Evidence(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
     return found, training, evidence
 
 

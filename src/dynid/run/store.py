@@ -276,6 +276,7 @@ def _model(one: Identification) -> dict[str, Any]:
             "parameters": _clean(estimate.parameters),
             "block_leverage": _clean(estimate.block_leverage),
             "prior_share": _clean(estimate.prior_share),
+            "prior_strength": estimate.prior_strength,
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
@@ -334,6 +335,7 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
         parameters=_array(data["parameters"]),
         block_leverage=_array(data["block_leverage"]),
         prior_share=_array(data["prior_share"]),
+        prior_strength=float(data.get("prior_strength", 1.0)),
         count=int(data["count"]),
         status=Status(**data["status"]),
     )

@@ -211,7 +211,8 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
         found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
-    borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
+    # A prior that unseen blocks chose to be strong may decide what the log tells well enough by itself.
+    borrowed = int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
         found.append(
