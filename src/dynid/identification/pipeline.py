@@ -298,7 +298,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Eviden
     residuals = training.residuals
     if much_worse(found.estimate, found.free):
         # What constraints leave behind is no sign of the log.
-        plain = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
+        plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
         residuals = residuals if plain.residuals is None else plain.residuals
     evidence = Evidence(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
     return found, training, evidence
