@@ -86,12 +86,6 @@ def command(
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
-    if auto is None and friction_side is None and experiment.choice_left_out:
-        diagnostics.warn(
-            "model-not-chosen",
-            f"the default model is fitted as it is, not chosen on held-out blocks: {experiment.choice_left_out}. Run "
-            "without a method first and give its [model] here, or say --auto",
-        )
     if rows is not None and rows != "all":
         settings = replace(settings, rows=rows_from_spec(rows))
         section = recipe["experiment"].get("model", {}) | {"rows": rows}
@@ -108,9 +102,9 @@ def command(
             experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
         )
     if friction_side is not None:
-        settings = replace(settings, automatic=False)
+        settings = replace(settings, terms=settings.model, automatic=False)
         settings, _ = on_side(model, training, settings, friction_side, diagnostics)
-        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.terms)}
+        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.model)}
         recipe["experiment"] = recipe["experiment"] | {"model": section}
     with progress_bar(training.duration) as progress:
         result = identify(

@@ -44,17 +44,20 @@ class FeasibleFit:
     inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
     (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
     own last linear equations.
+    required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
+    without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
     """
 
     strength: float | str = 1.0
     margin: float = 1e-6
-    prior: str = "euclidean"
+    prior: str = "entropic"
     weights: str = "joint"
     total_mass: tuple[float, float] | None = None
     limits: Sequence[Mapping[str, Any]] = ()
     intervals: str = Intervals.JACKKNIFE.value
     inner: Estimator | None = None
+    required: bool = False
     name: str = "feasible"
 
     def __post_init__(self) -> None:

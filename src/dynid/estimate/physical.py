@@ -50,7 +50,7 @@ def made_real(
     diagnostics.warn(
         "not-made-real",
         f"bodies that can exist {missed}, which is kept: impossible inertias stand for effects that the model lacks. "
-        "Add what is missing, or set method = 'feasible' to have real bodies all the same",
+        "Add what is missing, or set feasible = true under [estimate] to have real bodies all the same",
     )
     return free, unconstrained(wanted)
 

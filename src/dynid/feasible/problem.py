@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -16,7 +16,7 @@ from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_cones
 from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import Condition, Convex, all_conditions
-from dynid.feasible.entropic import divergence, entropic_program
+from dynid.feasible.entropic import divergence, entropic_program, quadratic
 from dynid.feasible.geodesic import geodesic, linearised
 from dynid.feasible.interior import Entropic, entropic_optimum
 from dynid.feasible.whitened import Whitened
@@ -26,8 +26,10 @@ from dynid.terms.term import Column
 PRIOR_WEIGHT = 1e-2
 INSIDE = 1e-9
 ACTIVE = 1e-5
-# Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
+# Convex steps of a distance: most of them, and the relative gain below which they end.
 _STEPS, _GAIN = 40, 1e-6
+# J (10, 10) and r (10,) with distance(pi', prior) = ||J pi' - r||^2 + constant near pi.
+_Near = Callable[[Float, Float], tuple[Float, Float]]
 
 
 class Distance(StrEnum):
@@ -179,8 +181,9 @@ def _optimum(task: _Task) -> tuple[Float, Certificate]:
         return task.reference, Certificate(0.0, 0.0, 0.0, 0)
     if task.distance is Distance.GEODESIC:
         return _geodesic(task)
-    found = _interior(task) if task.distance is Distance.ENTROPIC else None
-    return found or _solved(task)
+    if task.distance is Distance.EUCLIDEAN:
+        return _solved(task)
+    return _interior(task) or _entropic(task)
 
 
 def _interior(task: _Task) -> tuple[Float, Certificate] | None:
@@ -190,19 +193,37 @@ def _interior(task: _Task) -> tuple[Float, Certificate] | None:
     return None if found is None or task.violated(found[0]) else found
 
 
+def _entropic(task: _Task) -> tuple[Float, Certificate]:
+    # Exponential cones beside narrow semidefinite ones may stall a solver that takes either alone: then by Newton's
+    # steps, whose programs hold squares in place of the logarithm.
+    try:
+        return _solved(task)
+    except SolverError as error:
+        if error.identifier != "not-solved":
+            raise
+        start = _solved(replace(task, distance=Distance.EUCLIDEAN))
+        if not np.isfinite(task.value(start[0])):
+            raise
+    return _by_steps(task, start, quadratic)
+
+
 def _geodesic(task: _Task) -> tuple[Float, Certificate]:
-    # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
-    # falls; the way between two feasible points is feasible.
     try:
         start = _solved(replace(task, distance=Distance.ENTROPIC))
     except SolverError:
         start = _solved(replace(task, distance=Distance.EUCLIDEAN))
         if not np.isfinite(task.value(start[0])):  # a body on the border has no logarithm
             raise
+    return _by_steps(task, start, linearised)
+
+
+def _by_steps(task: _Task, start: tuple[Float, Certificate], near: _Near) -> tuple[Float, Certificate]:
+    # Each step is a convex program with the distance's squares near the last point, halved until the whole cost falls;
+    # the way between two feasible points is feasible.
     theta, certificate = start
     value = task.value(theta)
     for _ in range(_STEPS):
-        aim, checked = _solved(_linear(task, theta))
+        aim, checked = _solved(_with_squares(task, theta, near))
         step, gain = 1.0, 0.0
         while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
             step /= 2
@@ -214,15 +235,15 @@ def _geodesic(task: _Task) -> tuple[Float, Certificate]:
     return theta, certificate
 
 
-def _linear(task: _Task, theta: Float) -> _Task:
-    # The geodesic distance around theta as further rows.
+def _with_squares(task: _Task, theta: Float, near: _Near) -> _Task:
+    # The distance around theta as further rows.
     further = np.zeros((10 * len(task.bodies), len(task.columns) + 1))
     for b, ten in enumerate(task.bodies):
-        J, r = linearised(theta[ten], task.centre[ten])
+        J, r = near(theta[ten], task.centre[ten])
         lines = slice(10 * b, 10 * b + 10)
         further[lines, ten], further[lines, -1] = J * task.spread[ten], r
     stacked = _triangular(np.concatenate([task.rows, np.sqrt(PRIOR_WEIGHT) * further]))
-    return replace(task, rows=stacked, reference=theta)
+    return replace(task, rows=stacked, reference=theta, distance=Distance.GEODESIC)
 
 
 def _triangular(rows: Float) -> Float:

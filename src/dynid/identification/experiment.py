@@ -134,8 +134,7 @@ class EstimateSection(Strict):
     block_seconds: Positive | None = None
 
 
-_ON_FACTORS = ("ols", "wls", "ridge", "feasible")
-# Options of the fit among real bodies around another method.
+# Options of the fit among physically consistent bodies around another method.
 _OF_BODIES = {"strength", "margin", "prior", "total_mass", "limits"}
 _OF_NO_METHOD = {"method", "feasible", "limits", "folds", "seed", "block_seconds"}
 
@@ -213,26 +212,15 @@ class Experiment:
         """Settings of the identification; raises InputError with the line of a wrong option."""
         e = self.content.estimate
         return Settings(
-            terms=self.terms(),
+            terms=self.terms() if self.content.model.terms is not None else None,
             rows=self.rows(),
             estimator=self._estimator(),
             preparation=Preparation(**self.content.prepare.model_dump()),
             folds=e.folds,
             seed=e.seed,
             block_seconds=e.block_seconds,
-            automatic=self.automatic,
+            automatic=self.content.model.automatic,
         )
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the model is chosen by the data: where no terms are given, unless the file says otherwise.
-
-        Methods that simulate the robot at every step are not asked for dozens of models unless told so.
-        """
-        model = self.content.model
-        if model.automatic is not None:
-            return model.automatic
-        return model.terms is None and self.content.estimate.method in (None, *_ON_FACTORS)
 
     def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
         """What is written down so that the run can be repeated."""
@@ -279,14 +267,6 @@ class Experiment:
             else default_estimator().unconstrained.name
         )
 
-    @property
-    def choice_left_out(self) -> str:
-        """Why the model is not chosen by the data though no terms are given; "" where it is, or nobody wants it."""
-        model = self.content.model
-        if model.terms is not None or model.automatic is not None or self.automatic:
-            return ""
-        return f"method '{self._method}' works on every sample, and dozens of models would take it hours"
-
     def _estimator(self) -> Any:
         section = self.content.estimate
         method = self._method
@@ -299,7 +279,7 @@ class Experiment:
                 place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
             )
         kind = CATALOGUE[method]
-        own = {f.name for f in fields(kind)} - {"name", "inner"}
+        own = {f.name for f in fields(kind)} - {"name", "inner", "required"}
         wrapped = bool(section.feasible) and method != "feasible"
         known = own | _OF_BODIES if wrapped else own
         options = {
@@ -323,8 +303,8 @@ class Experiment:
                 do="only the method 'feasible' chooses its strength itself",
                 place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
             )
-        if section.method is None and method == "feasible":
-            options.setdefault("prior", default_estimator().prior)
+        if method == "feasible":
+            options["required"] = bool(section.feasible)
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
         if not wrapped:

@@ -83,11 +83,13 @@ def identify(
     call = _Call(
         robot,
         log,
-        settings or Settings(),
+        (settings or Settings()).resolved(),
         threads or default_threads(),
         progress,
         diagnostics if diagnostics is not None else Diagnostics(),
     )
+    if settings is not None and settings.choice_left_out:
+        call.diagnostics.warn("model-not-chosen", settings.choice_left_out)
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
@@ -106,7 +108,7 @@ def identify(
     symptoms = masked + diagnosed()
     settled, fitted = found.settled, found.fitted
     return Identification(
-        recipe=dict(recipe) if recipe is not None else settings_to_recipe(data.settings),
+        recipe=dict(recipe) if recipe is not None else settings_to_recipe(call.settings),
         robot=robot,
         terms=settled.terms,
         structural=fitted.structural,
@@ -188,14 +190,14 @@ def _read(call: _Call) -> _Data:
     """Filters, rows and terms that fit the log, and its samples."""
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
     prepared = prepare(log, settings.preparation, diagnostics)
-    choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
+    choice = choose_rows(settings.rows, robot, settings.model, prepared, diagnostics)
     prepared = choice.prepared(prepared)
     terms, rows = for_encoders(
-        robot, settings.terms, choice.rows, log.mapping, diagnostics, settings.automatic
+        robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
     )
     settings = replace(settings, terms=terms)
     _require_scale(terms, diagnostics)
-    remembers = terms.remembers or settings.automatic
+    remembers = terms.remembers or settings.chooses_model
     batches, summary = read_samples(
         prepared,
         diagnostics,
@@ -228,9 +230,9 @@ def _fit(call: _Call, data: _Data) -> _Found:
     moved = np.asarray(data.summary.moved)
     search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
     model = (
-        choose_model(settings.terms, search, call.diagnostics)
-        if settings.automatic
-        else Chosen(settings.terms)
+        choose_model(settings.model, search, call.diagnostics)
+        if settings.chooses_model
+        else Chosen(settings.model)
     )
     settled = settle(model.terms, search, model.start)
     fitted = fit(settled.terms)

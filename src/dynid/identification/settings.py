@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dynid.estimate.estimator import Estimator
@@ -12,40 +12,76 @@ from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_to_spec
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
+from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.term import Terms
+
+__all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "settings_to_recipe"]
+
+# Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
+ON_FACTORS = ("ols", "wls", "ridge", "feasible")
 
 
 def default_estimator() -> FeasibleFit:
-    """Weighted least squares among real bodies, drawn to the description as little as one equation does."""
-    return FeasibleFit(prior="entropic")
-
-
-DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
+    """Weighted least squares among physically consistent bodies, drawn to the description as little as one equation."""
+    return FeasibleFit()
 
 
 @dataclass(frozen=True)
 class Settings:
     """How to identify: everything that shapes the numbers, and nothing else.
 
-    terms: the model.    automatic: whether friction, rotors and what the log adds are chosen around it, by held-out
-    blocks.
+    `Settings()` is the default of the command line, of experiment files and of Python alike: the model is chosen by
+    held-out blocks. `Settings(terms=...)` fits the terms that it is given.
+
+    terms: the model; None = chosen, beginning with DEFAULT_TERMS.
     rows: the equations; automatic ones are chosen from the log.    estimator: the method.
     preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
     block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
+    automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
+    where no terms are given, unless the method reads every sample and would take hours for dozens of models.
     """
 
-    terms: Terms = DEFAULT_TERMS
+    terms: Terms | None = None
     rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
     estimator: Estimator = field(default_factory=default_estimator)
     preparation: Preparation = field(default_factory=Preparation)
     folds: int = 5
     seed: int = 0
     block_seconds: float | None = None
-    automatic: bool = False
+    automatic: bool | None = None
+
+    @property
+    def model(self) -> Terms:
+        """The terms that the fit, or the choice of a model, begins with."""
+        return DEFAULT_TERMS if self.terms is None else self.terms
+
+    @property
+    def chooses_model(self) -> bool:
+        """Whether the model is chosen by held-out blocks."""
+        if self.automatic is not None:
+            return self.automatic
+        return self.terms is None and self._method in ON_FACTORS
+
+    @property
+    def choice_left_out(self) -> str:
+        """Why the model is not chosen though no terms are given; "" where it is, or nobody expects it."""
+        if self.terms is not None or self.automatic is not None or self.chooses_model:
+            return ""
+        return (
+            "the default model is fitted as it is, not chosen on held-out blocks: method "
+            f"'{self._method}' works on every sample, and dozens of models would take it hours. Run without a method "
+            "first and give its terms here, or set automatic to true"
+        )
+
+    def resolved(self) -> Settings:
+        """The same settings with terms, and whether a model is chosen, written out."""
+        return replace(self, terms=self.model, automatic=self.chooses_model)
+
+    @property
+    def _method(self) -> str:
+        inner: Estimator | None = getattr(self.estimator, "inner", None)
+        return (inner or self.estimator).name
 
 
 def settings_to_recipe(settings: Settings) -> dict[str, Any]:
@@ -57,10 +93,14 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
     }
     if settings.block_seconds is not None:
         estimate["block_seconds"] = settings.block_seconds
+    model: dict[str, Any] = {}
+    if settings.terms is not None:
+        model["terms"] = terms_to_spec(settings.terms)
+    if settings.automatic is not None:
+        model["automatic"] = settings.automatic
     return {
         "experiment": {
-            "model": {"terms": terms_to_spec(settings.terms), "automatic": settings.automatic}
-            | rows_to_spec(settings.rows),
+            "model": model | rows_to_spec(settings.rows),
             "estimate": estimate | _method(settings.estimator),
             "prepare": prepare_options,
         }
@@ -68,11 +108,14 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
 
 
 def _method(estimator: Estimator) -> dict[str, Any]:
-    options = {key: value for key, value in vars(estimator).items() if key not in ("name", "inner")}
+    options = {
+        key: value for key, value in vars(estimator).items() if key not in ("name", "inner", "required")
+    }
     inner: Estimator | None = getattr(estimator, "inner", None)
     if inner is None:
-        return {"method": estimator.name} | options
-    # Real bodies around another method: that one's weights count.
+        required = {"feasible": True} if getattr(estimator, "required", False) else {}
+        return {"method": estimator.name} | options | required
+    # Around another method that one's weights count.
     options.pop("weights", None)
     options.pop("intervals", None)
     return options | _method(inner) | {"feasible": True}

@@ -72,7 +72,7 @@ def cross_validation(path: Path) -> dict[str, float]:
     estimators: dict[str, Estimator] = {
         "OLS": OLS(),
         "WLS": WLS(),
-        "feasible (SDP)": FeasibleFit(total_mass=(16.0, 20.0)),
+        "feasible (SDP)": FeasibleFit(prior="euclidean", total_mass=(16.0, 20.0)),
     }
     preparation = Preparation(cutoff=10.0, velocity="differentiate")
     found = {}
