@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -25,13 +26,13 @@ from dynid.cli.main import app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.factor.base import Category
+from dynid.identification import schema as recipe
 from dynid.identification.experiment import Experiment
 from dynid.kernel import gravity_torque
 from dynid.log import mapping
 from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
-from dynid.run.result import experiment as recipe
 from dynid.run.store import scores_to_dict
 from dynid.signals import cutoff, prepare
 from dynid.simulation import rig, setup
@@ -40,6 +41,8 @@ from dynid.verbs.demo import run_demo
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+MADE = runpy.run_path(str(DOCS / "make_tables.py"))
+EXPERIMENT_TABLES: dict[str, type[BaseModel]] = MADE["EXPERIMENT_TABLES"]
 PAGES = sorted(DOCS.glob("*.md"))
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
@@ -47,22 +50,6 @@ SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
-EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
-    "`[log]`: which column measures what": mapping.LogSection,
-    "`[log.time]`": mapping.TimeEntry,
-    "`[log.position]`": mapping.PositionEntry,
-    "`[log.velocity]`": mapping.JointEntry,
-    "`[log.motor_position]`": mapping.MotorEntry,
-    "`[log.effort]`": mapping.EffortEntry,
-    "`[log.extra]`": mapping.ExtraEntry,
-    "`[data]`: what is fitted and what is held out": recipe.DataSection,
-    "Selections": recipe.SelectionEntry,
-    "`[prepare]`: signals": recipe.PrepareSection,
-    "`[model]`: terms": recipe.ModelSection,
-    "`[statics]`: static poses": recipe.StaticsSection,
-    "`[estimate]`: method": recipe.EstimateSection,
-    "`[[estimate.limits]]`": recipe.LimitEntry,
-}
 ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "Top level": toml_schema.Description,
     "`[base]`": toml_schema.Base,
@@ -221,10 +208,14 @@ def name_of(block: str) -> str:
     return found[0]
 
 
+def test_tables_made_from_settings_are_in_step() -> None:
+    for page, made in MADE["PAGES"].items():
+        assert made(TEXTS[page]) == TEXTS[page], f"run docs/make_tables.py: {page} is behind the code"
+
+
 @pytest.mark.parametrize(
     ("page", "title", "model"),
-    [("experiment.md", title, model) for title, model in EXPERIMENT_TABLES.items()]
-    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
     + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log, read_log

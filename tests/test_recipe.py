@@ -10,7 +10,8 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
 from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
-from dynid.identification.experiment import Experiment, PrepareSection, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.schema import PrepareSection, SelectionEntry
 from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody

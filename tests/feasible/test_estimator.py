@@ -13,8 +13,9 @@ from dynid.base.errors import InputError, SolverError, UsageError
 from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import settings_to_recipe
 from dynid.robot import load_robot
 from dynid.run.result import Identification

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from dynid.base.errors import InputError
+from dynid.base.options import constrained, options_of
 
 Kind = TypeVar("Kind")
 
@@ -18,24 +20,22 @@ def meant(name: str, known: Collection[str], cutoff: float = 0.4) -> str:
 
 
 def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
-    """Value of an option as the field of that name is typed, lists as tuples.
+    """Value of an option of a dataclass as the field of that name is typed, lists as tuples where it wants tuples.
 
-    Raises InputError for a value of another type.
+    Raises InputError for a value of another type or out of range.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    given = _tuples(value)
+    one = options_of(kind)[option]
+    # As JSON, in which types are strict and lists may be tuples all the same.
+    plain = json.dumps(value, default=lambda date: {"date": str(date)})
     try:
-        return TypeAdapter(get_type_hints(kind)[option]).validate_python(given, strict=True)
+        return TypeAdapter(constrained(one.hint, one.option)).validate_json(plain, strict=True)
     except ValidationError as error:
-        expected = {one["msg"].removeprefix("Input should be ") for one in error.errors(include_url=False)}
+        written = str(value).lower() if isinstance(value, bool) else repr(value)
         raise InputError(
-            "wrong-value", found=f"{option} = {value!r} of '{name}'", expected=" or ".join(sorted(expected))
+            "wrong-value", found=f"{option} = {written} of '{name}'", expected=one.words
         ) from error
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
 
 
 def named_kind(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import ConfigOption, LogsArgument, RootOption, TopicOption, print_diagnostics, say
+from dynid.cli.settings_options import Written, with_settings
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
 
+@with_settings
 def command(
     logs: LogsArgument,
     robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
@@ -31,6 +33,8 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
     root: RootOption = None,
+    *,
+    written: Written,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
     from dynid.base.diagnostics import Diagnostics
@@ -40,7 +44,8 @@ def command(
 
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config).with_topics(topic)
+    experiment = Experiment.read(config).with_topics(topic).with_values(written)
+    experiment.settings()  # mistakes come to light before a log is read
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         if plan is not None:

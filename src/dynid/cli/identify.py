@@ -20,8 +20,10 @@ from dynid.cli.common import (
     progress_bar,
     say,
 )
+from dynid.cli.settings_options import Written, with_settings
 
 
+@with_settings
 def command(
     robot: RobotArgument,
     logs: LogsArgument,
@@ -56,6 +58,8 @@ def command(
     ] = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
+    *,
+    written: Written,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
     from dynid.base.diagnostics import Diagnostics
@@ -63,7 +67,6 @@ def command(
     from dynid.identification.experiment import Experiment, open_log
     from dynid.identification.pipeline import identify
     from dynid.robot import load_robot
-    from dynid.rows.catalogue import rows_from_spec
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
     from dynid.verbs.friction_side import on_side
@@ -82,18 +85,12 @@ def command(
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     check_output(out, inputs, force)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic)
+    model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
+    experiment = Experiment.read(config).with_topics(topic).with_values(written)
+    experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
-    if rows is not None and rows != "all":
-        settings = replace(settings, rows=rows_from_spec(rows))
-        section = recipe["experiment"].get("model", {}) | {"rows": rows}
-        recipe["experiment"] = recipe["experiment"] | {"model": section}
-    if auto is not None:
-        settings = replace(settings, automatic=auto)
-        section = recipe["experiment"].get("model", {}) | {"automatic": auto}
-        recipe["experiment"] = recipe["experiment"] | {"model": section}
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None

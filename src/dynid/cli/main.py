@@ -26,6 +26,7 @@ from dynid.cli import (
     report,
     retrieve,
     reveal,
+    schema,
     simulate,
     springs,
     statics,
@@ -61,6 +62,7 @@ app.command("excite")(excite.command)
 app.command("watch")(watch.command)
 app.command("reveal")(reveal.command)
 app.command("retrieve")(retrieve.command)
+app.command("schema")(schema.command)
 app.command("study")(study.command)
 
 

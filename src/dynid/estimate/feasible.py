@@ -10,9 +10,10 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma
-from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.estimate.options import interval_kind, prior_strength
 from dynid.factor.factor import Factors, stack
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
@@ -49,39 +50,40 @@ class FeasibleFit:
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
     """
 
-    strength: float | str = 1.0
-    margin: float = 1e-6
-    prior: str = "entropic"
-    weights: str = "joint"
-    total_mass: tuple[float, float] | None = None
-    limits: Sequence[Mapping[str, Any]] = ()
-    intervals: str = Intervals.JACKKNIFE.value
+    strength: float | str = prior_strength(1.0)
+    margin: float = option(
+        1e-6,
+        "feasible: least eigenvalue of every pseudo-inertia; 1e-6 without it",
+        unit="kg m^2 and kg",
+        above=0,
+    )
+    prior: str = option(
+        "entropic",
+        'feasible: distance from the prior; `"entropic"` without it',
+        choices=tuple(distance.value for distance in Distance),
+    )
+    weights: str = option(
+        "joint", 'feasible: weights as in wls, or as in ols; `"joint"` without it', choices=("joint", "equal")
+    )
+    total_mass: tuple[float, float] | None = option(
+        None, "feasible: window for the sum of the masses; none without it", unit="kg", least=0
+    )
+    limits: Sequence[Mapping[str, Any]] = option(
+        (), "feasible: see `[[estimate.limits]]`", kind="list of tables"
+    )
+    intervals: str = interval_kind()
     inner: Estimator | None = None
     required: bool = False
     name: str = "feasible"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
+        check_options(self)
         if self.inner is not None and (self.weights != "joint" or isinstance(self.strength, str)):
             raise UsageError(
                 "feasible-inner",
                 found=f"'{self.inner.name}' with weights = '{self.weights}', strength = {self.strength}",
                 expected="a strength that is a number, and the method's own weights",
             )
-        if self.strength not in _CHOICES if isinstance(self.strength, str) else not self.strength > 0:
-            raise UsageError(
-                "prior-strength",
-                found=f"strength = {self.strength}",
-                expected="a number > 0, 'held-out' or 'l-curve'",
-            )
-        if not self.margin > 0:
-            raise UsageError("margin", found=f"margin = {self.margin}", expected="a number > 0")
-        if self.prior not in {d.value for d in Distance}:
-            raise UsageError(
-                "prior", found=f"prior = '{self.prior}'", expected="'euclidean', 'entropic' or 'geodesic'"
-            )
-        if self.weights not in {"joint", "equal"}:
-            raise UsageError("weights", found=f"weights = '{self.weights}'", expected="'joint' or 'equal'")
         for entry in self.limits:
             limits_of_body(entry)
 

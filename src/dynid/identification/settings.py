@@ -7,6 +7,7 @@ from typing import Any
 
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
+from dynid.identification.blocks import Blocks
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
@@ -27,7 +28,7 @@ def default_estimator() -> FeasibleFit:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Blocks):
     """How to identify: everything that shapes the numbers, and nothing else.
 
     `Settings()` is the default of the command line, of experiment files and of Python alike: the model is chosen by
@@ -35,9 +36,7 @@ class Settings:
 
     terms: the model; None = chosen, beginning with DEFAULT_TERMS.
     rows: the equations; automatic ones are chosen from the log.    estimator: the method.
-    preparation: the signals.
-    folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
-    block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
+    preparation: the signals.    folds, seed, block_seconds: of held-out blocks and of intervals.
     automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
     where no terms are given, unless the method reads every sample and would take hours for dozens of models.
     """
@@ -46,9 +45,6 @@ class Settings:
     rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
     estimator: Estimator = field(default_factory=default_estimator)
     preparation: Preparation = field(default_factory=Preparation)
-    folds: int = 5
-    seed: int = 0
-    block_seconds: float | None = None
     automatic: bool | None = None
 
     @property
