@@ -20,6 +20,7 @@ from dynid.log import mapping
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
+    "Plug-ins": schema.ExperimentFile,
     "`[log]`: which column measures what": mapping.LogSection,
     "`[log.time]`": mapping.TimeEntry,
     "`[log.position]`": mapping.PositionEntry,
@@ -35,8 +36,13 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "`[estimate]`: method": schema.EstimateSection,
     "`[[estimate.limits]]`": schema.LimitEntry,
 }
-# Commands whose options are made from settings.
+# Commands whose options are made from settings, and those that know plug-ins.
 COMMANDS = ("check", "identify")
+WITH_PLUGINS = (
+    "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
+    "retrieve",
+)  # fmt: skip
+PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
 KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
 
 
@@ -97,16 +103,20 @@ def experiment_page(text: str) -> str:
 
 def command_page(text: str) -> str:
     """The page with the options made from settings at the end of the tables of their commands."""
-    flags = {flag for _, flag, _ in described()}
-    for command in COMMANDS:
+    for command in WITH_PLUGINS:
         head, heading, rest = cut(text, f"`dynid {command}`")
-        before, rest = rest.split(OPTIONS + "\n", 1)
+        section, below = rest.split("\n## ", 1)
+        if OPTIONS not in section:
+            section = f"{section.rstrip()}\n\n{OPTIONS}\n|---|---|---|\n"
+        before, rest = section.split(OPTIONS + "\n", 1)
         ruler, _, rest = rest.partition("\n")
         old = rows_at(rest)
         after = rest[len("".join(line + "\n" for line in old)) :]
+        flags = {"--plugin"} | ({flag for _, flag, _ in described()} if command in COMMANDS else set())
         own = [row for row in old if not flags & set(re.findall(r"`([^`]+)`", row.split("|")[1]))]
-        made = "\n".join([*own, *option_rows()])
-        text = head + heading + before + OPTIONS + "\n" + ruler + "\n" + made + "\n" + after
+        made = "\n".join([*own, PLUGIN_ROW, *(option_rows() if command in COMMANDS else [])])
+        page = head + heading + before + OPTIONS + "\n" + ruler + "\n" + made + "\n" + after
+        text = f"{page}\n## {below}"
     return text
 
 

@@ -45,6 +45,7 @@ class FeasibleFit:
     inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
     (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
     own last linear equations.
+    further: constraints of any other kind.
     required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
     without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
@@ -74,6 +75,7 @@ class FeasibleFit:
     intervals: str = interval_kind()
     inner: Estimator | None = None
     required: bool = False
+    further: Sequence[Convex] = ()
     name: str = "feasible"
 
     def __post_init__(self) -> None:
@@ -98,7 +100,7 @@ class FeasibleFit:
         """What the parameters must fulfil."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
-        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known]
+        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known, *self.further]
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""

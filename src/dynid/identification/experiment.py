@@ -10,9 +10,10 @@ from typing import Any, cast
 from dynid.base.checked_toml import Key, Lines, line_of, read_toml, validate
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
-from dynid.base.named_options import meant, option_value
-from dynid.base.options import options_of
+from dynid.base.named_options import fields_of, meant, option_value
+from dynid.base.registry import load_plugins, named_for
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
+from dynid.feasible.catalogue import constraint_from_spec
 from dynid.feasible.limits import with_hull_of_mesh
 from dynid.identification.schema import (
     NOT_IN_FILES,
@@ -22,7 +23,7 @@ from dynid.identification.schema import (
     LimitEntry,
     SelectionEntry,
 )
-from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
+from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator, needs_of
 from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
@@ -54,6 +55,7 @@ class Experiment:
             return Experiment(ExperimentFile(), {}, "", {})
         data, lines = read_toml(path)
         content = validate(ExperimentFile, data, lines, str(path))
+        load_plugins(content.plugins, path.parent, Place(file=str(path), line=line_of(("plugins",), lines)))
         _refuse_unknown(content.estimate, lines, str(path))
         if any(entry.mesh for entry in content.estimate.limits or ()):
             data = _with_hulls(data, content.estimate.limits or (), path, lines)
@@ -62,7 +64,10 @@ class Experiment:
 
     @staticmethod
     def of_recipe(recipe: Mapping[str, Any]) -> Experiment:
-        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged."""
+        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged.
+
+        The plug-ins that it names are not imported: a run may come from anyone. Whoever wants them names them again.
+        """
         data = dict(recipe.get("experiment", {}))
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
@@ -75,14 +80,14 @@ class Experiment:
             raise UsageError(
                 "unknown-method",
                 found=f"method '{method}'",
-                expected="one of " + ", ".join(CATALOGUE),
-                do=meant(method, CATALOGUE),
+                expected="one of " + ", ".join(CATALOGUE.names()),
+                do=CATALOGUE.meant(method),
             )
-        kept = _COMMON | set(options_of(CATALOGUE[method]))
+        kept = _COMMON | set(fields_of(CATALOGUE[method]))
         if self.content.estimate.feasible:
             kept |= _OF_BODIES
         elif CATALOGUE[method] is not FeasibleFit:
-            kept -= {"limits"}
+            kept -= {"limits", "constraints"}
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept}
         return self._with("estimate", section | {"method": method})
 
@@ -128,13 +133,14 @@ class Experiment:
         )
 
     def recipe(self, robot: Path, logs: Sequence[Path], held_out: Sequence[Path]) -> dict[str, Any]:
-        """What is written down so that the run can be repeated."""
+        """What is written down so that the run can be repeated, the plug-ins that it took included."""
+        plugins = list(dict.fromkeys([*self.content.plugins, *named_for(needs_of(self.settings()))]))
         return {
             "robot": str(robot),
             "logs": [str(log) for log in logs],
             "validate": [str(log) for log in held_out],
             "config": self.file or None,
-            "experiment": dict(self.raw),
+            "experiment": dict(self.raw) | ({"plugins": plugins} if plugins else {}),
         }
 
     def terms(self) -> Terms:
@@ -184,17 +190,20 @@ class Experiment:
             raise InputError(
                 "unknown-method",
                 found=f"estimate.method = '{method}'",
-                expected="one of " + ", ".join(CATALOGUE),
-                do=meant(method, CATALOGUE),
+                expected="one of " + ", ".join(CATALOGUE.names()),
+                do=CATALOGUE.meant(method),
                 place=self._place(("estimate", "method")),
             )
         kind = CATALOGUE[method]
-        own = set(options_of(kind)) - NOT_IN_FILES
+        own = set(fields_of(kind)) - NOT_IN_FILES
         wrapped = bool(section.feasible) and kind is not FeasibleFit
         known = own | _OF_BODIES if wrapped else own
         written = section.options
         takes_limits = wrapped or kind is FeasibleFit
-        for name in (*written, *(["limits"] if section.limits and not takes_limits else [])):
+        of_bodies = [
+            name for name in ("limits", "constraints") if getattr(section, name) and not takes_limits
+        ]
+        for name in (*written, *of_bodies):
             if name not in known:
                 raise InputError(
                     "unknown-option",
@@ -205,20 +214,21 @@ class Experiment:
                 )
         limits = tuple(entry.model_dump(exclude_none=True) for entry in section.limits or ())
         try:
+            further = tuple(constraint_from_spec(one) for one in section.constraints or ())
             inner = {
                 name: option_value(kind, method, name, value)
                 for name, value in written.items()
                 if name in own
             }
             if not wrapped:
-                further = {"required": bool(section.feasible), "limits": limits} if takes_limits else {}
-                return cast(Estimator, kind(**inner, **further))
+                extra = {"required": bool(section.feasible), "limits": limits, "further": further}
+                return cast(Estimator, kind(**inner, **(extra if takes_limits else {})))
             bodies = {
                 name: option_value(FeasibleFit, "feasible", name, value)
                 for name, value in written.items()
                 if name not in own
             }
-            return FeasibleFit(**bodies, limits=limits, inner=kind(**inner))
+            return FeasibleFit(**bodies, limits=limits, further=further, inner=kind(**inner))
         except DynidError as error:
             where = next((name for name in written if name in error.found), "method")
             raise self._placed(error, ("estimate", where), "estimate.") from error
@@ -232,8 +242,8 @@ def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
     # What no method has at all is a slip of the pen; what only the named one lacks is told when it is made.
     if section.method is not None and section.method not in CATALOGUE:
         return
-    own = set(options_of(CATALOGUE[section.method])) if section.method else set()
-    known = own.union(_COMMON, *(set(options_of(kind)) for kind in CATALOGUE.values())) - (
+    own = set(fields_of(CATALOGUE[section.method])) if section.method else set()
+    known = own.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
         NOT_IN_FILES - {"limits"}
     )
     errors: list[DynidError] = [

@@ -40,7 +40,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
 from dynid.identification.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
-from dynid.identification.settings import Settings, default_estimator, settings_to_recipe
+from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_recipe
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
@@ -130,7 +130,9 @@ def identify(
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
         log_summary=data.summary.describe() | found.stiffness,
-        provenance=provenance(log, validation, data.settings.seed, time.perf_counter() - started),
+        provenance=provenance(
+            log, validation, data.settings.seed, time.perf_counter() - started, needs_of(call.settings)
+        ),
         truth=truth,
         shapes=found.shapes,
         choices=settled.choices,

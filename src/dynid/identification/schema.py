@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from dynid.base.checked_toml import Strict, key, model_of, words_of
 from dynid.base.options import Described, constrained, options_of
 from dynid.estimate import CATALOGUE
+from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.identification.blocks import Blocks
 from dynid.log.mapping import LogSection
 from dynid.log.selection import Selection
@@ -25,7 +26,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Point = tuple[float, float, float]
 # Fields of estimators that are no options of their own in a file.
-NOT_IN_FILES = {"name", "inner", "required", "limits"}
+NOT_IN_FILES = {"name", "inner", "required", "limits", "further"}
 # Names of kinds, or tables of a name and options: {term = "coulomb", width = 0.02}.
 Named = str | dict[str, Any]
 
@@ -167,6 +168,11 @@ class EstimateSection(Strict):
     limits: list[LimitEntry] | None = key(
         None, "feasible: see `[[estimate.limits]]`", kind="a list of tables"
     )
+    constraints: list[Named] | None = key(
+        None,
+        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](design.md#plug-ins) may bring",
+        kind="a list of names or tables",
+    )
     folds: Folds = _of_blocks("folds")
     seed: Seed = _of_blocks("seed")
     block_seconds: BlockSeconds = _of_blocks("block_seconds")
@@ -180,6 +186,12 @@ class EstimateSection(Strict):
 class ExperimentFile(Strict):
     """The whole file; every table may be left out."""
 
+    plugins: list[str] = key(
+        doc="modules, or Python files beside this one, that bring [terms, rows, estimators, readers or "
+        "constraints](design.md#plug-ins) of one's own",
+        kind="a list of names",
+        default_factory=list,
+    )
     log: LogSection | None = None
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()
@@ -205,6 +217,7 @@ def json_schema() -> dict[str, Any]:
     model, estimate = tables["ModelSection"]["properties"], tables["EstimateSection"]
     model["rows"] |= _named("rows", ROWS)
     terms: dict[str, Any] = {"type": "array", "minItems": 1, "items": _named("term", TERMS)}
+    estimate["properties"]["constraints"] |= {"items": _named("constraint", CONSTRAINTS)}
     model["terms"] = {key: model["terms"][key] for key in ("description", "default")} | terms
     estimate["properties"]["method"] |= {
         "anyOf": [{"enum": list(CATALOGUE)}, {"type": "string", "description": "a method of a plug-in"}]
@@ -260,6 +273,9 @@ def template_text(schema_file: str) -> str:
         "# Every table may be left out. Take the # away from what shall be different.",
     ]
     for table, info in ExperimentFile.model_fields.items():
+        if table == "plugins":
+            lines += ["", f"#plugins = []  # {words_of(info)}"]
+            continue
         (section,) = [one for one in get_args(info.annotation) or (info.annotation,) if one is not type(None)]
         if not isinstance(section, type) or not issubclass(section, Strict):
             continue

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dynid.base.named_options import fields_of
+from dynid.base.registry import Need, named_for
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
+from dynid.feasible.catalogue import constraint_to_spec
 from dynid.identification.blocks import Blocks
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_to_spec
 from dynid.rows.rows import Rows
 from dynid.signals.settings import Preparation
-from dynid.terms.catalogue import terms_to_spec
+from dynid.terms.catalogue import needs_of_terms, terms_to_spec
 from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.term import Terms
 
-__all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "settings_to_recipe"]
+__all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_recipe"]
 
 # Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible")
@@ -94,8 +97,10 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
         model["terms"] = terms_to_spec(settings.terms)
     if settings.automatic is not None:
         model["automatic"] = settings.automatic
+    plugins = named_for(needs_of(settings))
     return {
-        "experiment": {
+        "experiment": ({"plugins": plugins} if plugins else {})
+        | {
             "model": model | rows_to_spec(settings.rows),
             "estimate": estimate | _method(settings.estimator),
             "prepare": prepare_options,
@@ -103,15 +108,29 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
     }
 
 
+def needs_of(settings: Settings) -> list[Need]:
+    """Kinds in the settings that are not dynid's own, each with where it came from."""
+    estimator, inner = settings.estimator, getattr(settings.estimator, "inner", None)
+    further = getattr(estimator, "further", ())
+    used = [
+        ("rows", settings.rows.name, settings.rows),
+        *(("estimator", one.name, one) for one in (estimator, inner) if one is not None),
+        *(("constraint", constraint_to_spec(one)["constraint"], one) for one in further),
+    ]
+    found = needs_of_terms(settings.model)
+    return found + [need for kind, name, one in used if (need := Need.of(kind, name, type(one))) is not None]
+
+
 def _method(estimator: Estimator) -> dict[str, Any]:
-    options = {
-        key: value for key, value in vars(estimator).items() if key not in ("name", "inner", "required")
-    }
+    apart = ("inner", "required", "further")
+    options = {key: getattr(estimator, key) for key in fields_of(type(estimator)) if key not in apart}
+    further = [constraint_to_spec(one) for one in getattr(estimator, "further", ())]
+    constraints = {"constraints": further} if further else {}
     inner: Estimator | None = getattr(estimator, "inner", None)
     if inner is None:
         required = {"feasible": True} if getattr(estimator, "required", False) else {}
-        return {"method": estimator.name} | options | required
+        return {"method": estimator.name} | options | required | constraints
     # Around another method that one's weights count.
     options.pop("weights", None)
     options.pop("intervals", None)
-    return options | _method(inner) | {"feasible": True}
+    return options | _method(inner) | {"feasible": True} | constraints

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, InputErrors, Place, ResourceError, UsageError
+from dynid.base.registry import Registry
 from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.csv import CsvReader
@@ -25,7 +26,11 @@ from dynid.log.parquet import ParquetReader
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.model import RobotModel
 
-READERS: tuple[LogReader, ...] = (ParquetReader(), *BAG_READERS, CsvReader())
+# Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
+# of the files, without the dot.
+READERS: Registry[LogReader] = Registry(
+    "reader", "dynid.readers", {one.name: one for one in (ParquetReader(), *BAG_READERS, CsvReader())}
+)
 
 
 def read_log(
@@ -95,9 +100,10 @@ def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
         ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
-    for reader in READERS:
+    readers = _readers(path.suffix.lower())
+    for reader in readers:
         if reader.can_read(head):
-            named = [one for one in READERS if path.suffix.lower() in one.suffixes]
+            named = [one for one in readers if path.suffix.lower() in one.suffixes]
             if named and named[0] is not reader:
                 raise InputError(
                     "magic",
@@ -107,8 +113,16 @@ def open_table(path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
                     place=place,
                 )
             return reader.open(path, delimiter, decimal)
-    known = ", ".join(reader.name for reader in READERS)
+    known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+
+
+def _readers(suffix: str) -> list[LogReader]:
+    own = list(READERS.builtin.values())
+    if suffix and not any(suffix in one.suffixes for one in own):
+        READERS.get(suffix[1:])  # an installed reader of such files is loaded now
+    added: list[Any] = list(READERS.added.values())
+    return [*(one() if isinstance(one, type) else one for one in added), *own]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from dynid.base.atomic_write import check_place, staged_folder
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
+from dynid.base.registry import Need, refuse_missing
 from dynid.choose.serial import selection_from_dict, selection_to_dict
 from dynid.choose.shapes import Candidate, Choice, ShapeEstimate
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
@@ -31,7 +32,7 @@ from dynid.run.tables import (
     write_parameters,
     write_residuals,
 )
-from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
 FORMAT = 1
@@ -72,9 +73,12 @@ def _is_run(folder: Path) -> bool:
 def load(folder: Path) -> Identification:
     """Reads a run folder back.
 
-    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    Raises InputError if it is not one or is damaged, or if a plug-in is missing that its model needs; ResourceError if
+    it cannot be read. Nothing is imported because a run names it: a plug-in is found where it is installed or was
+    named by the user.
     """
     run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
+    _require_plugins(run, model, Place(file=str(folder)))
     try:
         robot = robot_from_dict(model["robot"])
         terms = terms_from_spec(model["terms"])
@@ -110,6 +114,16 @@ def load(folder: Path) -> Identification:
             do="run dynid identify again",
             place=Place(file=str(folder)),
         ) from error
+
+
+def _require_plugins(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> None:
+    try:
+        told = [Need(**entry) for entry in run["provenance"].get("plugins", ())]
+        names = names_in_spec(model["terms"])
+    except (LookupError, TypeError, AttributeError):
+        return  # damaged, as will be said
+    known = {need.name: need for need in told if need.kind == "term"}
+    refuse_missing([known.get(name, Need("term", name)) for name in names], place)
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
