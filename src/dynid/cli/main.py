@@ -22,6 +22,7 @@ from dynid.cli import (
     identify,
     inspect,
     limits,
+    migrate,
     payload,
     report,
     retrieve,
@@ -64,6 +65,7 @@ app.command("excite")(with_plugins(excite.command))
 app.command("watch")(with_plugins(watch.command))
 app.command("reveal")(reveal.command)
 app.command("retrieve")(with_plugins(retrieve.command))
+app.command("migrate")(migrate.command)
 app.command("schema")(schema.command)
 app.command("study")(study.command)
 
