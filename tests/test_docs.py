@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
 from dynid.exporters.export import export_parameters
 from dynid.factor.base import Category
-from dynid.identification import experiment as recipe
+from dynid.identification import schema as recipe
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
@@ -46,6 +47,8 @@ from tests.command_line import make_log
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+MADE = runpy.run_path(str(DOCS / "make_tables.py"))
+EXPERIMENT_TABLES: dict[str, type[BaseModel]] = MADE["EXPERIMENT_TABLES"]
 PAGES = sorted(DOCS.glob("*.md"))
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
@@ -53,23 +56,6 @@ SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
-EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
-    "Top level": recipe.ExperimentFile,
-    "`[log]`: which column measures what": mapping.LogSection,
-    "`[log.time]`": mapping.TimeEntry,
-    "`[log.position]`": mapping.PositionEntry,
-    "`[log.velocity]`": mapping.JointEntry,
-    "`[log.motor_position]`": mapping.MotorEntry,
-    "`[log.effort]`": mapping.EffortEntry,
-    "`[log.extra]`": mapping.ExtraEntry,
-    "`[data]`: what is fitted and what is held out": recipe.DataSection,
-    "Selections": recipe.SelectionEntry,
-    "`[prepare]`: signals": recipe.PrepareSection,
-    "`[model]`: terms": recipe.ModelSection,
-    "`[statics]`: static poses": recipe.StaticsSection,
-    "`[estimate]`: method": recipe.EstimateSection,
-    "`[[estimate.limits]]`": recipe.LimitEntry,
-}
 ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "Top level": toml_schema.Description,
     "`[base]`": toml_schema.Base,
@@ -249,10 +235,14 @@ def name_of(block: str) -> str:
     return found[0]
 
 
+def test_tables_made_from_settings_are_in_step() -> None:
+    for page, made in MADE["PAGES"].items():
+        assert made(TEXTS[page]) == TEXTS[page], f"run docs/make_tables.py: {page} is behind the code"
+
+
 @pytest.mark.parametrize(
     ("page", "title", "model"),
-    [("experiment.md", title, model) for title, model in EXPERIMENT_TABLES.items()]
-    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
     + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
@@ -277,7 +267,7 @@ def written(info: Any) -> str:
 
 def test_every_table_of_the_schemas_is_documented() -> None:
     top = {"log", "data", "prepare", "model", "statics", "estimate"}
-    assert set(recipe.ExperimentFile.model_fields) == top | {"accept"}
+    assert set(recipe.ExperimentFile.model_fields) == top | {"plugins", "accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
 

@@ -14,8 +14,9 @@ from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
 from dynid.estimate.prior import inertia_known
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import settings_to_recipe
 from dynid.robot import load_robot
 from dynid.run.result import Identification
@@ -55,7 +56,7 @@ def errors(data_dir: Path) -> dict[str, float]:
         "ols": OLS(),
         "wls": WLS(),
         "equal": FeasibleFit(weights="equal"),
-        "joint": FeasibleFit(),
+        "joint": FeasibleFit(required=True),
     }.items():
         both = [half(estimator, log, first) for first in (True, False)]
         scores = [result.validations[0].scores for result in both]

@@ -29,6 +29,8 @@ from dynid.signals.settings import Preparation
 from dynid.signals.windows import Cutter, Window, between
 
 REST = "rest"
+# A grid so much finer than the log holds nothing more, and fills memory.
+MOST_UPSAMPLING = 50
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
@@ -274,6 +276,13 @@ def prepare(
             found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
             expected="at least the log's own rate",
             do="leave it out: samples are thinned out after the filters, where nothing is lost",
+        )
+    if settings.rate is not None and settings.rate > MOST_UPSAMPLING / float(np.median(steps)):
+        raise UsageError(
+            "rate",
+            found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
+            expected=f"at most {MOST_UPSAMPLING} times the log's own rate: between its rows nothing was measured",
+            do="leave it out",
         )
     if max(steps) > 1.5 * min(steps):
         sink.warn(
