@@ -23,7 +23,7 @@ from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.tables import read_table
-from dynid.cli.main import add_installed_commands, app
+from dynid.cli.main import app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
@@ -128,9 +128,10 @@ def code(cell: str) -> list[str]:
 
 def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
-    add_installed_commands()  # that of dynid-studies
     group: Any = typer.main.get_command(app)
-    return {name: options_of(one) for name, one in [("", group), *group.commands.items()]}
+    context = typer.Context(group)
+    own = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    return {name: options_of(one) for name, one in [("", group), *own]}
 
 
 def options_of(command: Any) -> set[str]:
@@ -210,12 +211,12 @@ def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> 
     experiment = Experiment.read(path)
     settings = experiment.settings()
     robot = load_example("arm7")
-    assert settings.terms.columns(robot)
+    assert settings.model.columns(robot)
     log = experiment.content.log
     assert log is not None
     resolved = mapping.channel_map(log, robot, str(path), experiment.lines)
     assert set(resolved.effort) == set(resolved.position) == set(robot.joint_names)
-    assert set(settings.terms.channels()) <= set(resolved.extra)
+    assert set(settings.model.channels()) <= set(resolved.extra)
 
 
 def test_simulation_examples_fit_together(tmp_path: Path) -> None:

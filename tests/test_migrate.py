@@ -60,7 +60,7 @@ def test_an_old_run_is_written_anew(old: Path, run: Run) -> None:
     np.testing.assert_array_equal(after.estimate.parameters, before.estimate.parameters)
     assert after.recipe == before.recipe
     # What ran is what is written: the prior was the Euclidean one, unnamed.
-    wanted = FeasibleFit(prior="euclidean", total_mass=(1.0, 9.0))
+    wanted = FeasibleFit(1.0, prior="euclidean", total_mass=(1.0, 9.0))
     assert Experiment.of_recipe(after.recipe).settings().estimator == wanted
     assert Experiment.read(old / "experiment.toml").settings().estimator == wanted
     assert "already" in run("migrate", old / "run").out
@@ -101,9 +101,15 @@ def test_experiments_keep_their_text_but_for_the_prior(tmp_path: Path) -> None:
     prior = 'prior = "euclidean"\n'
     for text, wanted in (
         ('[estimate]\nmethod = "wls"\n', None),
-        ('[estimate]\nmethod = "feasible"\nprior = "geodesic"\n', None),
-        ('[estimate]\n  method = "feasible"  # my', f'[estimate]\n  method = "feasible"  # my\n  {prior}'),
-        ('estimate.method = "feasible"\n', f'estimate.method = "feasible"\nestimate.{prior}'),
+        ('[estimate]\nmethod = "feasible"\nprior = "geodesic"\nstrength = 2.0\n', None),
+        (
+            '[estimate]\n  method = "feasible"  # my',
+            f'[estimate]\n  method = "feasible"  # my\n  {prior}  strength = 1.0\n',
+        ),
+        (
+            'estimate.method = "feasible"\n',
+            f'estimate.method = "feasible"\nestimate.{prior}estimate.strength = 1.0\n',
+        ),
         (
             '[estimate]\nmethod = "irls"\nfeasible = true\n',
             f'[estimate]\nmethod = "irls"\nfeasible = true\n{prior}',

@@ -48,7 +48,7 @@ automatic = true
 method = "feasible"
 prior = "entropic"
 weights = "joint"
-strength = 1.0
+strength = "held-out"
 folds = 5
 seed = 0
 """

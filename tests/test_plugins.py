@@ -16,6 +16,7 @@ from dynid.base.errors import InputError, ResourceError, UsageError
 from dynid.base.registry import Need, Registry, load_plugins
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_recipe
+from dynid.log.write import write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
 
@@ -123,6 +124,7 @@ from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.log.read import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
+from dynid.log.write import write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
 TERMS.register("quadratic", Quadratic)
@@ -289,6 +291,23 @@ def test_a_module_is_named_in_the_experiment_or_on_the_command_line(
             assert "my_kinds" not in sys.modules
             assert run(*words_of, *named).code == 0
             forgotten()
+
+
+def test_a_growing_log_is_followed_with_an_own_term(
+    installed: Path, run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    robot = dynid.load_robot(robot_file)
+    log = dynid.read_log(train_log, robot)
+    whole = log.read(log.trajectories[0])
+    assert whole.tau is not None
+    columns = {f"q_{j}": whole.q[:, i] for i, j in enumerate(robot.joint_names)}
+    columns |= {f"tau_{j}": whole.tau[:, i] for i, j in enumerate(robot.joint_names)}
+    rows = write_log(tmp_path / "rows.csv", whole.t, columns)
+    config = tmp_path / "experiment.toml"
+    config.write_text('[model]\nterms = ["rigid_body", "viscous", "quadratic"]\n')
+    watched = run("watch", robot_file, rows, "--config", config, "--wait", 0)
+    assert watched.code == 0, watched.err
+    assert "fq2" in watched.out
 
 
 def test_a_missing_package_is_named_with_what_to_install(

@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -88,23 +87,9 @@ def options(
         raise typer.Exit
 
 
-def add_installed_commands(arguments: Sequence[str] = ()) -> None:
-    """Adds the commands of installed packages (entry points `dynid.commands`), imported only to be run or listed."""
-    own = {command.name for command in app.registered_commands}
-    asked = arguments[0] if arguments else "--help"
-    if asked in own:
-        return
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="dynid.commands"):
-        if entry.name not in own and asked in (entry.name, "--help"):
-            app.command(entry.name)(entry.load())
-
-
 def main() -> None:
     """Runs the command line and leaves with 0, or 2 to 7, 130 or 1 as the table of exit codes says."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    add_installed_commands(sys.argv[1:])
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     sys.exit(_run())

@@ -195,7 +195,6 @@ class ExperimentFile(Strict):
     )
     accept: list[Claim] = key(
         doc="codes of claims of physics that are to warn, not to count against the verdict",
-        kind="a list of codes",
         default_factory=list,
     )
     log: LogSection | None = None

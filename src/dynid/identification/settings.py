@@ -57,6 +57,7 @@ class Settings(Blocks):
     accept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "accept", claim_codes(self.accept))
 
     @property
@@ -88,7 +89,7 @@ class Settings(Blocks):
 
     @property
     def _method(self) -> str:
-        inner: Estimator | None = getattr(self.estimator, "inner", None)
+        inner = self.estimator.inner if isinstance(self.estimator, FeasibleFit) else None
         return (inner or self.estimator).name
 
 
@@ -121,8 +122,9 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
 
 def needs_of(settings: Settings) -> list[Need]:
     """Kinds in the settings that are not dynid's own, each with where it came from."""
-    estimator, inner = settings.estimator, getattr(settings.estimator, "inner", None)
-    further = getattr(estimator, "further", ())
+    estimator = settings.estimator
+    fit = estimator if isinstance(estimator, FeasibleFit) else None
+    inner, further = (fit.inner, fit.further) if fit is not None else (None, ())
     used = [
         ("rows", settings.rows.name, settings.rows),
         *(("estimator", one.name, one) for one in (estimator, inner) if one is not None),
@@ -133,15 +135,15 @@ def needs_of(settings: Settings) -> list[Need]:
 
 
 def _method(estimator: Estimator) -> dict[str, Any]:
-    apart = ("inner", "required", "further")
-    options = {key: getattr(estimator, key) for key in fields_of(type(estimator)) if key not in apart}
-    further = [constraint_to_spec(one) for one in getattr(estimator, "further", ())]
-    constraints = {"constraints": further} if further else {}
-    inner: Estimator | None = getattr(estimator, "inner", None)
-    if inner is None:
-        required = {"feasible": True} if getattr(estimator, "required", False) else {}
-        return {"method": estimator.name} | options | required | constraints
+    own = {key: getattr(estimator, key) for key in fields_of(type(estimator))}
+    if not isinstance(estimator, FeasibleFit):
+        return {"method": estimator.name} | own
+    options = {key: value for key, value in own.items() if key not in ("inner", "required", "further")}
+    if estimator.further:
+        options["constraints"] = [constraint_to_spec(one) for one in estimator.further]
+    if estimator.inner is None:
+        return {"method": estimator.name} | options | ({"feasible": True} if estimator.required else {})
     # Around another method that one's weights count.
-    options.pop("weights", None)
-    options.pop("intervals", None)
-    return options | _method(inner) | {"feasible": True} | constraints
+    options.pop("weights")
+    options.pop("intervals")
+    return options | _method(estimator.inner) | {"feasible": True}

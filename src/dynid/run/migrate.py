@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,19 +52,31 @@ def _format(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> i
 
 
 def _from_1(run: dict[str, Any], model: dict[str, Any]) -> Files:
-    # Method 'feasible' measured the distance from the prior by squares unless the prior was named; plug-ins could not
-    # be stored.
+    # Method 'feasible' measured the distance from the prior by squares, with strength 1, unless told; plug-ins could
+    # not be stored; scores said nothing of what they left out.
     recipe = dict(run.get("recipe", {}))
     experiment = dict(recipe.get("experiment", {}))
     if "estimate" in experiment:
-        recipe["experiment"] = experiment | {"estimate": _with_prior(experiment["estimate"])}
+        recipe["experiment"] = experiment | {
+            "estimate": dict(experiment["estimate"]) | _unwritten(experiment["estimate"])
+        }
     provenance = dict(run.get("provenance", {}))
-    return run | {"recipe": recipe, "provenance": {"plugins": []} | provenance}, model
+    added: dict[str, Any] = {"left_out": {}, "all_samples": None, "motion": None, "beyond": {}}
+    scores = [added | dict(entry) for entry in run.get("scores", ())]
+    return run | {"recipe": recipe, "provenance": {"plugins": []} | provenance, "scores": scores}, model
 
 
-def _with_prior(estimate: Mapping[str, Any]) -> dict[str, Any]:
-    named = estimate.get("method") == "feasible" or bool(estimate.get("feasible"))
-    return dict(estimate) | ({"prior": "euclidean"} if named and "prior" not in estimate else {})
+def _unwritten(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    # What the method had by default then, where it was named.
+    own = {"prior": "euclidean", "strength": 1.0}
+    around = {"prior": "euclidean"}
+    meant = own if estimate.get("method") == "feasible" else around if estimate.get("feasible") else {}
+    return {key: value for key, value in meant.items() if key not in estimate}
+
+
+def _lines_of(estimate: Mapping[str, Any]) -> list[str]:
+    """What is to be written into a table [estimate], a line each."""
+    return [f"{key} = {json.dumps(value)}" for key, value in _unwritten(estimate).items()]
 
 
 _STEPS: Mapping[int, Callable[[dict[str, Any], dict[str, Any]], Files]] = {1: _from_1}
@@ -77,7 +90,7 @@ def experiment_text(path: Path) -> str:
     data, lines = read_toml(path)
     text = path.read_text(encoding="utf-8-sig")
     estimate = data.get("estimate")
-    if not isinstance(estimate, Mapping) or _with_prior(estimate) == dict(estimate):
+    if not isinstance(estimate, Mapping) or not _unwritten(estimate):
         return text
     key = "method" if estimate.get("method") == "feasible" else "feasible"
     number = lines.get(("estimate", key))
@@ -87,7 +100,7 @@ def experiment_text(path: Path) -> str:
             "migrate-by-hand",
             found="[estimate] as an inline table",
             expected="a table of its own",
-            do='add prior = "euclidean" to it by hand',
+            do=f"add {', '.join(_lines_of(estimate))} to it by hand",
             place=Place(file=str(path), line=lines.get(("estimate",))),
         )
     line = written[number - 1]
@@ -95,5 +108,5 @@ def experiment_text(path: Path) -> str:
     dotted = "estimate." if line.lstrip().startswith("estimate.") else ""
     if not line.endswith("\n"):
         written[number - 1] += "\n"
-    written.insert(number, f'{indent}{dotted}prior = "euclidean"\n')
+    written[number:number] = [f"{indent}{dotted}{one}\n" for one in _lines_of(estimate)]
     return "".join(written)

@@ -81,6 +81,8 @@ def _files_of_unlisted_run(folder: Path) -> list[str] | None:
         run = _read_json(folder / "run.json")
     except DynidError:
         return None
+    if not isinstance(run.get("format"), int):
+        return None
     names = [*_RUN_FILES]
     provenance = run.get("provenance")
     logs = provenance.get("logs") if isinstance(provenance, dict) else None
