@@ -52,8 +52,16 @@ class Preparation:
     state_order: int = option(4, "order of that filter", least=1, most=HIGHEST_ORDER)
     velocity: Literal["auto", "differentiate", "measured"] = option(
         "auto",
-        "differentiate the filtered position, or take what was measured; auto: measured if logged for every joint and "
-        "not quantised",
+        "differentiate the filtered position, or take what was measured; auto: the logged velocity (of every joint) "
+        "where its noise within the cut-off is below 2 % of the power of the acceleration; else, joint by joint, the "
+        "derivative of the position or both with a crossover frequency, whichever is quieter",
+    )
+    crossover: tuple[float, ...] | None = option(
+        None,
+        "of a measured velocity, one a joint: below it the derivative of the position takes its place; chosen with "
+        '`velocity = "auto"`',
+        unit="Hz",
+        least=0,
     )
     rate: float | None = option(
         None,
