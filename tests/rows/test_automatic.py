@@ -147,6 +147,23 @@ def test_good_filters_leave_accelerations_to_trust(
     assert "can be trusted" in choice.reason
 
 
+def test_advice_is_not_what_was_done_already(ur5e: Ur5e, tmp_path: Path) -> None:
+    # Positions so noisy that no filter helps: with everything at auto there is nothing to be left at auto.
+    log, springs = ur5e.log(tmp_path, 2000.0), DEFAULT_TERMS + Stiffness()
+    for preparation, wanted, unwanted in (
+        (Preparation(), "log velocities as well", "auto"),
+        (LOOSE, "leave cutoff and state_cutoff at auto", "log velocities"),
+        (replace(LOOSE, state_cutoff="auto"), "leave cutoff at auto", "state_cutoff"),
+    ):
+        sink = Diagnostics()
+        prepared = prepare(log, preparation, Diagnostics())
+        choice = choose_rows(AutomaticRows(), ur5e.robot, springs, prepared, sink)
+        assert not choice.trusted
+        (text,) = [d.text for d in sink.warnings if d.identifier == "noisy-accelerations"]
+        assert wanted in text
+        assert unwanted not in text
+
+
 def test_plain_noise_behind_a_loose_filter_is_too_much(ur5e: Ur5e, tmp_path: Path) -> None:
     log = ur5e.log(tmp_path, 1.0)
     assert isinstance(chosen(ur5e.robot, log, LOOSE).rows, MomentumRows)
