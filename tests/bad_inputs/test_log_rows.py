@@ -382,11 +382,11 @@ def test_saturated_effort_is_pointed_out(robot: RobotModel, clean: Columns, tmp_
     assert f"{peak:.4g}" in warnings["saturated"]
 
 
-def test_quantised_velocity_is_not_used(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+def test_steps_of_the_velocity_are_told(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
     coarse = {name: np.round(x / 0.02) * 0.02 if name.startswith("dq") else x for name, x in clean.items()}
     summary, warnings, notes = mended(coarse, robot, tmp_path)
     np.testing.assert_allclose(summary.velocity_step, 0.02, rtol=1e-6)
-    assert "differentiated" in notes["quantised-velocity"]
+    assert "steps of up to 0.02" in notes["quantised-velocity"]
     assert not warnings
 
 
