@@ -3,10 +3,10 @@
     python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto]
 
 Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
-friction that the model does not hold exactly. A fault is named if the run stops or warns with one of the words that
-mean it, noticed if it stops or warns at all or the verdict is not "good", silent otherwise. Runs that are in --out
-already are not repeated. --bare: descriptions without inertias. --auto: the model is left to the data, as it is without
-an experiment file.
+friction that the model does not hold exactly. A fault is named if the run stops, doubts or warns with one of the words
+that mean it, noticed if it does so at all or the verdict is not "good", silent otherwise; how loudly it is told (by a
+stop, a doubt, a warning) is counted apart. Runs that are in --out already are not repeated. --bare: descriptions
+without inertias. --auto: the model is left to the data, as it is without an experiment file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,8 +31,9 @@ import numpy as np
 
 from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
+from dynid.diagnosis.symptom import Symptom
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import gravity_torque
@@ -210,7 +211,9 @@ def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECON
 def outcome(
     machine: Machine, fault: Fault, seed: int, known: bool = True, auto: bool = False
 ) -> dict[str, Any]:
-    """One log through an identification: {"stop": identifier or None, "warned": identifiers, "level": verdict}.
+    """One log through an identification.
+
+    Returns {"stop": identifier or None, "doubted", "warned": identifiers, "level": verdict, "text": of the stop}.
 
     known: whether the description has inertias at all.    auto: whether the model is left to the data.
     """
@@ -229,26 +232,46 @@ def outcome(
             log = read_log(path, described)
             found = identify(described, log, Settings(automatic=auto), diagnostics=sink, threads=1)
         except DynidError as error:
-            return {"stop": error.identifier, "warned": _ids(sink), "level": "", "text": str(error)}
-    warned = sorted({*_ids(sink), *(one.identifier for one in found.symptoms if one.level == "warning")})
-    return {"stop": None, "warned": warned, "level": found.verdict.level, "text": ""}
+            return {
+                "stop": error.identifier,
+                "doubted": _ids(sink.doubts),
+                "warned": _ids(sink.warnings),
+                "level": "",
+                "text": str(error),
+            }
+    symptoms = [one for one in found.symptoms if one.level == "warning"]
+    return {
+        "stop": None,
+        "doubted": _ids(sink.doubts),
+        "warned": _ids([*sink.warnings, *symptoms]),
+        "level": found.verdict.level,
+        "text": "",
+    }
 
 
-def _ids(sink: Diagnostics) -> list[str]:
-    return sorted({item.identifier for item in sink.warnings})
+def _ids(items: Sequence[Diagnostic | Symptom]) -> list[str]:
+    return sorted({item.identifier for item in items})
 
 
 def kind(result: Mapping[str, Any]) -> str:
-    """named, noticed or silent; for a clean log stopped, warned or passed."""
+    """named, noticed or silent; for a clean log stopped, doubted, warned or passed."""
     fault = BY_NAME[result["fault"]]
-    told = {result["stop"], *result["warned"]} - {None}
+    told = {result["stop"], *result["doubted"], *result["warned"]} - {None}
     if fault.name == CLEAN:
         # The friction of clean logs is not quite the model's, so to be told of it is right.
         told -= {"friction-form"}
-        return "stopped" if result["stop"] else "warned" if told or result["level"] != "good" else "passed"
+        loud = "stopped" if result["stop"] else "doubted" if result["doubted"] else ""
+        return loud or ("warned" if told or result["level"] != "good" else "passed")
     if told & set(fault.words):
         return "named"
     return "noticed" if told or result["level"] not in ("good", "") else "silent"
+
+
+def loudest(result: Mapping[str, Any]) -> str:
+    """How a log was answered: stopped, doubted, warned or ""."""
+    if result["stop"]:
+        return "stopped"
+    return "doubted" if result["doubted"] else "warned" if result["warned"] else ""
 
 
 Job = tuple[str, str, int, bool, bool]
@@ -270,15 +293,20 @@ def jobs(seeds: int, clean: int, known: bool, auto: bool) -> Iterator[Job]:
 
 def table(results: list[dict[str, Any]]) -> list[str]:
     """Shares by fault over all robots, and every silent or wrongly stopped run."""
-    lines = [f"{'fault':<16}{'severity':<20}{'runs':>6}{'stopped':>9}{'named':>9}{'noticed':>9}{'silent':>8}"]
+    titles = ("stopped", "doubted", "warned", "named", "noticed")
+    lines = [
+        f"{'fault':<16}{'severity':<20}{'runs':>6}"
+        + "".join(f"{one:>9}" for one in titles)
+        + f"{'silent':>8}"
+    ]
     for fault in FAULTS:
         own = [r for r in results if r["fault"] == fault.name]
         if own:
             kinds = [kind(r) for r in own]
-            stopped = sum(r["stop"] is not None for r in own)
-            cells = [
-                100 * x / len(own) for x in (stopped, kinds.count("named"), len(own) - kinds.count("silent"))
-            ]
+            how = [loudest(r) for r in own]
+            counts = [how.count(one) for one in titles[:3]]
+            counts += [kinds.count("named"), len(own) - kinds.count("silent")]
+            cells = [100 * x / len(own) for x in counts]
             lines.append(
                 f"{fault.name:<16}{fault.severity:<20}{len(own):>6}"
                 + "".join(f"{cell:>7.1f} %" for cell in cells)
@@ -289,7 +317,8 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         kinds = [kind(r) for r in clean]
         lines.append(
             f"clean logs: {len(clean)}; stopped {kinds.count('stopped')} "
-            f"({100 * kinds.count('stopped') / len(clean):.2g} %), warned or not 'good' {kinds.count('warned')}"
+            f"({100 * kinds.count('stopped') / len(clean):.2g} %), doubted {kinds.count('doubted')} "
+            f"({100 * kinds.count('doubted') / len(clean):.2g} %), warned or not 'good' {kinds.count('warned')}"
         )
     return lines
 
@@ -299,7 +328,7 @@ def details(results: list[dict[str, Any]]) -> list[str]:
     counts: dict[str, int] = {}
     for r in results:
         if kind(r) not in ("named", "passed"):
-            said = r["stop"] or ", ".join(r["warned"]) or f"verdict {r['level']}"
+            said = r["stop"] or ", ".join([*r["doubted"], *r["warned"]]) or f"verdict {r['level']}"
             key = f"{kind(r):<8}{r['fault']:<16}{r['robot']:<7} {said}"
             counts[key] = counts.get(key, 0) + 1
     return [f"{count:>4} x {key}" for key, count in sorted(counts.items())]

@@ -17,7 +17,7 @@ from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
 from dynid.run.result import Validation
-from dynid.run.verdict import judge, refuse_negative_friction
+from dynid.run.verdict import judge, check_negative_friction
 from dynid.terms.term import Column
 from dynid.testing import factors_of, synthetic_regression
 
@@ -63,8 +63,8 @@ def pendulums(
 
 
 def test_friction_that_resists_passes() -> None:
-    refuse_negative_friction(*pendulums((0.5, 0.2), (1.0, 0.0)), Diagnostics())
-    refuse_negative_friction(*pendulums((0.0, 0.0), (0.0, 0.0)), Diagnostics())
+    check_negative_friction(*pendulums((0.5, 0.2), (1.0, 0.0)), Diagnostics())
+    check_negative_friction(*pendulums((0.0, 0.0), (0.0, 0.0)), Diagnostics())
 
 
 @pytest.mark.parametrize(("viscous", "coulomb"), [((0.5, -0.8), (1.0, 0.0)), ((0.5, 0.1), (1.0, -2.0))])
@@ -72,17 +72,17 @@ def test_friction_that_drives_the_motion_is_refused(
     viscous: tuple[float, float], coulomb: tuple[float, float]
 ) -> None:
     with pytest.raises(UnfitDataError, match="negative-friction") as error:
-        refuse_negative_friction(*pendulums(viscous, coulomb), Diagnostics())
+        check_negative_friction(*pendulums(viscous, coulomb), Diagnostics())
     assert error.value.place.joint == "elbow"
     assert "sign" in error.value.do
 
 
 def test_one_negative_coefficient_is_fine_when_the_sum_resists() -> None:
-    refuse_negative_friction(*pendulums((-0.2, 0.0), (2.0, 0.0)), Diagnostics())
+    check_negative_friction(*pendulums((-0.2, 0.0), (2.0, 0.0)), Diagnostics())
 
 
 def test_doubtful_negative_friction_passes() -> None:
-    refuse_negative_friction(*pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0), Diagnostics())
+    check_negative_friction(*pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0), Diagnostics())
 
 
 # The verdict

@@ -22,7 +22,7 @@ from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import across, find_tilt
 from dynid.diagnosis.traps import compare_with_description
-from dynid.diagnosis.wiring_checks import refuse_other_readings
+from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
@@ -76,7 +76,7 @@ def test_the_reading_that_fits_is_named_without_any_description(
     unknown = np.full_like(evidence.robot.inertia_prior, np.nan)
     bare = replace(evidence, robot=replace(evidence.robot, inertia_prior=unknown))
     with pytest.raises(UnfitDataError, match=identifier) as stopped:
-        refuse_other_readings(bare, Diagnostics())
+        check_wiring(bare, Diagnostics())
     assert says in str(stopped.value)
     assert stopped.value.exit_code == 4
     told = re.search(
@@ -89,7 +89,7 @@ def test_the_reading_that_fits_is_named_without_any_description(
 
 def test_the_declared_reading_passes() -> None:
     sink = Diagnostics()
-    refuse_other_readings(spoilt("nothing"), sink)
+    check_wiring(spoilt("nothing"), sink)
     assert list(sink) == []
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_model_is_no_wrong_reading() -> None:
 
     evidence = evidence_of(small_arm(), cable, seed=1)
     assert (evidence.rms > 0.1 * evidence.torque_rms).any()
-    refuse_other_readings(evidence, Diagnostics())
+    check_wiring(evidence, Diagnostics())
 
 
 def test_a_dead_encoder_is_no_wrong_wiring() -> None:
@@ -107,13 +107,13 @@ def test_a_dead_encoder_is_no_wrong_wiring() -> None:
     r = evidence.residuals
     q, dq = r.q.copy(), r.dq.copy()
     q[:, 0], dq[:, 0] = 0.3 + 1e-5 * np.sin(np.arange(len(q))), 0.0
-    refuse_other_readings(replace(evidence, residuals=replace(r, q=q, dq=dq)), Diagnostics())
+    check_wiring(replace(evidence, residuals=replace(r, q=q, dq=dq)), Diagnostics())
 
 
 def test_free_gains_make_every_reading_right() -> None:
     evidence = spoilt("torque sign")
     terms = replace(evidence.terms, terms=(*evidence.terms, DriveGain()))
-    refuse_other_readings(replace(evidence, terms=terms), Diagnostics())
+    check_wiring(replace(evidence, terms=terms), Diagnostics())
 
 
 @pytest.mark.parametrize("joints", [(4, 5), (1, 3)])
@@ -122,7 +122,7 @@ def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
     robot = MACHINES["arm7"].robot
     evidence = rubbed(robot, Terms((RigidBody(),)))
     sink = Diagnostics()
-    refuse_other_readings(evidence, sink)
+    check_wiring(evidence, sink)
     (warning,) = sink.warnings
     assert warning.identifier == "large-misfit"
     assert "rigid_body: misses" in warning.text
@@ -134,7 +134,7 @@ def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
     order = list(range(robot.n))
     order[joints[0]], order[joints[1]] = order[joints[1]], order[joints[0]]
     with pytest.raises(UnfitDataError, match="joint-order"):
-        refuse_other_readings(rubbed(robot, DEFAULT_TERMS, order), Diagnostics())
+        check_wiring(rubbed(robot, DEFAULT_TERMS, order), Diagnostics())
 
 
 def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) -> Evidence:

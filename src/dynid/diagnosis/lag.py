@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.delay import find_delay
+from dynid.diagnosis.proof import friction_forms, prove, shifted
 from dynid.diagnosis.residual_analysis import Evidence
 
-WARN_SAMPLES, STOP_SAMPLES = 1.0, 5.0
+WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
 
 
 def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
@@ -18,25 +19,31 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     delay = find_delay(evidence)
     if delay is None or not delay.believable or abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
-    tell_lag(delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
+    tell_lag(evidence, delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
     return delay.seconds
 
 
-def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
-    """Warns of a lag of all joints with its 95 % half width, s; where: put behind its size.
+def tell_lag(
+    evidence: Evidence, seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics
+) -> None:
+    """Tells of a lag of all joints with its 95 % half width, s; where: put behind its size.
 
-    Claims: torque-lag over five samples of the log, interval included.
+    Claims: torque-lag over five samples of the log, interval included, where it is proven.
     """
     found = lag_in_words(seconds, half, source_rate) + where
-    if (abs(seconds) - half) * source_rate > STOP_SAMPLES:
+    proof = None
+    if (abs(seconds) - half) * source_rate > DOUBT_SAMPLES:
+        rivals = {"friction of another form": friction_forms(evidence)}
+        proof = prove(evidence, shifted(evidence, seconds), shifted(evidence, -seconds), rivals)
+    if proof is not None and proof.holds:
         diagnostics.claim(
             "torque-lag",
-            found=found,
+            found=f"{found}: {proof.words(evidence.robot.joint_names)}",
             expected="motion and torque on one clock",
             do="align the effort channel in time (receive time against header time, filter of the drive)",
         )
     else:
-        diagnostics.warn("torque-lag", found)
+        diagnostics.warn("torque-lag", found if proof is None else f"{found}; {proof.doubts()}")
 
 
 def lag_in_words(seconds: float, half: float, source_rate: float) -> str:

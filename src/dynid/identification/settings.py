@@ -37,7 +37,7 @@ class Settings:
     preparation: the signals.
     folds: number of contiguous folds for held-out blocks.    seed: of the random states for the structural base.
     block_seconds: length of the blocks that intervals and folds are built from; None = from the log's length.
-    accept: codes of claims that warn where they would stop the work, see `dynid.base.diagnostics.CLAIMS`; one that
+    accept: codes of claims that warn where they would be doubts, see `dynid.base.diagnostics.CLAIMS`; one that
     is not found is an error.
 
     Raises UsageError for a code that no claim has.

@@ -1,4 +1,4 @@
-"""Is a log fit? One pass over it; what is found is repaired with a note, warned about, or stops the work."""
+"""Is a log fit? One pass over it; what is found is repaired with a note, warned about, doubted, or stops the work."""
 
 from __future__ import annotations
 
