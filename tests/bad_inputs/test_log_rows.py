@@ -1,4 +1,4 @@
-"""The bad-input catalogue: rows that nothing trustworthy can be computed from, exit code 4, and what is mended."""
+"""The bad-input catalogue: rows that stop the work, exit code 4, rows that are doubted, and what is mended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.estimate.scores import Origin
 from dynid.identification.experiment import Experiment, open_log
@@ -277,11 +277,21 @@ ROW_CASES = (
 
 
 @pytest.mark.parametrize("case", ROW_CASES, ids=lambda case: f"{case.number} {case.name}")
-def test_unfit_rows(
+def test_unfit_and_doubtful_rows(
     case: RowCase, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path
 ) -> None:
     path = write_parquet(tmp_path / "log.parquet", case.fault(clean, robot))
     log = read_log(path, robot if case.priors else bare)
+    if case.identifier in CLAIMS:
+        # What can be read is doubted, and stops nothing.
+        sink = Diagnostics()
+        check_log(log, sink)
+        _, piped_sink = by_pipeline(log)
+        for doubts in (sink.doubts, piped_sink.doubts):
+            own = [str(one) for one in doubts if one.identifier == case.identifier]
+            assert own, doubts
+            assert all(any(text in one for one in own) for text in case.says), own
+        return
     expect(caught(lambda: check_log(log, Diagnostics())), UnfitDataError, case.identifier, case.says)
     piped = caught(lambda: by_pipeline(log))
     expect(piped, UnfitDataError, case.piped or case.identifier, () if case.piped else case.says)

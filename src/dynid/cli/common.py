@@ -36,6 +36,10 @@ AcceptOption = Annotated[
         help="Let the claim of this code be a warning where it would be a doubt; may be repeated.",
     ),
 ]
+GravityOption = Annotated[
+    str | None,
+    typer.Option("--gravity", metavar="X,Y,Z", help="Gravity in the base frame, m/s^2, as the robot stands."),
+]
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")
 ]

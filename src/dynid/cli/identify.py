@@ -12,6 +12,7 @@ from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
     ForceOption,
+    GravityOption,
     LogsArgument,
     RobotArgument,
     RootOption,
@@ -57,6 +58,7 @@ def command(
         ),
     ] = None,
     accept: AcceptOption = None,
+    gravity: GravityOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -85,7 +87,7 @@ def command(
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     note_kept(out, check_output(out, inputs, force))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_gravity(gravity)
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
@@ -103,7 +105,7 @@ def command(
         settings = replace(settings, automatic=auto)
         section = recipe["experiment"].get("model", {}) | {"automatic": auto}
         recipe["experiment"] = recipe["experiment"] | {"model": section}
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from dynid.base.checked_toml import Key, Strict, line_of, read_toml, validate
@@ -51,6 +52,12 @@ class DataSection(Strict):
 
     train: list[str | SelectionEntry] = Field(default_factory=_everything)
     validate_on: list[str | SelectionEntry] = Field(default_factory=list, alias="validate")
+
+
+class RobotSection(Strict):
+    """[robot]: how the described robot stands.    gravity: m/s^2 in the base frame, in place of the description's."""
+
+    gravity: tuple[float, float, float] | None = None
 
 
 class PrepareSection(Strict):
@@ -144,6 +151,7 @@ class ExperimentFile(Strict):
     """The whole file; every table may be left out."""
 
     accept: list[Claim] = Field(default_factory=list)
+    robot: RobotSection = RobotSection()
     log: LogSection | None = None
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()
@@ -212,6 +220,29 @@ class Experiment:
         accept = list(claim_codes((*self.content.accept, *codes)))
         raw = dict(self.raw) | {"accept": accept}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
+    def with_gravity(self, text: str | None) -> Experiment:
+        """The same experiment under another gravity, "x,y,z" in m/s^2; None = as it is.
+
+        Raises UsageError for a text that is not three finite numbers.
+        """
+        if text is None:
+            return self
+        try:
+            values = [float(part) for part in text.split(",")]
+        except ValueError:
+            values = []
+        if len(values) != 3 or not np.isfinite(values).all():
+            raise UsageError(
+                "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
+            )
+        raw = dict(self.raw) | {"robot": dict(self.raw.get("robot", {})) | {"gravity": values}}
+        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
+    @property
+    def gravity(self) -> tuple[float, float, float] | None:
+        """Gravity in the base frame, m/s^2; None = the description's."""
+        return self.content.robot.gravity
 
     @property
     def data(self) -> DataSection:

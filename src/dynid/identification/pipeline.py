@@ -34,7 +34,7 @@ from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.physical import excuse, made_real, unconstrained
+from dynid.estimate.physical import excuse, made_real, unconstrained, unphysical
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import Origin, cross_validate
 from dynid.estimate.source import LogSource
@@ -128,6 +128,7 @@ def identify(
             symptoms,
             found.model.selection,
             data.prepared.bandwidth,
+            unphysical(robot, found.estimate),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},

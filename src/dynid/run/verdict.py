@@ -31,8 +31,9 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
 OF_FRICTION = (FrictionForm.identifier, LateTorque.identifier)
 # Warnings about the model itself: it is known to fit worse than it could.
-SPOILING = ("large-misfit", "constraints-cost")
+SPOILING = ("large-misfit", "constraints-cost", "negative-friction")
 FRICTION_SIGNIFICANCE = 4.0
+FAULTS_SHOWN = 3
 SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
 
@@ -62,10 +63,11 @@ def judge(
     symptoms: Sequence[Symptom] = (),
     selection: Selection | None = None,
     bandwidth: float | None = None,
+    faults: Sequence[str] = (),
 ) -> Verdict:
     """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found.
 
-    bandwidth: Hz, up to which torque was kept; None = unknown.
+    bandwidth: Hz, up to which torque was kept; None = unknown.    faults: what no real robot has of the estimate.
     """
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
@@ -86,6 +88,10 @@ def judge(
         # What the data hardly determine has to be shown to predict.
         level = _worse(level, "usable" if unseen else "poor")
         findings += thin
+    if faults:
+        # What simulators refuse is no model to be trusted, whatever it predicts.
+        level = _worse(level, "usable")
+        findings.append(_export_finding(faults, estimate))
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
@@ -171,7 +177,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
         found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
-    borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
+    borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
         found.append(
@@ -191,6 +197,28 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
             text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
             found.append(Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more))
     return found
+
+
+def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
+    shown = "; ".join(faults[:FAULTS_SHOWN])
+    shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+    borrowed = _borrowed(estimate)
+    cause = "effects that the model lacks have bent the bodies"
+    if borrowed or not estimate.base.condition <= CONDITION_HIGH:
+        cause = (
+            f"the log hardly tells these bodies apart (condition {estimate.base.condition:.3g}), or {cause}"
+        )
+    return Finding(
+        "warning",
+        "Not physically consistent: the model cannot be exported as it is",
+        f"{shown}. Likely, {cause}.",
+        "dynid export --feasible takes the closest physically consistent bodies; or set method = 'feasible', or add "
+        "what the residuals show.",
+    )
+
+
+def _borrowed(estimate: Estimate) -> int:
+    return int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
 
 
 def _bends(symptom: Symptom, scores: Scores) -> bool:
@@ -217,11 +245,12 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
             )
         )
     elif base.condition <= CONDITION_BAD:
-        findings.append(
-            Finding(
-                "good", f"All {base.rank} base parameters were excited", "The motion informs every direction."
-            )
-        )
+        title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
+        if borrowed:
+            text = f"Yet {borrowed} of them hang on the description, which says more of them than the log."
+            findings.append(Finding("note", title, text))
+        else:
+            findings.append(Finding("good", title, "The motion informs every direction."))
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
