@@ -1,12 +1,13 @@
 """Wrong inputs that look like robots: are they noticed?  Five simulated robots, thirteen faults, clean logs besides.
 
-    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto]
+    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto] [--more]
 
 Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
 friction that the model does not hold exactly. A fault is named if the run stops, doubts or warns with one of the words
 that mean it, noticed if it does so at all or the verdict is not "good", silent otherwise; how loudly it is told (by a
 stop, a doubt, a warning) is counted apart. Runs that are in --out already are not repeated. --bare: descriptions
-without inertias. --auto: the model is left to the data, as it is without an experiment file.
+without inertias. --auto: the model is left to the data, as it is without an experiment file. --more: ten further
+faults in place of the thirteen, each on a description that is as well known as its comment says.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class Recording:
 class Fault:
     """A wrong input.    spoil: what it does to a recording.    words: identifiers that name it.
 
-    rebuild: what it does to the robot that is recorded, None = nothing.
+    rebuild: what it does to the robot that is recorded, None = nothing.    described: range of the shares by which the
+    description is off.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Fault:
     words: tuple[str, ...]
     spoil: Callable[[Recording, np.random.Generator], Recording] = lambda one, rng: one
     rebuild: Callable[[Machine, np.random.Generator], RobotModel] = lambda machine, rng: machine.robot
+    described: tuple[float, float] = (0.2, 0.3)
 
 
 def degrees(one: Recording, rng: np.random.Generator) -> Recording:
@@ -156,6 +159,67 @@ def payload(machine: Machine, rng: np.random.Generator) -> RobotModel:
     return loaded(machine.robot, machine.payload, rng)
 
 
+def twice(one: Recording, rng: np.random.Generator) -> Recording:
+    """All torques twice as large, or half."""
+    return replace(one, tau=one.tau * (2.0 if rng.random() < 0.5 else 0.5))
+
+
+def frozen(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint stands still for 8 % of the log."""
+    tau, j = one.tau.copy(), int(rng.integers(one.robot.n))
+    start = int(rng.integers(len(one.t) // 4, len(one.t) // 2))
+    tau[start : start + len(one.t) // 12, j] = tau[start, j]
+    return replace(one, tau=tau)
+
+
+def coarse(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint in 20 to 40 steps."""
+    tau, j = one.tau.copy(), int(rng.integers(one.robot.n))
+    step = np.ptp(tau[:, j]) / rng.integers(20, 40)
+    tau[:, j] = np.round(tau[:, j] / step) * step
+    return replace(one, tau=tau)
+
+
+def rows_lost(one: Recording, rng: np.random.Generator) -> Recording:
+    """Rows lost at four places, time numbered anew."""
+    keep = np.ones(len(one.t), dtype=bool)
+    for start in rng.integers(500, len(one.t) - 500, 4):
+        keep[start : start + int(rng.integers(15, 60))] = False
+    return replace(one, t=one.t[: keep.sum()], q=one.q[keep], dq=one.dq[keep], tau=one.tau[keep])
+
+
+def long_lag(one: Recording, rng: np.random.Generator) -> Recording:
+    """Torque that is late by 25 to 60 samples."""
+    late = int(rng.integers(25, 60))
+    return replace(one, tau=one.tau[np.maximum(np.arange(len(one.t)) - late, 0)])
+
+
+def unsigned(one: Recording, rng: np.random.Generator) -> Recording:
+    """The absolute value of all torques."""
+    return replace(one, tau=np.abs(one.tau))
+
+
+def clock(one: Recording, rng: np.random.Generator) -> Recording:
+    """Time stamps that run 10 to 60 % too fast or too slowly."""
+    factor = 1.0 + rng.uniform(0.1, 0.6)
+    return replace(one, t=one.t * (factor if rng.random() < 0.5 else 1.0 / factor))
+
+
+def milliseconds(one: Recording, rng: np.random.Generator) -> Recording:
+    """Time in milliseconds."""
+    return replace(one, t=1000.0 * one.t)
+
+
+def last_sign(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of the last joint with the wrong sign."""
+    return replace(one, tau=one.tau * np.where(np.arange(one.robot.n) == one.robot.n - 1, -1.0, 1.0))
+
+
+def gain(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint half as large."""
+    return replace(one, tau=one.tau * np.where(np.arange(one.robot.n) == rng.integers(one.robot.n), 0.5, 1.0))
+
+
 SIGN = ("torque-sign", "negative-friction", "negative-inertia", "velocity-sign", "position-sign")
 ORDER = ("joint-order", "negative-inertia", "negative-friction")
 FAULTS = (
@@ -173,7 +237,21 @@ FAULTS = (
     Fault("payload", "near the rated one", ("payload",), rebuild=payload),
     Fault("tilted base", "2..5 degrees", ("tilted-base",), rebuild=tilt),
 )
-BY_NAME = {fault.name: fault for fault in FAULTS} | {CLEAN: Fault(CLEAN, "", ())}
+# With --more.
+FURTHER = (
+    Fault("torque size", "x2 or x0.5", ("torque-scale", "unit-suspicion"), twice, described=(0.05, 0.15)),
+    Fault("frozen torque", "8 % of a joint", ("constant-effort",), frozen),
+    Fault("coarse torque", "20..40 steps", ("quantised-effort",), coarse),
+    Fault("rows lost", "4 places", ("rows-lost",), rows_lost),
+    Fault("long lag", "25..60 samples", ("torque-lag",), long_lag),
+    Fault("unsigned", "all joints", ("unsigned-effort",), unsigned),
+    Fault("wrong clock", "1.1..1.6", ("wrong-clock", "time-base"), clock),
+    Fault("milliseconds", "1000", ("time-base", "no-samples", "wrong-clock"), milliseconds),
+    Fault("last sign", "last joint", SIGN, last_sign),
+    Fault("gain", "x0.5 of a joint", ("drive-gain",), gain),
+)
+# The place in this list is part of a run's seed.
+BY_NAME = {one.name: one for one in (*FAULTS, Fault(CLEAN, "", ()), *FURTHER)}
 MACHINES = {machine.name: machine for machine in machines()}
 
 
@@ -219,7 +297,7 @@ def outcome(
     """
     number = list(MACHINES).index(machine.name)
     rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
-    described = imprecise(machine.robot, rng)
+    described = imprecise(machine.robot, rng, fault.described)
     if not known:
         described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
     one = fault.spoil(recorded(fault.rebuild(machine, rng), rng), rng)
@@ -284,9 +362,10 @@ def work(job: Job) -> dict[str, Any]:
     return {"robot": name, "fault": fault, "seed": seed, "known": known, "auto": auto} | result
 
 
-def jobs(seeds: int, clean: int, known: bool, auto: bool) -> Iterator[Job]:
+def jobs(seeds: int, clean: int, known: bool, auto: bool, more: bool = False) -> Iterator[Job]:
     """All runs: seeds of every fault, and clean ones, on every robot."""
-    for seed, name, fault in product(range(max(seeds, clean)), MACHINES, BY_NAME):
+    names = [fault.name for fault in (FURTHER if more else FAULTS)]
+    for seed, name, fault in product(range(max(seeds, clean)), MACHINES, [*names, CLEAN]):
         if seed < (clean if fault == CLEAN else seeds):
             yield name, fault, seed, known, auto
 
@@ -299,7 +378,7 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         + "".join(f"{one:>9}" for one in titles)
         + f"{'silent':>8}"
     ]
-    for fault in FAULTS:
+    for fault in (*FAULTS, *FURTHER):
         own = [r for r in results if r["fault"] == fault.name]
         if own:
             kinds = [kind(r) for r in own]
@@ -345,12 +424,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--bare", action="store_true", help="descriptions without inertias")
     parser.add_argument("--auto", action="store_true", help="the model is left to the data")
+    parser.add_argument("--more", action="store_true", help="the further faults in place of the thirteen")
     chosen = parser.parse_args()
     results = []
     if chosen.out and chosen.out.exists():
         results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
     done = {(r["robot"], r["fault"], r["seed"], r["known"], r["auto"]) for r in results}
-    wanted = jobs(chosen.seeds, chosen.clean, not chosen.bare, chosen.auto)
+    wanted = jobs(chosen.seeds, chosen.clean, not chosen.bare, chosen.auto, chosen.more)
     missing = [job for job in wanted if job not in done]
     with ProcessPoolExecutor(chosen.workers) as pool:
         for result in pool.map(work, missing):

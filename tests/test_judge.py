@@ -11,7 +11,7 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.findings import Verdict
-from dynid.diagnosis.negative_friction import driven_joints
+from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
 from dynid.diagnosis.symptom import Symptom
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.estimate.residuals import Residuals
@@ -63,9 +63,20 @@ def pendulums(
     return estimate, residuals
 
 
+def driven(case: tuple[Estimate, Residuals]) -> list[DrivenJoint]:
+    estimate, residuals = case
+    names = [estimate.columns[i].name for i in estimate.base.independent]
+    power = np.zeros((2, len(names)))
+    for j in range(2):
+        speed = residuals.dq[:, j]
+        power[j, names.index(f"fv{j + 1}")] = np.mean(speed**2)
+        power[j, names.index(f"fc{j + 1}")] = np.mean(np.abs(speed))
+    return list(driven_joints(estimate, residuals, power))
+
+
 def test_friction_that_resists_passes() -> None:
-    assert not list(driven_joints(*pendulums((0.5, 0.2), (1.0, 0.0))))
-    assert not list(driven_joints(*pendulums((0.0, 0.0), (0.0, 0.0))))
+    assert not driven(pendulums((0.5, 0.2), (1.0, 0.0)))
+    assert not driven(pendulums((0.0, 0.0), (0.0, 0.0)))
 
 
 @pytest.mark.parametrize(("viscous", "coulomb"), [((0.5, -0.8), (1.0, 0.0)), ((0.5, 0.1), (1.0, -2.0))])
@@ -73,7 +84,7 @@ def test_friction_that_drives_the_motion_is_found(
     viscous: tuple[float, float], coulomb: tuple[float, float]
 ) -> None:
     estimate, residuals = pendulums(viscous, coulomb)
-    (found,) = driven_joints(estimate, residuals)
+    (found,) = driven((estimate, residuals))
     assert JOINTS[found.joint] == "elbow"
     speed = residuals.dq[:, 1]
     power = viscous[1] * np.mean(speed**2) + coulomb[1] * np.mean(np.abs(speed))
@@ -81,11 +92,11 @@ def test_friction_that_drives_the_motion_is_found(
 
 
 def test_one_negative_coefficient_is_fine_when_the_sum_resists() -> None:
-    assert not list(driven_joints(*pendulums((-0.2, 0.0), (2.0, 0.0))))
+    assert not driven(pendulums((-0.2, 0.0), (2.0, 0.0)))
 
 
 def test_doubtful_negative_friction_passes() -> None:
-    assert not list(driven_joints(*pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0)))
+    assert not driven(pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0))
 
 
 # The verdict

@@ -26,11 +26,15 @@ Claim = Literal[
     "negative-stiffness",
     "other-arm",
     "position-sign",
+    "rows-lost",
     "tilted-base",
     "torque-lag",
+    "torque-scale",
     "torque-sign",
     "unit-suspicion",
+    "unsigned-effort",
     "velocity-sign",
+    "wrong-clock",
 ]
 CLAIMS: tuple[Claim, ...] = get_args(Claim)
 

@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.diagnosis.lag import WARN_SAMPLES, lag_in_words, tell_lag
-from dynid.diagnosis.proof import friction_forms, of_other_size, position_waves, prove, zero_offsets
+from dynid.diagnosis.proof import CHANCE, friction_forms, of_other_size, position_waves, prove, zero_offsets
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import turned
 from dynid.diagnosis.traps import TILT_WARN, tell_lean
@@ -81,10 +81,12 @@ def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
         factor, joint = 1.0 + value, column.owner
         name = evidence.robot.joint_names[joint]
         place = Place(joint=name)
-        if factor < 0 and (factor + half < 0 or _fits_turned(evidence, joint)):
+        if factor + half < 0 or _fits_turned(evidence, joint, factor):
             diagnostics.claim(
                 "torque-sign",
-                found=f"effort that is {factor:.3g} +- {half:.2g} times what the other joints tell of the bodies",
+                found=f"effort that is {factor:.3g} +- {half:.2g} times what the other joints tell of the bodies"
+                if factor < 0
+                else "effort that fits the bodies that the other joints tell of better with the other sign",
                 expected="effort that drives the motion",
                 do=f"set effort.sign = {{ {name} = -1 }} under [log]",
                 place=place,
@@ -125,10 +127,15 @@ def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
         tell("drive-gain", f"{found}; the model contains it: {do}")
 
 
-def _fits_turned(evidence: Evidence, joint: int) -> bool:
-    """Whether the plain model fits a joint's effort better with the other sign."""
-    proof = prove(evidence, of_other_size(evidence, joint, -1.0))
-    return proof is not None and proof.gain > 0
+def _fits_turned(evidence: Evidence, joint: int, factor: float) -> bool:
+    """Whether the plain model fits a joint's effort better with the other sign, and better than with its gain."""
+    turned = prove(evidence, of_other_size(evidence, joint, -1.0))
+    if turned is None or turned.gain <= 0:
+        return False
+    if factor <= 0:
+        return True
+    scaled = prove(evidence, of_other_size(evidence, joint, factor))
+    return turned.p_value < CHANCE and scaled is not None and turned.gain > scaled.gain
 
 
 def _drift(evidence: Evidence, diagnostics: Diagnostics) -> None:

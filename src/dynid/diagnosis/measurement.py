@@ -6,10 +6,9 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.friction import STEP_TERMS
+from dynid.diagnosis.friction import friction_columns
 from dynid.diagnosis.proof import away_from_reversals, plain_model
 from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
-from dynid.terms.curve import CurveTerm
 
 # Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
 # joints: less than this on every joint is no robot's.
@@ -60,12 +59,7 @@ def friction_shares(evidence: Evidence) -> Float | None:
     y = (evidence.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)
     # Friction of the model is sought anew, joint by joint.
-    rubbing = [
-        isinstance(term, CurveTerm) or term.name in ("viscous", *STEP_TERMS)
-        for term in terms
-        for _ in term.columns(evidence.robot)
-    ]
-    rigid = rigid[:, ~np.array(rubbing)[wanted]]
+    rigid = rigid[:, ~friction_columns(terms, evidence.robot)[wanted]]
     for j in evidence.joints:
         dq = evidence.motion.dq[:, j]
         forms = np.zeros((n, N, 2))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
-from dynid.diagnosis.proof import LEAST_SHARE, Reading, gated, prove
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.friction import friction_columns
+from dynid.diagnosis.proof import Reading, gated, prove
+from dynid.diagnosis.residual_analysis import Evidence, regressor
 from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
@@ -29,30 +31,26 @@ class DrivenJoint:
     std: float
 
 
-def driven_joints(estimate: Estimate, residuals: Residuals) -> Iterator[DrivenJoint]:
+def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Iterator[DrivenJoint]:
     """Joints whose friction feeds power into the motion beyond doubt.
 
-    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the joint's mean
-    |tau dq|.
+    power: (n, b) W, mean power that one unit of each base parameter's column takes as friction of a joint.
+    It is compared with its own standard deviation and with the joint's mean |tau dq|.
     """
-    names = [column.name for column in estimate.columns]
-    position = {int(c): i for i, c in enumerate(estimate.base.independent)}
-    for joint in range(len(residuals.joint_names)):
-        speed = residuals.dq[:, joint]
-        gradient = np.zeros(estimate.base.rank)
-        for name, power in (
-            (f"fv{joint + 1}", np.mean(speed**2)),
-            (f"fc{joint + 1}", np.mean(np.abs(speed))),
-        ):
-            if name in names and names.index(name) in position:
-                gradient[position[names.index(name)]] = power
-        if not gradient.any():
-            continue
+    throughput = np.mean(np.abs(residuals.measured * residuals.dq), axis=0)
+    for joint, gradient in enumerate(power):
         mean = float(gradient @ estimate.value)
         std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
-        throughput = float(np.mean(np.abs(residuals.measured[:, joint] * speed)))
-        if mean < -SIGNIFICANCE * std and mean < -LEAST_POWER * throughput:
+        if gradient.any() and mean < -SIGNIFICANCE * std and mean < -LEAST_POWER * throughput[joint]:
             yield DrivenJoint(joint, mean, std)
+
+
+def friction_power(evidence: Evidence) -> Float:
+    """(n, b) W, see `driven_joints`; of all forms of friction, over the thinned samples."""
+    base = evidence.estimate.base
+    Y, _ = regressor(evidence.robot, evidence.terms, evidence.motion, base.mask)
+    power = np.einsum("jnb,nj->jb", Y, evidence.motion.dq) / max(len(evidence.index), 1)
+    return np.asarray(power * friction_columns(evidence.terms, evidence.robot)[base.mask])
 
 
 def check_negative_friction(evidence: Evidence, diagnostics: Diagnostics) -> None:
@@ -61,14 +59,16 @@ def check_negative_friction(evidence: Evidence, diagnostics: Diagnostics) -> Non
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
     other joints contradict both signs, the model lacks something, which is a warning.
     """
-    for one in driven_joints(evidence.estimate, evidence.residuals):
+    if not evidence.enough:
+        return
+    for one in driven_joints(evidence.estimate, evidence.residuals, friction_power(evidence)):
         place = Place(joint=evidence.robot.joint_names[one.joint])
         found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
         proofs = [
             prove(evidence, Reading(turned.robot, turned.samples))
             for turned in sign_readings(evidence.robot, gated(evidence), one.joint)
         ]
-        if all(proof is not None and proof.gain < -LEAST_SHARE for proof in proofs):
+        if all(proof is not None and proof.contradicted for proof in proofs):
             diagnostics.warn(
                 "negative-friction",
                 f"{found}; neither effort nor position of the other sign would fit: the model lacks an effect that "

@@ -12,7 +12,7 @@ from scipy.special import stdtr
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.diagnosis.friction import features
-from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -31,6 +31,8 @@ ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
 # Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 RIDGE = 1e-9
+# Of the blocks' mean: an error below this share of it is nothing that two readings can differ in.
+BLOCK_FLOOR = 1e-3
 # rad or m, of central differences.
 OFFSET_STEP = 1e-4
 
@@ -69,6 +71,11 @@ class Proof:
         )
 
     @property
+    def contradicted(self) -> bool:
+        """Whether the log speaks against the claim beyond chance."""
+        return self.p_value > 1.0 - CHANCE
+
+    @property
     def share(self) -> float:
         """The greatest share of a joint's held-out mean square error that the claim takes away."""
         return float(np.nanmax(self.by_joint, initial=0.0))
@@ -76,7 +83,7 @@ class Proof:
     def words(self, names: tuple[str, ...]) -> str:
         """The evidence for a claim that holds."""
         worst = names[int(np.nanargmax(self.by_joint))]
-        text = f"declaring it takes {100 * self.share:.2g} % off the held-out mean square error of '{worst}'"
+        text = f"declaring it takes {100 * self.share:.3g} % off the held-out mean square error of '{worst}'"
         return f"{text}, and its opposite none" if np.isfinite(self.mirror) else text
 
     def doubts(self) -> str:
@@ -120,7 +127,7 @@ def prove(
     return Proof(
         gain=_gain(before, after),
         by_joint=by_joint,
-        p_value=_chance((before - after).sum(axis=0)),
+        p_value=_chance(before.sum(axis=0), after.sum(axis=0)),
         mirror=-np.inf if opposite is None else _gain(before, opposite.error()),
         rival=rival,
         rival_gain=rivalry[rival],
@@ -146,8 +153,10 @@ def _gain(before: Float, after: Float) -> float:
     return 1.0 - float(after.sum()) / max(float(before.sum()), 1e-300)
 
 
-def _chance(gains: Float) -> float:
-    # One-sided t-test over blocks.
+def _chance(before: Float, after: Float) -> float:
+    # One-sided t-test over blocks of the logarithms' difference: a few blocks may hold most of the error.
+    least = BLOCK_FLOOR * float(before.mean()) + 1e-300
+    gains = np.log((before + least) / (after + least))
     M, spread = len(gains), float(gains.std(ddof=1))
     return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
@@ -301,6 +310,27 @@ def shifted(evidence: Evidence, seconds: float) -> Reading:
     """The log with torque of so many seconds later, which a lag of as many asks for."""
     samples = gated(evidence)
     return Reading(evidence.robot, replace(samples, tau=torque_later(evidence, seconds)))
+
+
+def misfit_by_shift(evidence: Evidence, shifts: Float) -> Float | None:
+    """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
+
+    None where the model reads more than motion.
+    """
+    terms, wanted = plain_model(evidence)
+    Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
+    if not complete:
+        return None
+    usable = np.isin(np.arange(len(Y)), evidence.joints)
+    size = np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
+    weights = (away_from_reversals(evidence) * np.where(usable, 1.0 / size, 0.0)).T
+    Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
+    found = np.zeros(len(shifts))
+    for k, seconds in enumerate(shifts):
+        y = (torque_later(evidence, float(seconds)).T * weights).reshape(-1)
+        left = y - Q @ (Q.T @ y)
+        found[k] = float(left @ left) / max(float(y @ y), 1e-300)
+    return found
 
 
 def torque_later(evidence: Evidence, seconds: float) -> Float:

@@ -6,7 +6,12 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.description import find_load, heaviness, size_against_description
+from dynid.diagnosis.description import (
+    common_scale,
+    find_load,
+    heaviness,
+    size_against_description,
+)
 from dynid.diagnosis.proof import leaning, position_waves, prove, zero_offsets
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import find_tilt, turned
@@ -16,6 +21,9 @@ SIZE_WARN, SIZE_DOUBT = 5.0, 30.0
 USUAL, HEAVY = 10.0, 100.0
 TILT_WARN, TILT_DOUBT = 0.5, 1.0
 MISSES_MUCH = 0.3
+# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
+# joints agree on it.
+SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
@@ -23,7 +31,7 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
-    Claims: unit-suspicion over a factor of 30, tilted-base over one degree.
+    Claims: unit-suspicion over a factor of 30, torque-scale, tilted-base over one degree.
     """
     _size(evidence, diagnostics)
     if float(np.median(evidence.rms / np.maximum(evidence.torque_rms, 1e-300))) > MISSES_MUCH:
@@ -56,6 +64,24 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
         diagnostics.claim("unit-suspicion", found=found, expected="a ratio near 1", do=do)
     elif not 1 / SIZE_WARN < middle < SIZE_WARN:
         diagnostics.warn("unit-suspicion", f"{found}; {do}")
+    else:
+        _scale(evidence, diagnostics)
+
+
+def _scale(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    scale = common_scale(evidence)
+    if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
+        return
+    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
+        return
+    diagnostics.claim(
+        "torque-scale",
+        found=f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
+        f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
+        expected="the masses of the description, or a scale of torque that is known",
+        do="check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
+        "masses; weigh a known payload (dynid payload) to tell which",
+    )
 
 
 def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:

@@ -16,6 +16,7 @@ from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.read import Log
+from dynid.log.recording_faults import RecordingWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
 
 MIN_ROWS = 50
@@ -24,6 +25,10 @@ GAP_STEPS, GAP_LEAST = 6.0, 0.02
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
 TORQUE_STATES = 4000
+# A factor between velocity and change of position that all joints share to this extent is that of their clock.
+FOLLOWS_CLOSELY, SAME_FACTOR = 0.9, 0.1
+# Differences over 20 ms take up to 5 % off fast motion, and not the same of every joint.
+CLOCK_DOUBT, CLOCK_ALIKE, CLOCK_STOP = 0.05, 0.02, 2.0
 
 
 def longest_step(median: float) -> float:
@@ -67,6 +72,8 @@ class LogWatch:
         self.states: list[States] = []
         self.has_velocity = self.has_effort = False
         self.encoders = EncoderWatch(log.robot, log.mapping)
+        self.recording = RecordingWatch(log.robot)
+        self.effort_step = np.zeros(n)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -83,6 +90,7 @@ class LogWatch:
                 self._lattice(chunk)
             self._compare(chunk)
             self.encoders.see(chunk)
+            self.recording.see(chunk)
             previous = chunk
             yield chunk
         if one.rows < MIN_ROWS:
@@ -236,6 +244,8 @@ class LogWatch:
         self.position_step = np.fmax(self.position_step, lattice_step(chunk.q[:8192]))
         if chunk.dq is not None:
             self.velocity_step = np.fmax(self.velocity_step, lattice_step(chunk.dq[:8192]))
+        if chunk.tau is not None:
+            self.effort_step = np.fmax(self.effort_step, lattice_step(chunk.tau[:8192]))
 
     def _compare(self, chunk: RawChunk) -> None:
         dt = float(np.median(np.diff(chunk.t))) if len(chunk.t) > 1 else np.nan
@@ -286,11 +296,12 @@ class LogWatch:
             )
         self._units(lower, upper)
         self.encoders.finish(moved, self.sink)
+        self.recording.finish(moved, self.sink)
         if self.has_velocity:
             self._velocity(moved)
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
-        saturated, cut_off = look_at_peaks(names, self.extreme, shares, moved, self.sink)
+        saturated, cut_off = look_at_peaks(names, self.extreme, shares, moved, self.sink, self.effort_step)
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():
@@ -342,6 +353,7 @@ class LogWatch:
                 "joint-order", found=f"velocities that belong to other joints: {listed}", expected="one joint order",
                 do="map position and velocity columns by the same names",
             )  # fmt: skip
+        self._clock(moved, np.diag(C), np.diag(ratio))
         for j in np.flatnonzero(moved):
             place = Place(joint=names[j])
             if C[j, j] < -0.6:
@@ -361,6 +373,22 @@ class LogWatch:
                     f"logged velocity hardly follows the position (correlation {C[j, j]:.2f})",
                     place,
                 )
+
+    def _clock(self, moved: Bool, correlation: Float, ratio: Float) -> None:
+        """Velocities that are off by one and the same factor on every joint speak of time, not of units."""
+        own = ratio[moved & (correlation > FOLLOWS_CLOSELY)]
+        if len(own) < max(2, int(np.sum(moved)) // 2):
+            return
+        factor = float(np.median(own))
+        alike = float(np.abs(own / factor - 1.0).max())
+        if alike > SAME_FACTOR or any(abs(factor / unit - 1.0) < SAME_FACTOR for unit in (57.3, 1 / 57.3)):
+            return
+        found = f"velocities {factor:.4g} times the change of position on every joint"
+        do = f"time seems to run {factor:.3g} times too slowly in this log: declare the unit of log.time, or mend it"
+        if not 1.0 / CLOCK_STOP < factor < CLOCK_STOP:
+            raise UnfitDataError("time-base", found=found, expected="a ratio of 1", do=do)
+        if abs(factor - 1.0) > CLOCK_DOUBT and alike < CLOCK_ALIKE:
+            self.sink.claim("wrong-clock", found=found, expected="a ratio of 1", do=do)
 
     def _torque(self) -> None:
         if self.states:
