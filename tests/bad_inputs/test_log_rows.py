@@ -256,6 +256,41 @@ ROW_CASES = (
         ("joint 'j2'", "effort column of 'j1'"),
         priors=True,
     ),
+    RowCase(
+        53,
+        "slow clock",
+        lambda c, r: with_time(c, 20.0 * c["t"]),
+        "time-base",
+        ("velocities 20", "on every joint", "20 times too slowly", "log.time"),
+    ),
+    RowCase(
+        53,
+        "clock a fifth off",
+        lambda c, r: with_time(c, 1.2 * c["t"]),
+        "wrong-clock",
+        ("velocities 1.2", "on every joint", "1.2 times too slowly"),
+    ),
+    RowCase(
+        55,
+        "unsigned torque",
+        lambda c, r: {**c, "tau_j3": np.abs(c["tau_j3"])},
+        "unsigned-effort",
+        ("joint 'j3'", "absolute value"),
+    ),
+    RowCase(
+        57,
+        "frozen torque",
+        lambda c, r: at(c, "tau_j2", slice(600, 800), float(c["tau_j2"][600])),
+        "constant-effort",
+        ("joint 'j2'", "1.99 s", "t = 6 s", "frozen"),
+    ),
+    RowCase(
+        57,
+        "rows lost",
+        lambda c, r: with_time(rows(c, np.r_[0:700, 730:ROWS]), c["t"][: ROWS - 30]),
+        "rows-lost",
+        ("1 jump", "t = 6.99 s", "rows were lost"),
+    ),
     RowCase(58, "standstill", lambda c, r: still(c), "standstill", ("stands still", "exciting motion")),
     RowCase(
         60,
@@ -310,6 +345,20 @@ def test_a_clean_log_is_left_alone(
         assert summary.trajectories[0].rows == ROWS
         _, found = by_pipeline(log)
         assert [item.identifier for item in found] == ["cutoff"]
+
+
+def test_a_coarse_effort_is_coarse_and_not_cut_off(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    step = np.ptp(clean["tau_j2"]) / 25
+    coarse = {**clean, "tau_j2": np.round(clean["tau_j2"] / step) * step}
+    summary, warnings, _ = mended(coarse, robot, tmp_path)
+    assert "joint 'j2'" in warnings["quantised-effort"]
+    assert not {"saturated", "constant-effort"} & set(warnings)
+    assert not np.isfinite(summary.cut_off).any()
+    # A coarse effort that is cut off is told all the same.
+    low, high = np.quantile(coarse["tau_j2"], [0.3, 0.7])
+    summary, warnings, _ = mended({**coarse, "tau_j2": np.clip(coarse["tau_j2"], low, high)}, robot, tmp_path)
+    assert "saturated" in warnings
+    assert np.isfinite(summary.cut_off[:, 1]).all()
 
 
 def mended(

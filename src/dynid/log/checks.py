@@ -12,6 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.encoders import EncoderWatch
+from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
@@ -73,7 +74,6 @@ class LogWatch:
         self.has_velocity = self.has_effort = False
         self.encoders = EncoderWatch(log.robot, log.mapping)
         self.recording = RecordingWatch(log.robot)
-        self.effort_step = np.zeros(n)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -93,6 +93,7 @@ class LogWatch:
             self.recording.see(chunk)
             previous = chunk
             yield chunk
+        self.recording.end()
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -244,8 +245,6 @@ class LogWatch:
         self.position_step = np.fmax(self.position_step, lattice_step(chunk.q[:8192]))
         if chunk.dq is not None:
             self.velocity_step = np.fmax(self.velocity_step, lattice_step(chunk.dq[:8192]))
-        if chunk.tau is not None:
-            self.effort_step = np.fmax(self.effort_step, lattice_step(chunk.tau[:8192]))
 
     def _compare(self, chunk: RawChunk) -> None:
         dt = float(np.median(np.diff(chunk.t))) if len(chunk.t) > 1 else np.nan
@@ -301,7 +300,9 @@ class LogWatch:
             self._velocity(moved)
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
-        saturated, cut_off = look_at_peaks(names, self.extreme, shares, moved, self.sink, self.effort_step)
+        saturated, cut_off = look_at_peaks(
+            names, self.extreme, shares, moved, self.sink, self.recording.effort_step, self.recording.beside
+        )
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():
@@ -404,16 +405,3 @@ def _finite_range(values: Float) -> tuple[Float, Float]:
 def _peak(low: Float, high: Float) -> Float:
     # Nothing at all was seen where low > high.
     return np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 0.0)
-
-
-def lattice_step(values: Float) -> Float:
-    """Step of quantised values (T, n) by column: the difference of distinct ones if few cover the range, else 0."""
-    steps = np.zeros(values.shape[1])
-    for j in range(values.shape[1]):
-        distinct = np.unique(values[np.isfinite(values[:, j]), j])
-        if 4 <= len(distinct) < 0.25 * len(values):
-            gaps = np.diff(distinct)
-            step = float(np.median(gaps[gaps <= 1.5 * gaps.min()])) if gaps.min() > 1e-12 else 0.0
-            if step > 0 and np.mean(np.abs(gaps / step - np.round(gaps / step)) < 0.1) > 0.9:
-                steps[j] = step
-    return steps

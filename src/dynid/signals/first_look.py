@@ -10,7 +10,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError
-from dynid.log.checks import check_log, lattice_step, longest_step
+from dynid.log.checks import check_log, longest_step
+from dynid.log.lattice import lattice_step
 from dynid.log.log import Trajectory
 from dynid.log.read import Log
 from dynid.signals.align import Piece, pieces
