@@ -1,12 +1,13 @@
 """Wrong inputs that look like robots: are they noticed?  Five simulated robots, thirteen faults, clean logs besides.
 
-    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto]
+    python benchmarks/traps.py [--seeds 20] [--clean 100] [--workers 2] [--out traps.jsonl] [--bare] [--auto] [--more]
 
 Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
-friction that the model does not hold exactly. A fault is named if the run stops or warns with one of the words that
-mean it, noticed if it stops or warns at all or the verdict is not "good", silent otherwise. Runs that are in --out
-already are not repeated. --bare: descriptions without inertias. --auto: the model is left to the data, as it is without
-an experiment file.
+friction that the model does not hold exactly. A fault is named if the run stops, doubts or warns with one of the words
+that mean it, noticed if it does so at all or the verdict is not "good", silent otherwise; how loudly it is told (by a
+stop, a doubt, a warning) is counted apart. Runs that are in --out already are not repeated. --bare: descriptions
+without inertias. --auto: the model is left to the data, as it is without an experiment file. --more: ten further
+faults in place of the thirteen, each on a description that is as well known as its comment says.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,8 +32,9 @@ import numpy as np
 
 from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
+from dynid.diagnosis.symptom import Symptom
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import gravity_torque
@@ -65,7 +67,8 @@ class Recording:
 class Fault:
     """A wrong input.    spoil: what it does to a recording.    words: identifiers that name it.
 
-    rebuild: what it does to the robot that is recorded, None = nothing.
+    rebuild: what it does to the robot that is recorded, None = nothing.    described: range of the shares by which the
+    description is off.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Fault:
     words: tuple[str, ...]
     spoil: Callable[[Recording, np.random.Generator], Recording] = lambda one, rng: one
     rebuild: Callable[[Machine, np.random.Generator], RobotModel] = lambda machine, rng: machine.robot
+    described: tuple[float, float] = (0.2, 0.3)
 
 
 def degrees(one: Recording, rng: np.random.Generator) -> Recording:
@@ -155,6 +159,67 @@ def payload(machine: Machine, rng: np.random.Generator) -> RobotModel:
     return loaded(machine.robot, machine.payload, rng)
 
 
+def twice(one: Recording, rng: np.random.Generator) -> Recording:
+    """All torques twice as large, or half."""
+    return replace(one, tau=one.tau * (2.0 if rng.random() < 0.5 else 0.5))
+
+
+def frozen(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint stands still for 8 % of the log."""
+    tau, j = one.tau.copy(), int(rng.integers(one.robot.n))
+    start = int(rng.integers(len(one.t) // 4, len(one.t) // 2))
+    tau[start : start + len(one.t) // 12, j] = tau[start, j]
+    return replace(one, tau=tau)
+
+
+def coarse(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint in 20 to 40 steps."""
+    tau, j = one.tau.copy(), int(rng.integers(one.robot.n))
+    step = np.ptp(tau[:, j]) / rng.integers(20, 40)
+    tau[:, j] = np.round(tau[:, j] / step) * step
+    return replace(one, tau=tau)
+
+
+def rows_lost(one: Recording, rng: np.random.Generator) -> Recording:
+    """Rows lost at four places, time numbered anew."""
+    keep = np.ones(len(one.t), dtype=bool)
+    for start in rng.integers(500, len(one.t) - 500, 4):
+        keep[start : start + int(rng.integers(15, 60))] = False
+    return replace(one, t=one.t[: keep.sum()], q=one.q[keep], dq=one.dq[keep], tau=one.tau[keep])
+
+
+def long_lag(one: Recording, rng: np.random.Generator) -> Recording:
+    """Torque that is late by 25 to 60 samples."""
+    late = int(rng.integers(25, 60))
+    return replace(one, tau=one.tau[np.maximum(np.arange(len(one.t)) - late, 0)])
+
+
+def unsigned(one: Recording, rng: np.random.Generator) -> Recording:
+    """The absolute value of all torques."""
+    return replace(one, tau=np.abs(one.tau))
+
+
+def clock(one: Recording, rng: np.random.Generator) -> Recording:
+    """Time stamps that run 10 to 60 % too fast or too slowly."""
+    factor = 1.0 + rng.uniform(0.1, 0.6)
+    return replace(one, t=one.t * (factor if rng.random() < 0.5 else 1.0 / factor))
+
+
+def milliseconds(one: Recording, rng: np.random.Generator) -> Recording:
+    """Time in milliseconds."""
+    return replace(one, t=1000.0 * one.t)
+
+
+def last_sign(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of the last joint with the wrong sign."""
+    return replace(one, tau=one.tau * np.where(np.arange(one.robot.n) == one.robot.n - 1, -1.0, 1.0))
+
+
+def gain(one: Recording, rng: np.random.Generator) -> Recording:
+    """The torque of one joint half as large."""
+    return replace(one, tau=one.tau * np.where(np.arange(one.robot.n) == rng.integers(one.robot.n), 0.5, 1.0))
+
+
 SIGN = ("torque-sign", "negative-friction", "negative-inertia", "velocity-sign", "position-sign")
 ORDER = ("joint-order", "negative-inertia", "negative-friction")
 FAULTS = (
@@ -172,7 +237,21 @@ FAULTS = (
     Fault("payload", "near the rated one", ("payload",), rebuild=payload),
     Fault("tilted base", "2..5 degrees", ("tilted-base",), rebuild=tilt),
 )
-BY_NAME = {fault.name: fault for fault in FAULTS} | {CLEAN: Fault(CLEAN, "", ())}
+# With --more.
+FURTHER = (
+    Fault("torque size", "x2 or x0.5", ("torque-scale", "unit-suspicion"), twice, described=(0.05, 0.15)),
+    Fault("frozen torque", "8 % of a joint", ("constant-effort",), frozen),
+    Fault("coarse torque", "20..40 steps", ("quantised-effort",), coarse),
+    Fault("rows lost", "4 places", ("rows-lost",), rows_lost),
+    Fault("long lag", "25..60 samples", ("torque-lag",), long_lag),
+    Fault("unsigned", "all joints", ("unsigned-effort",), unsigned),
+    Fault("wrong clock", "1.1..1.6", ("wrong-clock", "time-base"), clock),
+    Fault("milliseconds", "1000", ("time-base", "no-samples", "wrong-clock"), milliseconds),
+    Fault("last sign", "last joint", SIGN, last_sign),
+    Fault("gain", "x0.5 of a joint", ("drive-gain",), gain),
+)
+# The place in this list is part of a run's seed.
+BY_NAME = {one.name: one for one in (*FAULTS, Fault(CLEAN, "", ()), *FURTHER)}
 MACHINES = {machine.name: machine for machine in machines()}
 
 
@@ -210,13 +289,15 @@ def recorded(robot: RobotModel, rng: np.random.Generator, seconds: float = SECON
 def outcome(
     machine: Machine, fault: Fault, seed: int, known: bool = True, auto: bool = False
 ) -> dict[str, Any]:
-    """One log through an identification: {"stop": identifier or None, "warned": identifiers, "level": verdict}.
+    """One log through an identification.
+
+    Returns {"stop": identifier or None, "doubted", "warned": identifiers, "level": verdict, "text": of the stop}.
 
     known: whether the description has inertias at all.    auto: whether the model is left to the data.
     """
     number = list(MACHINES).index(machine.name)
     rng = np.random.default_rng([seed, number, list(BY_NAME).index(fault.name)])
-    described = imprecise(machine.robot, rng)
+    described = imprecise(machine.robot, rng, fault.described)
     if not known:
         described = replace(described, inertia_prior=np.full_like(described.inertia_prior, np.nan))
     one = fault.spoil(recorded(fault.rebuild(machine, rng), rng), rng)
@@ -229,26 +310,46 @@ def outcome(
             log = read_log(path, described)
             found = identify(described, log, Settings(automatic=auto), diagnostics=sink, threads=1)
         except DynidError as error:
-            return {"stop": error.identifier, "warned": _ids(sink), "level": "", "text": str(error)}
-    warned = sorted({*_ids(sink), *(one.identifier for one in found.symptoms if one.level == "warning")})
-    return {"stop": None, "warned": warned, "level": found.verdict.level, "text": ""}
+            return {
+                "stop": error.identifier,
+                "doubted": _ids(sink.doubts),
+                "warned": _ids(sink.warnings),
+                "level": "",
+                "text": str(error),
+            }
+    symptoms = [one for one in found.symptoms if one.level == "warning"]
+    return {
+        "stop": None,
+        "doubted": _ids(sink.doubts),
+        "warned": _ids([*sink.warnings, *symptoms]),
+        "level": found.verdict.level,
+        "text": "",
+    }
 
 
-def _ids(sink: Diagnostics) -> list[str]:
-    return sorted({item.identifier for item in sink.warnings})
+def _ids(items: Sequence[Diagnostic | Symptom]) -> list[str]:
+    return sorted({item.identifier for item in items})
 
 
 def kind(result: Mapping[str, Any]) -> str:
-    """named, noticed or silent; for a clean log stopped, warned or passed."""
+    """named, noticed or silent; for a clean log stopped, doubted, warned or passed."""
     fault = BY_NAME[result["fault"]]
-    told = {result["stop"], *result["warned"]} - {None}
+    told = {result["stop"], *result["doubted"], *result["warned"]} - {None}
     if fault.name == CLEAN:
         # The friction of clean logs is not quite the model's, so to be told of it is right.
         told -= {"friction-form"}
-        return "stopped" if result["stop"] else "warned" if told or result["level"] != "good" else "passed"
+        loud = "stopped" if result["stop"] else "doubted" if result["doubted"] else ""
+        return loud or ("warned" if told or result["level"] != "good" else "passed")
     if told & set(fault.words):
         return "named"
     return "noticed" if told or result["level"] not in ("good", "") else "silent"
+
+
+def loudest(result: Mapping[str, Any]) -> str:
+    """How a log was answered: stopped, doubted, warned or ""."""
+    if result["stop"]:
+        return "stopped"
+    return "doubted" if result["doubted"] else "warned" if result["warned"] else ""
 
 
 Job = tuple[str, str, int, bool, bool]
@@ -261,24 +362,30 @@ def work(job: Job) -> dict[str, Any]:
     return {"robot": name, "fault": fault, "seed": seed, "known": known, "auto": auto} | result
 
 
-def jobs(seeds: int, clean: int, known: bool, auto: bool) -> Iterator[Job]:
+def jobs(seeds: int, clean: int, known: bool, auto: bool, more: bool = False) -> Iterator[Job]:
     """All runs: seeds of every fault, and clean ones, on every robot."""
-    for seed, name, fault in product(range(max(seeds, clean)), MACHINES, BY_NAME):
+    names = [fault.name for fault in (FURTHER if more else FAULTS)]
+    for seed, name, fault in product(range(max(seeds, clean)), MACHINES, [*names, CLEAN]):
         if seed < (clean if fault == CLEAN else seeds):
             yield name, fault, seed, known, auto
 
 
 def table(results: list[dict[str, Any]]) -> list[str]:
     """Shares by fault over all robots, and every silent or wrongly stopped run."""
-    lines = [f"{'fault':<16}{'severity':<20}{'runs':>6}{'stopped':>9}{'named':>9}{'noticed':>9}{'silent':>8}"]
-    for fault in FAULTS:
+    titles = ("stopped", "doubted", "warned", "named", "noticed")
+    lines = [
+        f"{'fault':<16}{'severity':<20}{'runs':>6}"
+        + "".join(f"{one:>9}" for one in titles)
+        + f"{'silent':>8}"
+    ]
+    for fault in (*FAULTS, *FURTHER):
         own = [r for r in results if r["fault"] == fault.name]
         if own:
             kinds = [kind(r) for r in own]
-            stopped = sum(r["stop"] is not None for r in own)
-            cells = [
-                100 * x / len(own) for x in (stopped, kinds.count("named"), len(own) - kinds.count("silent"))
-            ]
+            how = [loudest(r) for r in own]
+            counts = [how.count(one) for one in titles[:3]]
+            counts += [kinds.count("named"), len(own) - kinds.count("silent")]
+            cells = [100 * x / len(own) for x in counts]
             lines.append(
                 f"{fault.name:<16}{fault.severity:<20}{len(own):>6}"
                 + "".join(f"{cell:>7.1f} %" for cell in cells)
@@ -289,7 +396,8 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         kinds = [kind(r) for r in clean]
         lines.append(
             f"clean logs: {len(clean)}; stopped {kinds.count('stopped')} "
-            f"({100 * kinds.count('stopped') / len(clean):.2g} %), warned or not 'good' {kinds.count('warned')}"
+            f"({100 * kinds.count('stopped') / len(clean):.2g} %), doubted {kinds.count('doubted')} "
+            f"({100 * kinds.count('doubted') / len(clean):.2g} %), warned or not 'good' {kinds.count('warned')}"
         )
     return lines
 
@@ -299,7 +407,7 @@ def details(results: list[dict[str, Any]]) -> list[str]:
     counts: dict[str, int] = {}
     for r in results:
         if kind(r) not in ("named", "passed"):
-            said = r["stop"] or ", ".join(r["warned"]) or f"verdict {r['level']}"
+            said = r["stop"] or ", ".join([*r["doubted"], *r["warned"]]) or f"verdict {r['level']}"
             key = f"{kind(r):<8}{r['fault']:<16}{r['robot']:<7} {said}"
             counts[key] = counts.get(key, 0) + 1
     return [f"{count:>4} x {key}" for key, count in sorted(counts.items())]
@@ -316,12 +424,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--bare", action="store_true", help="descriptions without inertias")
     parser.add_argument("--auto", action="store_true", help="the model is left to the data")
+    parser.add_argument("--more", action="store_true", help="the further faults in place of the thirteen")
     chosen = parser.parse_args()
     results = []
     if chosen.out and chosen.out.exists():
         results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
     done = {(r["robot"], r["fault"], r["seed"], r["known"], r["auto"]) for r in results}
-    wanted = jobs(chosen.seeds, chosen.clean, not chosen.bare, chosen.auto)
+    wanted = jobs(chosen.seeds, chosen.clean, not chosen.bare, chosen.auto, chosen.more)
     missing = [job for job in wanted if job not in done]
     with ProcessPoolExecutor(chosen.workers) as pool:
         for result in pool.map(work, missing):

@@ -267,7 +267,7 @@ def written(info: Any) -> str:
 
 
 def test_every_table_of_the_schemas_is_documented() -> None:
-    top = {"log", "data", "prepare", "model", "statics", "estimate"}
+    top = {"robot", "log", "data", "prepare", "model", "statics", "estimate"}
     assert set(recipe.ExperimentFile.model_fields) == top | {"plugins", "accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())

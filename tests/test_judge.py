@@ -1,4 +1,4 @@
-"""The verdict in words, and the refusal of friction that drives the motion."""
+"""The verdict in words, and friction that drives the motion."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base.errors import Place
 from dynid.base.findings import Verdict
+from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
 from dynid.diagnosis.symptom import Symptom
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
 from dynid.run.result import Validation
-from dynid.run.verdict import judge, refuse_negative_friction
+from dynid.run.verdict import judge
 from dynid.terms.term import Column
 from dynid.testing import factors_of, synthetic_regression
 
@@ -62,27 +63,40 @@ def pendulums(
     return estimate, residuals
 
 
+def driven(case: tuple[Estimate, Residuals]) -> list[DrivenJoint]:
+    estimate, residuals = case
+    names = [estimate.columns[i].name for i in estimate.base.independent]
+    power = np.zeros((2, len(names)))
+    for j in range(2):
+        speed = residuals.dq[:, j]
+        power[j, names.index(f"fv{j + 1}")] = np.mean(speed**2)
+        power[j, names.index(f"fc{j + 1}")] = np.mean(np.abs(speed))
+    return list(driven_joints(estimate, residuals, power))
+
+
 def test_friction_that_resists_passes() -> None:
-    refuse_negative_friction(*pendulums((0.5, 0.2), (1.0, 0.0)), Diagnostics())
-    refuse_negative_friction(*pendulums((0.0, 0.0), (0.0, 0.0)), Diagnostics())
+    assert not driven(pendulums((0.5, 0.2), (1.0, 0.0)))
+    assert not driven(pendulums((0.0, 0.0), (0.0, 0.0)))
 
 
 @pytest.mark.parametrize(("viscous", "coulomb"), [((0.5, -0.8), (1.0, 0.0)), ((0.5, 0.1), (1.0, -2.0))])
-def test_friction_that_drives_the_motion_is_refused(
+def test_friction_that_drives_the_motion_is_found(
     viscous: tuple[float, float], coulomb: tuple[float, float]
 ) -> None:
-    with pytest.raises(UnfitDataError, match="negative-friction") as error:
-        refuse_negative_friction(*pendulums(viscous, coulomb), Diagnostics())
-    assert error.value.place.joint == "elbow"
-    assert "sign" in error.value.do
+    estimate, residuals = pendulums(viscous, coulomb)
+    (found,) = driven((estimate, residuals))
+    assert JOINTS[found.joint] == "elbow"
+    speed = residuals.dq[:, 1]
+    power = viscous[1] * np.mean(speed**2) + coulomb[1] * np.mean(np.abs(speed))
+    assert abs(found.power - power) < 4 * found.std < 0.2 * abs(power)
 
 
 def test_one_negative_coefficient_is_fine_when_the_sum_resists() -> None:
-    refuse_negative_friction(*pendulums((-0.2, 0.0), (2.0, 0.0)), Diagnostics())
+    assert not driven(pendulums((-0.2, 0.0), (2.0, 0.0)))
 
 
 def test_doubtful_negative_friction_passes() -> None:
-    refuse_negative_friction(*pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0), Diagnostics())
+    assert not driven(pendulums((-0.01, -0.01), (0.0, 0.0), noise=5.0))
 
 
 # The verdict
@@ -206,6 +220,75 @@ def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict(
         verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
         assert verdict.level == level
         assert verdict.findings[-1].text == "joint 'elbow': 5 % of the effort lies at its end"
+
+
+@pytest.mark.parametrize(
+    ("noise", "level", "start"),
+    [
+        (
+            (0.1, 0.1),
+            "doubtful",
+            "One claim could overturn this model. torque-sign: joint 'elbow': turned; mend it",
+        ),
+        (
+            (0.1, 0.3),
+            "doubtful",
+            "One claim could overturn this model. torque-sign: joint 'elbow': turned; mend it",
+        ),
+        ((0.1, 0.6), "poor", "Do not use this model yet. torque-sign: joint 'elbow': turned; mend it"),
+    ],
+)
+def test_a_doubt_caps_the_verdict_and_is_named_first(
+    noise: tuple[float, ...], level: str, start: str
+) -> None:
+    for accepted in (False, True):
+        diagnostics = Diagnostics()
+        if accepted:
+            diagnostics.accept("torque-sign")
+        diagnostics.claim("torque-sign", found="turned", do="mend it", place=Place(joint="elbow"))
+        verdict = told(scored(Origin.HELD_OUT_LOG, *noise), diagnostics=diagnostics)
+        plain = told(scored(Origin.HELD_OUT_LOG, *noise))
+        if accepted:
+            # The cap is lifted, and nothing else.
+            assert (verdict.level, verdict.headline) == (plain.level, plain.headline)
+            assert verdict.word == f"{plain.level.upper()} (accepted by you: torque-sign)"
+        else:
+            assert verdict.level == level
+            assert verdict.headline.startswith(start)
+            assert "or accept it: --accept torque-sign" in verdict.headline
+            assert verdict.word == level.upper()
+            assert [f.title for f in verdict.findings if f.level == "doubt"] == ["Doubt: torque-sign"]
+
+
+def test_further_doubts_are_listed_behind_the_first() -> None:
+    diagnostics = Diagnostics()
+    for code in ("joint-order", "torque-sign", "joint-order"):
+        diagnostics.claim(code, found="something")  # type: ignore[arg-type]
+    verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+    assert "joint-order: something" in verdict.headline
+    assert "Doubts besides: torque-sign." in verdict.headline
+
+
+def test_what_cannot_be_exported_is_never_good() -> None:
+    case = synthetic_regression(1)
+    training, held_out = scored(Origin.TRAINING, 0.1, 0.1), scored(Origin.HELD_OUT_LOG, 0.1, 0.1)
+    faults = tuple(f"body 'b{i}': mass -1 kg" for i in range(5))
+    verdict = judge(
+        WLS().fit(case.regression), case.regression.base, training, (held_out,), Diagnostics(), faults=faults
+    )
+    assert verdict.level == "usable"
+    (finding,) = [f for f in verdict.findings if f.title.startswith("Not physically consistent")]
+    assert "body 'b0'" in finding.text
+    assert "2 more" in finding.text
+    assert finding.advice
+
+
+def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion() -> None:
+    held_out = scored(Origin.HELD_OUT_LOG, 0.1, 0.1)
+    for prior, informed in ((0.0, True), (0.2, False)):
+        (finding,) = [f for f in thin(100.0, 50.0, prior, held_out).findings if "were excited" in f.title]
+        assert ("informs every direction" in finding.text) == informed
+        assert ("1 of them hang on the description" in finding.text) != informed
 
 
 # Effects that the residuals show

@@ -146,14 +146,17 @@ def test_gains_calibrated_on_a_known_load(unloaded: Identification, loaded: Log)
         found.calibrated(nothing, 2.0)
 
 
-def test_a_log_of_another_arm_is_refused(unloaded: Identification, tmp_path: Path) -> None:
+def test_a_log_of_another_arm_is_doubted_and_of_other_joints_refused(
+    unloaded: Identification, tmp_path: Path
+) -> None:
     robot = unloaded.robot
     other = replace(
         robot, T_parent_joint=robot.T_parent_joint[[3, 0, 5, 1, 2, 4]], axis=robot.axis[[1, 0, 2, 3, 4, 5]]
     )
     strange = write(other, tmp_path / "other.parquet", 5, LOAD)
-    with pytest.raises(UnfitDataError):
-        find_payload(unloaded, read_log(strange.trajectories[0].file, robot), threads=1)
+    sink = Diagnostics()
+    find_payload(unloaded, read_log(strange.trajectories[0].file, robot), diagnostics=sink, threads=1)
+    assert "other-arm" in {one.identifier for one in sink.doubts}
     renamed = replace(
         robot, joint_names=tuple(f"x{j}" for j in range(6)), tree_joint_names=tuple(f"x{j}" for j in range(6))
     )

@@ -1,4 +1,4 @@
-"""The bad-input catalogue: rows that nothing trustworthy can be computed from, exit code 4, and what is mended."""
+"""The bad-input catalogue: rows that stop the work, exit code 4, rows that are doubted, and what is mended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.estimate.scores import Origin
 from dynid.identification.experiment import Experiment, open_log
@@ -256,6 +256,41 @@ ROW_CASES = (
         ("joint 'j2'", "effort column of 'j1'"),
         priors=True,
     ),
+    RowCase(
+        53,
+        "slow clock",
+        lambda c, r: with_time(c, 20.0 * c["t"]),
+        "time-base",
+        ("velocities 20", "on every joint", "20 times too slowly", "log.time"),
+    ),
+    RowCase(
+        53,
+        "clock a fifth off",
+        lambda c, r: with_time(c, 1.2 * c["t"]),
+        "wrong-clock",
+        ("velocities 1.2", "on every joint", "1.2 times too slowly"),
+    ),
+    RowCase(
+        55,
+        "unsigned torque",
+        lambda c, r: {**c, "tau_j3": np.abs(c["tau_j3"])},
+        "unsigned-effort",
+        ("joint 'j3'", "absolute value"),
+    ),
+    RowCase(
+        57,
+        "frozen torque",
+        lambda c, r: at(c, "tau_j2", slice(600, 800), float(c["tau_j2"][600])),
+        "constant-effort",
+        ("joint 'j2'", "1.99 s", "t = 6 s", "frozen"),
+    ),
+    RowCase(
+        57,
+        "rows lost",
+        lambda c, r: with_time(rows(c, np.r_[0:700, 730:ROWS]), c["t"][: ROWS - 30]),
+        "rows-lost",
+        ("1 jump", "t = 6.99 s", "rows were lost"),
+    ),
     RowCase(58, "standstill", lambda c, r: still(c), "standstill", ("stands still", "exciting motion")),
     RowCase(
         60,
@@ -277,11 +312,21 @@ ROW_CASES = (
 
 
 @pytest.mark.parametrize("case", ROW_CASES, ids=lambda case: f"{case.number} {case.name}")
-def test_unfit_rows(
+def test_unfit_and_doubtful_rows(
     case: RowCase, robot: RobotModel, bare: RobotModel, clean: Columns, tmp_path: Path
 ) -> None:
     path = write_parquet(tmp_path / "log.parquet", case.fault(clean, robot))
     log = read_log(path, robot if case.priors else bare)
+    if case.identifier in CLAIMS:
+        # What can be read is doubted, and stops nothing.
+        sink = Diagnostics()
+        check_log(log, sink)
+        _, piped_sink = by_pipeline(log)
+        for doubts in (sink.doubts, piped_sink.doubts):
+            own = [str(one) for one in doubts if one.identifier == case.identifier]
+            assert own, doubts
+            assert all(any(text in one for one in own) for text in case.says), own
+        return
     expect(caught(lambda: check_log(log, Diagnostics())), UnfitDataError, case.identifier, case.says)
     piped = caught(lambda: by_pipeline(log))
     expect(piped, UnfitDataError, case.piped or case.identifier, () if case.piped else case.says)
@@ -300,6 +345,20 @@ def test_a_clean_log_is_left_alone(
         assert summary.trajectories[0].rows == ROWS
         _, found = by_pipeline(log)
         assert [item.identifier for item in found] == ["cutoff"]
+
+
+def test_a_coarse_effort_is_coarse_and_not_cut_off(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+    step = np.ptp(clean["tau_j2"]) / 25
+    coarse = {**clean, "tau_j2": np.round(clean["tau_j2"] / step) * step}
+    summary, warnings, _ = mended(coarse, robot, tmp_path)
+    assert "joint 'j2'" in warnings["quantised-effort"]
+    assert not {"saturated", "constant-effort"} & set(warnings)
+    assert not np.isfinite(summary.cut_off).any()
+    # A coarse effort that is cut off is told all the same.
+    low, high = np.quantile(coarse["tau_j2"], [0.3, 0.7])
+    summary, warnings, _ = mended({**coarse, "tau_j2": np.clip(coarse["tau_j2"], low, high)}, robot, tmp_path)
+    assert "saturated" in warnings
+    assert np.isfinite(summary.cut_off[:, 1]).all()
 
 
 def mended(

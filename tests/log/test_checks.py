@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.identification.experiment import Experiment, open_log
-from dynid.log.checks import LogWatch, check_log, lattice_step
+from dynid.log.checks import LogWatch, check_log
+from dynid.log.lattice import lattice_step
 from dynid.log.prior_check import States, check_against_prior
 from dynid.log.read import Log, read_log
 from dynid.log.summary import LogSummary

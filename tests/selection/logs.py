@@ -63,8 +63,9 @@ def options(found: Identification) -> dict[str, str]:
 
 
 def told(found: Identification) -> dict[str, str]:
-    """Text of the warnings by identifier."""
-    return {one.identifier: str(one.text) for one in found.diagnostics.warnings}
+    """Text of the doubts and warnings by identifier."""
+    items = (*found.diagnostics.doubts, *found.diagnostics.warnings)
+    return {one.identifier: str(one.text) for one in items}
 
 
 def adopted(found: Identification) -> dict[str, tuple[float, float]]:

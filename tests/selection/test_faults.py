@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError
 from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, told, torque
 
 PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
@@ -61,19 +60,31 @@ def test_a_wrong_gain_is_taken_out_to_its_size(tmp_path: Path, gain: float) -> N
 
 
 def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path) -> None:
-    with pytest.raises(UnfitDataError, match=r"torque-sign|negative-friction") as stopped:
-        chosen(tmp_path, lambda tau: np.array([1.0, -1.0, 1.0]) * tau)
-    assert stopped.value.place.joint == "joint2"
+    found = chosen(tmp_path, lambda tau: np.array([1.0, -1.0, 1.0]) * tau)
+    doubts = found.diagnostics.doubts
+    assert doubts[0].identifier in ("torque-sign", "negative-friction")
+    assert {one.place.joint for one in doubts} == {"joint2"}
+    assert found.verdict.level in ("doubtful", "poor")
 
 
-def test_a_gain_without_described_bodies_is_a_note(tmp_path: Path) -> None:
+def test_a_gain_without_described_bodies_is_a_note_while_it_is_small(tmp_path: Path) -> None:
     bare = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
-    found = chosen(tmp_path, lambda tau: np.array([1.0, 1.25, 1.0]) * tau, bare)
+    found = chosen(tmp_path, lambda tau: np.array([1.0, 1.08, 1.0]) * tau, bare)
     assert not told(found)
     (note,) = [one for one in found.diagnostics if one.identifier == "drive-gain"]
-    assert "torque of 'joint2' that is 2" in note.text
+    assert "torque of 'joint2' that is" in note.text
     (finding,) = [one for one in found.verdict.findings if one.title.startswith("Model chosen")]
-    assert "It holds what the log adds: gain of joint2 2" in finding.text
+    assert "It holds what the log adds: gain of joint2" in finding.text
+
+
+def test_a_gain_that_is_far_off_is_a_doubt_whatever_is_described(tmp_path: Path) -> None:
+    bare = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
+    for robot in (ROBOT, bare):
+        found = chosen(tmp_path, lambda tau: np.array([1.0, 1.25, 1.0]) * tau, robot)
+        (doubt,) = found.diagnostics.doubts
+        assert (doubt.identifier, doubt.place.joint) == ("drive-gain", "joint2")
+        assert "off the held-out mean square error" in doubt.text
+        assert found.verdict.level == "doubtful"
 
 
 def test_drift_is_kept_on_its_own_joint_and_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The one sink for warnings, notes and claims: what is written here is printed and ends up in the report."""
+"""The one sink for notes, warnings and doubts: what is written here is printed and ends up in the report."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Literal, get_args
 
-from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
+from dynid.base.errors import NOWHERE, Place, UsageError
 
 # What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
 Claim = Literal[
     "constant-effort",
+    "drive-gain",
     "encoders-exchanged",
     "gear-ratio-side",
     "gravity-compensated",
     "joint-order",
+    "modelled-effort",
     "motor-position",
     "motor-position-side",
     "motor-position-sign",
@@ -24,11 +26,15 @@ Claim = Literal[
     "negative-stiffness",
     "other-arm",
     "position-sign",
+    "rows-lost",
     "tilted-base",
     "torque-lag",
+    "torque-scale",
     "torque-sign",
     "unit-suspicion",
+    "unsigned-effort",
     "velocity-sign",
+    "wrong-clock",
 ]
 CLAIMS: tuple[Claim, ...] = get_args(Claim)
 
@@ -53,11 +59,12 @@ class Severity(StrEnum):
 
     NOTE = "note"
     WARNING = "warning"
+    DOUBT = "doubt"
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding that did not stop the work.    accepted: whether it would have, had the user not accepted it."""
+    """One finding that did not stop the work.    accepted: whether it is a doubt that the user accepted."""
 
     severity: Severity
     identifier: str
@@ -74,7 +81,7 @@ class Diagnostic:
 class Diagnostics:
     """Collects findings in the order they were made, each distinct one once.
 
-    accepting: codes of the claims that warn where they would stop the work.
+    accepting: codes of the claims that warn where they would be doubts.
     """
 
     items: list[Diagnostic] = field(default_factory=list)
@@ -91,20 +98,20 @@ class Diagnostics:
     def claim(
         self, identifier: Claim, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE
     ) -> None:
-        """Stops the work over what physics says against a log, or warns of it where the user accepts that code.
+        """Records a doubt: one claim that could overturn the model. A warning where the user accepts its code.
 
-        found, expected, do, place: as for an error.    Raises UnfitDataError unless the code is accepted.
+        found, expected, do, place: as for an error, the evidence and how to mend it.
         """
-        if identifier not in self.accepting:
-            way = f"or accept it and go on: --accept {identifier}"
-            raise UnfitDataError(
-                identifier, found=found, expected=expected, do=f"{do}; {way}" if do else way, place=place
-            )
         text = "; ".join(part for part in (found, expected and f"expected {expected}", do) if part)
-        self._add(Diagnostic(Severity.WARNING, identifier, f"{text}; accepted by you", place, accepted=True))
+        if identifier in self.accepting:
+            text = f"{text}; accepted by you"
+            self._add(Diagnostic(Severity.WARNING, identifier, text, place, accepted=True))
+        else:
+            text = f"{text}; or accept it: --accept {identifier}"
+            self._add(Diagnostic(Severity.DOUBT, identifier, text, place))
 
     def accept(self, codes: str | Iterable[str]) -> None:
-        """Lets these claims warn where they would stop; raises UsageError for a code that no claim has."""
+        """Lets these claims warn where they would be doubts; raises UsageError for a code that no claim has."""
         self.accepting |= frozenset(claim_codes(codes))
 
     @property
@@ -129,6 +136,11 @@ class Diagnostics:
         """Takes over the findings of another sink."""
         for item in other.items:
             self._add(item)
+
+    @property
+    def doubts(self) -> tuple[Diagnostic, ...]:
+        """The claims that were not accepted."""
+        return tuple(item for item in self.items if item.severity is Severity.DOUBT)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:

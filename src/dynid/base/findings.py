@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Best first. Doubtful: one named claim could overturn the model.
+LEVELS = ("good", "usable", "doubtful", "poor")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -19,9 +22,19 @@ class Finding:
 class Verdict:
     """The answer in plain words: can this model be trusted, what is weak, what to do next.
 
-    level: "good", "usable" or "poor".
+    level: one of LEVELS.    accepted: codes of claims that the user accepted.
     """
 
     level: str
     headline: str
     findings: tuple[Finding, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """The level, and what the user accepted for it."""
+        return (
+            f"{self.level.upper()} (accepted by you: {', '.join(self.accepted)})"
+            if self.accepted
+            else self.level.upper()
+        )

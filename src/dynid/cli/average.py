@@ -43,8 +43,8 @@ def command(
 
     _refuse(out, (Path(robot), *logs), force)
     diagnostics = Diagnostics()
-    model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config).with_topics(topic)
+    model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         means = average_periods(log, period, skip, diagnostics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
+    GravityOption,
     LogsArgument,
     RootOption,
     TopicOption,
@@ -36,24 +38,31 @@ def command(
         typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
     ] = None,
     fit: Annotated[
-        bool, typer.Option("--fit", help="Also fit the model and look for what its residuals give away.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--fit/--no-fit",
+            help="Identify as dynid identify would, and tell what the fit gives away; left out with --plan.",
+            show_default=False,
+        ),
+    ] = None,
     config: ConfigOption = None,
     topic: TopicOption = None,
     accept: AcceptOption = None,
+    gravity: GravityOption = None,
     root: RootOption = None,
     *,
     written: Written,
 ) -> None:
-    """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
+    """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.log.checks import check_log
     from dynid.robot import load_robot
 
     diagnostics = Diagnostics()
-    model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config).with_topics(topic).with_values(written).with_accepted(accept)
+    experiment = Experiment.read(config).with_topics(topic).with_values(written)
+    experiment = experiment.with_accepted(accept).with_gravity(gravity)
+    model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:
@@ -66,22 +75,39 @@ def command(
         summary = check_log(log, diagnostics, experiment.terms().balances(model))
         for line in summary.lines():
             say(line)
-        if fit:
-            _fit(log, experiment, diagnostics)
+        level = _fit(log, logs, experiment, diagnostics) if fit or (fit is None and plan is None) else None
         # A file's codes may be of the fit; a code that is given here is for what is looked at here.
         diagnostics.require_found(accept or ())
-        say("fit for identification" + (", with the warnings below" if diagnostics.warnings else ""))
+        say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
 
 
-def _fit(log: Log, experiment: Experiment, diagnostics: Diagnostics) -> None:
+def _answer(word: str | None, diagnostics: Diagnostics) -> str:
+    doubts = ", ".join(dict.fromkeys(one.identifier for one in diagnostics.doubts))
+    if word is None:
+        told = f"in doubt: {doubts}" if doubts else "nothing speaks against this log"
+        return f"{told}, as far as can be seen without a fit (--fit)"
+    told = (
+        f"in doubt: {doubts}" if doubts else "no use as it is" if word == "POOR" else "fit for identification"
+    )
+    return f"{told}; dynid identify ends with {word}"
+
+
+def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> str:
+    from dynid.identification.experiment import open_log
     from dynid.identification.pipeline import identify
     from dynid.verbs.summary import symptom_lines
 
-    found = identify(log.robot, log, experiment.settings(), diagnostics=diagnostics)
+    unseen = None
+    if experiment.data.validate_on:
+        unseen = open_log(experiment, logs, log.robot, experiment.data.validate_on, diagnostics)
+    # What a file accepts may have been found in the log before the fit.
+    settings = replace(experiment.settings(), accept=())
+    found = identify(log.robot, log, settings, validation=unseen, diagnostics=diagnostics)
     for line in symptom_lines(found):
         say(line)
+    return found.verdict.word
 
 
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:

@@ -33,8 +33,12 @@ AcceptOption = Annotated[
     typer.Option(
         "--accept",
         metavar="CODE",
-        help="Go on with a warning where an error of this code would stop the work; may be repeated.",
+        help="Let the claim of this code be a warning where it would be a doubt; may be repeated.",
     ),
+]
+GravityOption = Annotated[
+    str | None,
+    typer.Option("--gravity", metavar="X,Y,Z", help="Gravity in the base frame, m/s^2, as the robot stands."),
 ]
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")
@@ -56,9 +60,9 @@ def say(text: str, err: bool = False) -> None:
 
 
 def print_diagnostics(diagnostics: Diagnostics) -> None:
-    """Warnings on standard error; notes are for the report."""
-    for warning in diagnostics.warnings:
-        say(str(warning), err=True)
+    """Doubts, then warnings, on standard error; notes are for the report."""
+    for item in (*diagnostics.doubts, *diagnostics.warnings):
+        say(str(item), err=True)
 
 
 def note_kept(folder: Path, names: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
     ForceOption,
+    GravityOption,
     LogsArgument,
     RobotArgument,
     RootOption,
@@ -59,6 +60,7 @@ def command(
         ),
     ] = None,
     accept: AcceptOption = None,
+    gravity: GravityOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
     *,
@@ -89,12 +91,13 @@ def command(
     note_kept(out, check_output(out, inputs, force))
     diagnostics = Diagnostics()
     model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
-    experiment = Experiment.read(config).with_topics(topic).with_values(written).with_accepted(accept)
+    experiment = Experiment.read(config).with_topics(topic).with_values(written)
+    experiment = experiment.with_accepted(accept).with_gravity(gravity)
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:

@@ -46,7 +46,7 @@ def command(
     settings = experiment.settings()
     spring = _spring(settings.model, label)
     others = Terms(tuple(term for term in settings.model if term is not spring))
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         found = search_geometry(

@@ -11,6 +11,7 @@ from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
     ForceOption,
+    GravityOption,
     RobotArgument,
     RootOption,
     TopicOption,
@@ -45,6 +46,7 @@ def command(
         Path | None, typer.Option("--out", help="Folder for the runs two_step and one_shot; needs --motion.")
     ] = None,
     accept: AcceptOption = None,
+    gravity: GravityOption = None,
     root: RootOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -63,8 +65,8 @@ def command(
         for name in ("two_step", "one_shot"):
             note_kept(out / name, check_output(out / name, (robot, *poses, *(motion or ())), force))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_gravity(gravity)
+    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:

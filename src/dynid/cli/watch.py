@@ -83,8 +83,8 @@ def command(
     if log != "-" and not Path(log).is_file():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
     experiment = Experiment.read(config)
+    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
     rows = experiment.rows()
     far = np.inf
     settings = WatchSettings(

@@ -10,13 +10,16 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.diagnosis.lag import WARN_SAMPLES, lag_in_words, tell_lag
+from dynid.diagnosis.proof import CHANCE, friction_forms, of_other_size, position_waves, prove, zero_offsets
 from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.tilt import turned
 from dynid.diagnosis.traps import TILT_WARN, tell_lean
 from dynid.terms.measurement_effects import SECONDS_AN_HOUR
 from dynid.terms.term import Column
 
-# Share by which a drive's torque may be off, and share of a joint's torque by which its offset may change.
-GAIN_WARN, DRIFT_WARN = 0.03, 0.01
+# Share by which a drive's torque may be off, and by which it may overturn a model; share of a joint's torque by which
+# its offset may change.
+GAIN_WARN, GAIN_DOUBT, DRIFT_WARN = 0.03, 0.1, 0.01
 
 
 def tell_absorbed(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> None:
@@ -24,7 +27,8 @@ def tell_absorbed(evidence: Evidence, source_rate: float, diagnostics: Diagnosti
 
     They do over one sample of the log, half a degree, 3 %, and 1 % of a joint's torque, 95 % intervals included.
     source_rate: of the log, Hz.
-    Claims: a delay of all joints over five samples, a tilt over one degree, and a gain of the other sign.
+    Claims: a delay of all joints over five samples, a tilt over one degree, a gain that is off by over a tenth or has
+    the other sign; the first three where they are proven.
     """
     _delay(evidence, source_rate, diagnostics)
     _tilt(evidence, diagnostics)
@@ -47,7 +51,7 @@ def _delay(evidence: Evidence, rate: float, diagnostics: Diagnostics) -> None:
         if (abs(value) - half) * rate <= WARN_SAMPLES:
             continue
         if column.name == "delay":
-            tell_lag(value, half, rate, "; the model contains it", diagnostics)
+            tell_lag(evidence, value, half, rate, "; the model contains it", diagnostics)
             continue
         diagnostics.warn(
             "torque-lag",
@@ -67,33 +71,71 @@ def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
     turn = np.zeros(3)
     for column, value, _ in found:
         turn["xyz".index(column.name[-1])] = value
-    leaning = evidence.robot.gravity + np.cross(turn, evidence.robot.gravity)
-    tell_lean(degrees, half, leaning, ", which the model contains", diagnostics)
+    tell_lean(evidence, half, turned(evidence.robot.gravity, turn), ", which the model contains", diagnostics)
 
 
 def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
     # Bodies that nobody has described may be the ones that are wrong.
     described = bool(np.isfinite(evidence.robot.inertia_prior).all())
     for column, value, half in _values(evidence, "gain_error", "dg"):
-        name = evidence.robot.joint_names[column.owner]
-        if value + half < -1.0:
+        factor, joint = 1.0 + value, column.owner
+        name = evidence.robot.joint_names[joint]
+        place = Place(joint=name)
+        if factor + half < 0 or _fits_turned(evidence, joint, factor):
             diagnostics.claim(
                 "torque-sign",
-                found=f"effort that is {1.0 + value:.3g} +- {half:.2g} times what the other joints tell of the bodies",
+                found=f"effort that is {factor:.3g} +- {half:.2g} times what the other joints tell of the bodies"
+                if factor < 0
+                else "effort that fits the bodies that the other joints tell of better with the other sign",
                 expected="effort that drives the motion",
                 do=f"set effort.sign = {{ {name} = -1 }} under [log]",
-                place=Place(joint=name),
+                place=place,
             )
             continue
         if abs(value) - half <= GAIN_WARN:
             continue
-        tell = diagnostics.warn if described else diagnostics.note
-        tell(
-            "drive-gain",
+        found = (
             f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque "
-            "tells of; the model contains it: check this joint's torque constant, gear ratio and effort unit",
+            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque tells of"
         )
+        do = "check this joint's torque constant, gear ratio and effort unit"
+        proof = None
+        if abs(value) - half > GAIN_DOUBT and factor > 0:
+            rivals = {
+                "a cosine of each joint's own position (a spring, a counterbalance)": position_waves(
+                    evidence
+                ),
+                "friction of another form": friction_forms(evidence),
+                "a joint's zero that is off": zero_offsets(evidence),
+            }
+            proof = prove(
+                evidence,
+                of_other_size(evidence, joint, factor),
+                of_other_size(evidence, joint, 1.0 / factor),
+                rivals,
+            )
+        if proof is not None and proof.holds:
+            diagnostics.claim(
+                "drive-gain",
+                found=f"{found}: {proof.words(evidence.robot.joint_names)}; the model contains it",
+                expected="one scale of all joints' torque",
+                do=do,
+                place=place,
+            )
+            continue
+        tell = diagnostics.warn if described else diagnostics.note
+        tell("drive-gain", f"{found}; the model contains it: {do}")
+
+
+def _fits_turned(evidence: Evidence, joint: int, factor: float) -> bool:
+    """Whether the plain model fits a joint's effort better with the other sign, and better than with its gain."""
+    turned = prove(evidence, of_other_size(evidence, joint, -1.0))
+    if turned is None or turned.gain <= 0:
+        return False
+    if factor <= 0:
+        return True
+    scaled = prove(evidence, of_other_size(evidence, joint, factor))
+    return turned.p_value < CHANCE and scaled is not None and turned.gain > scaled.gain
 
 
 def _drift(evidence: Evidence, diagnostics: Diagnostics) -> None:

@@ -17,6 +17,8 @@ from dynid.terms.rigid_body import RigidBody
 # What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
 SHORTEST = 0.3
+# Of the greatest, the described swing of gravity torque from which on a joint tells of the bodies' scale.
+HEAVY_SWING = 0.2
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,46 @@ def size_against_description(evidence: Evidence) -> Float | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         alike = product**2 / (squares[0] * squares[1])
         return np.where((alike > 0.5) & (product > 0), product / squares[1], np.nan)
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """One factor between described and identified gravity torque.
+
+    factor: of all joints together.    explained: share of their distance that it explains, 0 to 1.
+    spread: greatest deviation of a joint's own factor from it, as a share.
+    """
+
+    factor: float
+    explained: float
+    spread: float
+
+
+def common_scale(evidence: Evidence) -> CommonScale | None:
+    """The one factor that brings the described bodies' gravity torque closest to the identified ones'.
+
+    Gravity torque alone is free of rotors. Joints count whose described gravity torque swings by a fifth of the
+    greatest and that no spring may carry. None without two such joints, or without a description of every body.
+    """
+    robot, bodies = evidence.robot, identified_bodies(evidence)
+    if bodies is None or not np.isfinite(robot.inertia_prior).all():
+        return None
+    q = robot.tree_motion(evidence.motion.q, evidence.motion.dq, evidence.motion.ddq)[0]
+    ours, described = (
+        gravity_torque(robot.tree, body, q) @ robot.projection for body in (bodies, robot.inertia_prior)
+    )
+    ours, described = ours - ours.mean(axis=0), described - described.mean(axis=0)
+    swing = described.std(axis=0)
+    heavy = (swing > HEAVY_SWING * swing.max(initial=0.0)) & ~evidence.terms.balances(robot)
+    heavy &= np.isin(np.arange(robot.n), evidence.joints)
+    if heavy.sum() < 2 or not swing.any():
+        return None
+    a, b = (torque[:, heavy] / swing[heavy] for torque in (ours, described))
+    factor = float((a * b).sum() / (b * b).sum())
+    own = (a * b).sum(axis=0) / (b * b).sum(axis=0)
+    apart = float(((a - b) ** 2).sum())
+    left = float(((a - factor * b) ** 2).sum())
+    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), float(np.abs(own / factor - 1.0).max()))
 
 
 def heaviness(evidence: Evidence) -> float | None:

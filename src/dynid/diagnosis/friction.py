@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.diagnosis.residual_analysis import Effect, Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import angle, binned_curve, counts, figures, level, unit
+from dynid.robot.model import RobotModel
 from dynid.terms.curve import CurveTerm
-from dynid.terms.term import joint_indices
+from dynid.terms.term import Terms, joint_indices
 
 STEP_TERMS = {"coulomb", "coulomb_sides", "coulomb_tanh", "stribeck", "sigmoid", "zollo", "presliding"}
 # Where the steep part ends and the low-speed part fades, as shares of a joint's usual top speed.
@@ -92,6 +93,18 @@ def features(dq: Float) -> dict[str, Float]:
         "sides": np.abs(step),
         "sides-viscous": np.abs(x),
     }
+
+
+def friction_columns(terms: Terms, robot: RobotModel) -> Bool:
+    """Mask (p,) of the columns of joint friction, of whatever form."""
+    return np.array(
+        [
+            isinstance(term, CurveTerm) or term.name in ("viscous", *STEP_TERMS)
+            for term in terms
+            for _ in term.columns(robot)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def _words(name: str, size: float, has_step: bool) -> tuple[str, str]:

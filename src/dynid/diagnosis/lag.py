@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.delay import find_delay
+from dynid.diagnosis.proof import friction_forms, misfit_by_shift, prove, shifted
 from dynid.diagnosis.residual_analysis import Evidence
 
-WARN_SAMPLES, STOP_SAMPLES = 1.0, 5.0
+WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
+# Long lags are sought up to so many seconds either way, in so many steps, where half of the joints miss more than this
+# share of their torque; the mean square error has to fall by this factor.
+LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 4.0
 
 
 def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
@@ -16,27 +22,60 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     Claims: torque-lag over five samples, 95 % interval included.
     """
     delay = find_delay(evidence)
-    if delay is None or not delay.believable or abs(delay.seconds) * source_rate <= WARN_SAMPLES:
+    if delay is None or not delay.believable:
+        # A long lag is no small change of the torque; it is sought among shifts where the fit is poor.
+        seconds = find_long_lag(evidence)
+        if seconds * source_rate == 0 or abs(seconds) * source_rate <= DOUBT_SAMPLES:
+            return 0.0
+        tell_lag(
+            evidence, seconds, 0.5 / evidence.residuals.rate, source_rate, " on every joint", diagnostics
+        )
+        return seconds
+    if abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
-    tell_lag(delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
+    tell_lag(evidence, delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
     return delay.seconds
 
 
-def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
-    """Warns of a lag of all joints with its 95 % half width, s; where: put behind its size.
+def find_long_lag(evidence: Evidence) -> float:
+    """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
+    missed = evidence.rms[list(evidence.joints)] / np.maximum(
+        evidence.torque_rms[list(evidence.joints)], 1e-300
+    )
+    if not evidence.enough or np.median(missed) < POOR:
+        return 0.0
+    rate = evidence.residuals.rate
+    reach = round(LONGEST * rate)
+    shifts = np.arange(-reach, reach + 1, max(1, reach // SHIFTS)) / rate
+    errors = misfit_by_shift(evidence, np.concatenate([[0.0], shifts]))
+    if errors is None:
+        return 0.0
+    best = int(np.argmin(errors[1:]))
+    inside = 0 < best < len(shifts) - 1
+    return float(shifts[best]) if inside and errors[0] > DECISIVE * errors[1:][best] else 0.0
 
-    Claims: torque-lag over five samples of the log, interval included.
+
+def tell_lag(
+    evidence: Evidence, seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics
+) -> None:
+    """Tells of a lag of all joints with its 95 % half width, s; where: put behind its size.
+
+    Claims: torque-lag over five samples of the log, interval included, where it is proven.
     """
     found = lag_in_words(seconds, half, source_rate) + where
-    if (abs(seconds) - half) * source_rate > STOP_SAMPLES:
+    proof = None
+    if (abs(seconds) - half) * source_rate > DOUBT_SAMPLES:
+        rivals = {"friction of another form": friction_forms(evidence)}
+        proof = prove(evidence, shifted(evidence, seconds), shifted(evidence, -seconds), rivals)
+    if proof is not None and proof.holds:
         diagnostics.claim(
             "torque-lag",
-            found=found,
+            found=f"{found}: {proof.words(evidence.robot.joint_names)}",
             expected="motion and torque on one clock",
             do="align the effort channel in time (receive time against header time, filter of the drive)",
         )
     else:
-        diagnostics.warn("torque-lag", found)
+        diagnostics.warn("torque-lag", found if proof is None else f"{found}; {proof.doubts()}")
 
 
 def lag_in_words(seconds: float, half: float, source_rate: float) -> str:

@@ -10,6 +10,7 @@ from dynid.base.arrays import Float
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.wording import ALARM
 from dynid.kernel import gravity_torque
+from dynid.spatial.algebra import rotation_about
 from dynid.terms.rigid_body import RigidBody
 
 
@@ -60,6 +61,12 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
     return Tilt(
         float(np.degrees(np.arctan(lean))), float(np.degrees(std)), gravity, effect.share, effect.p_value
     )
+
+
+def turned(vector: Float, turn: Float) -> Float:
+    """A vector (3,) turned about an axis by an angle, (3,) rad: its length is kept."""
+    angle = float(np.linalg.norm(turn))
+    return rotation_about(turn / angle, angle) @ vector if angle > 0 else vector
 
 
 def identified_bodies(evidence: Evidence) -> Float | None:

@@ -1,4 +1,4 @@
-"""Wrong inputs that look like a robot: what a finished fit gives away, and whether to stop."""
+"""Wrong inputs that look like a robot: what a finished fit gives away."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.description import find_load, heaviness, size_against_description
+from dynid.diagnosis.description import (
+    common_scale,
+    find_load,
+    heaviness,
+    size_against_description,
+)
+from dynid.diagnosis.proof import leaning, position_waves, prove, zero_offsets
 from dynid.diagnosis.residual_analysis import Evidence
-from dynid.diagnosis.tilt import find_tilt
+from dynid.diagnosis.tilt import find_tilt, turned
 
-SIZE_WARN, SIZE_STOP = 5.0, 30.0
+SIZE_WARN, SIZE_DOUBT = 5.0, 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
-TILT_WARN, TILT_STOP = 0.5, 1.0
+TILT_WARN, TILT_DOUBT = 0.5, 1.0
 MISSES_MUCH = 0.3
+# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
+# joints agree on it.
+SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
@@ -22,7 +31,7 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
-    Claims: unit-suspicion over a factor of 30, tilted-base over one degree.
+    Claims: unit-suspicion over a factor of 30, torque-scale, tilted-base over one degree.
     """
     _size(evidence, diagnostics)
     if float(np.median(evidence.rms / np.maximum(evidence.torque_rms, 1e-300))) > MISSES_MUCH:
@@ -51,31 +60,68 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
     )
     found = f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})"
     do = "declare unit and side of the effort under [log] (mA, N mm, motor side), or correct the description"
-    if not 1 / SIZE_STOP < middle < SIZE_STOP:
+    if not 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
         diagnostics.claim("unit-suspicion", found=found, expected="a ratio near 1", do=do)
     elif not 1 / SIZE_WARN < middle < SIZE_WARN:
         diagnostics.warn("unit-suspicion", f"{found}; {do}")
+    else:
+        _scale(evidence, diagnostics)
+
+
+def _scale(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    scale = common_scale(evidence)
+    if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
+        return
+    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
+        return
+    diagnostics.claim(
+        "torque-scale",
+        found=f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
+        f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
+        expected="the masses of the description, or a scale of torque that is known",
+        do="check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
+        "masses; weigh a known payload (dynid payload) to tell which",
+    )
 
 
 def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
     tilt = find_tilt(evidence)
     if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < TILT_WARN:
         return
-    worst = evidence.robot.joint_names[int(np.argmax(tilt.share))]
-    why = f": so it explains {100 * tilt.share.max():.2g} % of the residual of '{worst}'"
-    tell_lean(tilt.degrees, 2 * tilt.std, tilt.gravity, why, diagnostics)
+    tell_lean(evidence, 2 * tilt.std, tilt.gravity, "", diagnostics)
 
 
-def tell_lean(degrees: float, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
-    """Warns of a base that leans by so many degrees with their 95 % half width; why: put behind them.
+def tell_lean(evidence: Evidence, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
+    """Tells of a base that leans, with the 95 % half width in degrees; why: put behind its size.
 
-    gravity: (3,) m/s^2 as it was found.    Claims: tilted-base over one degree, interval included.
+    gravity: (3,) m/s^2 as it was found, as great as the declared one.
+    Claims: tilted-base over one degree, interval included, where it is proven; what is not proven is a note.
     """
-    direction = ", ".join(f"{g:.4g}" for g in gravity)
+    level = evidence.robot.gravity
+    turn = np.cross(level, gravity) / float(level @ level)
+    degrees = float(np.degrees(np.arctan2(np.linalg.norm(turn), gravity @ level / float(level @ level))))
     found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}"
-    do = f"level the base, or declare how it stands: gravity = [{direction}] in the robot file's base frame"
-    if degrees - half > TILT_STOP:
-        diagnostics.claim("tilted-base", found=found, expected="gravity along the declared direction", do=do)
+    direction = [f"{g:.4g}" for g in gravity]
+    do = (
+        "level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the experiment "
+        "file, or --gravity={}".format(", ".join(direction), ",".join(direction))
+    )
+    opposite = leaning(evidence, turned(level, -turn))
+    rivals = {
+        "a cosine of each joint's own position (a cable, a spring)": position_waves(evidence),
+        "a joint's zero that is off": zero_offsets(evidence),
+    }
+    proof = prove(evidence, leaning(evidence, gravity), opposite, rivals)
+    if proof is None or not proof.holds:
+        told = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
+        diagnostics.note("tilted-base", f"{found} would fit the residuals, but {told}; {do}")
+    elif degrees - half > TILT_DOUBT:
+        diagnostics.claim(
+            "tilted-base",
+            found=f"{found}: {proof.words(evidence.robot.joint_names)}",
+            expected="gravity along the declared direction",
+            do=do,
+        )
     else:
         diagnostics.warn("tilted-base", f"{found}; {do}")
 

@@ -9,20 +9,18 @@ from itertools import combinations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
+from dynid.diagnosis.proof import away_from_reversals, plain_model
 from dynid.diagnosis.residual_analysis import Evidence, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
 POOR = 0.01
 RIDGE = 1e-10
-# Torque that follows another joint's motion is what exchanged joints look like.
-ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
 # The product of the joints' mean square errors has to fall by this factor.
 DECISIVE = 6.0
 # A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
@@ -30,7 +28,7 @@ FITS, MENDS = 0.25, 0.5
 # A joint that misses more than this share of its torque is far from any use.
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
-REVERSAL_CYCLES, REVERSAL_SPEED, LEAST_SAMPLES = 1.0, 0.02, 30
+LEAST_SAMPLES = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +43,8 @@ class Rival:
     samples: Samples
 
 
-def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
-    """Fits the plain model to other readings of the log, and stops if one of them fits well and decisively better.
+def check_wiring(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
     reading; readings are compared by the sum over joints of the logarithm of the mean square error.
@@ -100,7 +98,7 @@ def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> 
     if not large:
         return
     names = ", ".join(f"{100 * missed[j]:.3g} % of '{evidence.robot.joint_names[j]}'" for j in large)
-    model = ", ".join(term.name for term in _plain(evidence)[0])
+    model = ", ".join(term.name for term in plain_model(evidence)[0])
     diagnostics.warn(
         "large-misfit",
         f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
@@ -118,8 +116,7 @@ def thinned(evidence: Evidence) -> Samples:
     motion = Samples.from_motion(
         full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
     )
-    near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
-    return replace(motion, gate=~near[evidence.index[::step]])
+    return replace(motion, gate=away_from_reversals(evidence)[::step])
 
 
 def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | None:
@@ -127,7 +124,7 @@ def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | 
 
     Returns None if a term of the model reads more than motion.
     """
-    terms, wanted = _plain(evidence)
+    terms, wanted = plain_model(evidence)
     Y, complete = regressor(robot, terms, samples, wanted)
     if not complete:
         return None
@@ -148,18 +145,6 @@ def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | 
     found = np.full(n, np.nan)
     found[joints] = np.maximum((left**2).sum(axis=1)[joints] / count[joints], 1e-12)
     return found
-
-
-def _plain(evidence: Evidence) -> tuple[Terms, Bool]:
-    # The model less what a wrong reading could hide in, and its base parameters' columns.
-    kept, masks, first = [], [], 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if term.name not in ABSORBING:
-            kept.append(term)
-            masks.append(evidence.estimate.base.mask[first : first + count])
-        first += count
-    return Terms(tuple(kept)), np.concatenate(masks)
 
 
 def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
@@ -197,24 +182,29 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             robot,
             _exchanged(samples, order),
         )
-    for j, name in enumerate(names):
-        sign = np.where(np.arange(robot.n) == j, -1.0, 1.0)
-        yield Rival(
-            "torque-sign",
-            "effort of the other sign",
-            f"set effort.sign = {{ {name} = -1 }} under [log]",
-            (j,),
-            robot,
-            replace(samples, tau=samples.tau * sign),
-        )
-        yield Rival(
-            "position-sign",
-            "position of the other sign",
-            f"set position.sign = {{ {name} = -1 }} under [log]",
-            (j,),
-            robot,
-            _turned(samples, sign),
-        )
+    for j in range(robot.n):
+        yield from sign_readings(robot, samples, j)
+
+
+def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[Rival]:
+    """One joint's effort, and its position, of the other sign."""
+    name, sign = robot.joint_names[joint], np.where(np.arange(robot.n) == joint, -1.0, 1.0)
+    yield Rival(
+        "torque-sign",
+        "effort of the other sign",
+        f"set effort.sign = {{ {name} = -1 }} under [log]",
+        (joint,),
+        robot,
+        replace(samples, tau=samples.tau * sign),
+    )
+    yield Rival(
+        "position-sign",
+        "position of the other sign",
+        f"set position.sign = {{ {name} = -1 }} under [log]",
+        (joint,),
+        robot,
+        _turned(samples, sign),
+    )
 
 
 def _exchanged(samples: Samples, order: list[int]) -> Samples:

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FEWEST_FOLDS, FeasibleFit
 from dynid.feasible.bodies import body_columns, thinness
 from dynid.feasible.problem import Feasible
+from dynid.robot.model import RobotModel
+from dynid.spatial.inertia import eigenvalues, is_physical
 
 # Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
 MUCH_WORSE = 1.2
@@ -20,6 +23,15 @@ NO_PULL = 1e-3
 # Least over greatest second moment of a body that only the condition of consistency keeps apart from an impossible one:
 # a rod a hundred times as long as thick has 1e-4, links have 1e-2 and more.
 EDGE = 1e-4
+# Rounding of parameters that lie on the border of what is physical.
+BORDER = 1e-10
+# Joint parameters that are below zero on no robot.
+NOT_NEGATIVE = {
+    "rotor_inertia": "rotor inertia",
+    "viscous": "viscous friction",
+    "coulomb": "coulomb friction",
+    "presliding": "coulomb friction",
+}
 
 
 def unconstrained(estimator: Estimator) -> Estimator:
@@ -77,6 +89,31 @@ _ADD = (
     "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
     "base)"
 )
+
+
+def body_fault(name: str, pi: Float) -> str:
+    """A sentence that tells why ten numbers belong to no body."""
+    values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
+    return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
+
+
+def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
+    """What of an estimate no real robot has, a sentence each: bodies, rotors and friction that no description can hold.
+
+    These are the reasons for which an export is refused.
+    """
+    theta = estimate.parameters
+    bodies = [
+        body_fault(robot.body_names[estimate.columns[ten[0]].owner], theta[ten])
+        for ten in body_columns(estimate.columns)
+        if not is_physical(theta[ten], BORDER)
+    ]
+    joints = [
+        f"joint '{robot.joint_names[column.owner]}': {NOT_NEGATIVE[column.term]} {value:.4g}"
+        for column, value in zip(estimate.columns, theta, strict=True)
+        if column.term in NOT_NEGATIVE and value < 0
+    ]
+    return (*bodies, *joints)
 
 
 def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:

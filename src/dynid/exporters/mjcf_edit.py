@@ -11,8 +11,9 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.mjcf import quaternion
-from dynid.exporters.model import BORDER, ExportModel, body_fault
+from dynid.exporters.model import ExportModel
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf

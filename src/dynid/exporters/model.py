@@ -11,20 +11,19 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
 from dynid.exporters.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque, motors_of
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.spatial.inertia import eigenvalues, is_physical
+from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction import Coulomb, smooth_sign
 from dynid.terms.friction_shapes import Presliding
 from dynid.terms.measurement_effects import GravityTilt
 from dynid.terms.term import Column, Terms, joint_indices
 
-# Rounding of parameters that lie on the border of what is physical.
-BORDER = 1e-10
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
@@ -201,12 +200,6 @@ def peak_speeds(run: Identification) -> Float:
     joints: Any = run.log_summary.get("joints", ())
     peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
     return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
-
-
-def body_fault(name: str, pi: Float) -> str:
-    """A sentence that tells why ten numbers belong to no body."""
-    values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
-    return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
 
 
 def without(model: ExportModel, rotor: bool) -> list[str]:

@@ -11,7 +11,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, RefusedError
-from dynid.exporters.model import BORDER, ExportModel, body_fault
+from dynid.estimate.physical import BORDER, body_fault
+from dynid.exporters.model import ExportModel
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf

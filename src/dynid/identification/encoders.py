@@ -82,7 +82,7 @@ def _say_what_is_lost(joints: list[str], springs: list[str], whole: bool, sink: 
     sink.warn("one-encoder", text)
 
 
-def refuse_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
+def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
     """Claims negative-stiffness or encoders-exchanged beyond doubt: springs push back, they do not pull on.
 
     Exchanged encoders turn the sign of every deflection, and so of every stiffness.

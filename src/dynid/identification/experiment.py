@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from dynid.base.checked_toml import Key, Lines, line_of, read_toml, validate
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
@@ -121,6 +123,29 @@ class Experiment:
         accept = list(claim_codes((*self.content.accept, *codes)))
         raw = dict(self.raw) | {"accept": accept}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
+    def with_gravity(self, text: str | None) -> Experiment:
+        """The same experiment under another gravity, "x,y,z" in m/s^2; None = as it is.
+
+        Raises UsageError for a text that is not three finite numbers.
+        """
+        if text is None:
+            return self
+        try:
+            values = [float(part) for part in text.split(",")]
+        except ValueError:
+            values = []
+        if len(values) != 3 or not np.isfinite(values).all():
+            raise UsageError(
+                "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
+            )
+        raw = dict(self.raw) | {"robot": dict(self.raw.get("robot", {})) | {"gravity": values}}
+        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+
+    @property
+    def gravity(self) -> tuple[float, float, float] | None:
+        """Gravity in the base frame, m/s^2; None = the description's."""
+        return self.content.robot.gravity
 
     @property
     def data(self) -> DataSection:

@@ -26,13 +26,15 @@ from dynid.diagnosis.adopted_effects import tell_absorbed
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.masking import spoilt_times, without_times
+from dynid.diagnosis.measurement import check_measured
+from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
-from dynid.diagnosis.wiring_checks import refuse_other_readings
+from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.physical import excuse, made_real, much_worse, unconstrained
+from dynid.estimate.physical import excuse, made_real, much_worse, unconstrained, unphysical
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
 from dynid.estimate.source import LogSource
@@ -41,7 +43,7 @@ from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.factor.thinning import thinned
-from dynid.identification.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
+from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
 from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_recipe
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
@@ -62,7 +64,7 @@ from dynid.run.validation import (
     share_to_choose_on,
     stage,
 )
-from dynid.run.verdict import judge, refuse_negative_friction, refuse_negative_springs
+from dynid.run.verdict import check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
@@ -88,10 +90,11 @@ def identify(
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
     progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
     diagnostics: sink that may already hold what reading the robot and the log found.
-    accept: codes of claims that are to warn, not to stop, beside those of the settings.
+    accept: codes of claims that are to warn, not to be doubts, beside those of the settings.
 
-    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
-    cannot be read, UsageError for an accepted code that is not found.
+    What physics says against the log is a doubt: it caps the verdict and stops nothing.
+    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read, UsageError for
+    an accepted code that is not found.
     """
     chosen = (settings or Settings()).resolved()
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
@@ -137,6 +140,7 @@ def identify(
             symptoms,
             found.model.selection,
             data.prepared.bandwidth,
+            unphysical(robot, found.estimate),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
@@ -226,7 +230,7 @@ def _read(call: _Call) -> _Data:
 
 
 def _fit(call: _Call, data: _Data) -> _Found:
-    """Chooses the model, seeks its shapes and fits it; what cannot be is refused."""
+    """Chooses the model, seeks its shapes and fits it; what cannot be is doubted."""
     robot, settings, batches = call.robot, data.settings, data.batches
     # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
@@ -255,8 +259,8 @@ def _fit(call: _Call, data: _Data) -> _Found:
     if model.nominal is not None:
         settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
     free, shapes = with_shape_uncertainty(fitted, settled, search)
-    refuse_negative_stiffness(robot, free, call.diagnostics)
-    refuse_negative_springs(free, call.diagnostics)
+    check_negative_stiffness(robot, free, call.diagnostics)
+    check_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
     estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
@@ -311,17 +315,18 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Eviden
 def _examine(
     call: _Call, data: _Data, found: _Found, evidence: Evidence | None
 ) -> Callable[[], tuple[Symptom, ...]]:
-    """Refuses inputs that the residuals give away; the function waits for what else they say."""
+    """Doubts inputs that the residuals give away; the function waits for what else they say."""
     if evidence is None:
         return tuple
     terms, diagnostics = found.settled.terms, call.diagnostics
-    refuse_other_readings(evidence, diagnostics)
+    check_wiring(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
-        refuse_negative_friction(found.free, evidence.residuals, diagnostics)
+        check_negative_friction(evidence, diagnostics)
     diagnosed = beside(
         lambda: diagnose(evidence), call.threads
     )  # while the lag is sought and blocks are held out
+    check_measured(evidence, diagnostics)
     check_lag(evidence, data.prepared.source_rate, diagnostics)
     tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.

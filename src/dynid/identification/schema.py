@@ -77,6 +77,14 @@ class DataSection(Strict):
     )
 
 
+class RobotSection(Strict):
+    """[robot]: how the described robot stands."""
+
+    gravity: Point | None = key(
+        None, "in the base frame, in place of the description's: of a base that leans or hangs", unit="m/s^2"
+    )
+
+
 class StaticsSection(Strict):
     """[statics]: what counts as a static pose."""
 
@@ -197,6 +205,7 @@ class ExperimentFile(Strict):
         doc="codes of claims of physics that are to warn, not to count against the verdict",
         default_factory=list,
     )
+    robot: RobotSection = RobotSection()
     log: LogSection | None = None
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()

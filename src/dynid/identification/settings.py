@@ -43,7 +43,7 @@ class Settings(Blocks):
     preparation: the signals.    folds, seed, block_seconds: of held-out blocks and of intervals.
     automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
     where no terms are given, unless the method reads every sample and would take hours for dozens of models.
-    accept: codes of claims that warn where they would stop the work, see `dynid.base.diagnostics.CLAIMS`; one that
+    accept: codes of claims that warn where they would be doubts, see `dynid.base.diagnostics.CLAIMS`; one that
     is not found is an error.
 
     Raises UsageError for a code that no claim has.

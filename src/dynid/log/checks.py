@@ -1,4 +1,4 @@
-"""Is a log fit? One pass over it; what is found is repaired with a note, warned about, or stops the work."""
+"""Is a log fit? One pass over it; what is found is repaired with a note, warned about, doubted, or stops the work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
 from dynid.log.encoders import EncoderWatch
+from dynid.log.lattice import lattice_step
 from dynid.log.log import RawChunk, Trajectory
 from dynid.log.peaks import look_at_peaks
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
 from dynid.log.read import Log
+from dynid.log.recording_faults import RecordingWatch
 from dynid.log.summary import LogSummary, TrajectorySummary
 
 MIN_ROWS = 50
@@ -24,6 +26,10 @@ GAP_STEPS, GAP_LEAST = 6.0, 0.02
 MISSING_SHARE = 0.01
 DUPLICATE_SHARE = 0.05
 TORQUE_STATES = 4000
+# A factor between velocity and change of position that all joints share to this extent is that of their clock.
+FOLLOWS_CLOSELY, SAME_FACTOR = 0.9, 0.1
+# Differences over 20 ms take up to 5 % off fast motion, and not the same of every joint.
+CLOCK_DOUBT, CLOCK_ALIKE, CLOCK_STOP = 0.05, 0.02, 2.0
 
 
 def longest_step(median: float) -> float:
@@ -67,6 +73,7 @@ class LogWatch:
         self.states: list[States] = []
         self.has_velocity = self.has_effort = False
         self.encoders = EncoderWatch(log.robot, log.mapping)
+        self.recording = RecordingWatch(log.robot)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
         """Passes the chunks of a trajectory on, having looked at each."""
@@ -83,8 +90,10 @@ class LogWatch:
                 self._lattice(chunk)
             self._compare(chunk)
             self.encoders.see(chunk)
+            self.recording.see(chunk)
             previous = chunk
             yield chunk
+        self.recording.end()
         if one.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
@@ -286,11 +295,14 @@ class LogWatch:
             )
         self._units(lower, upper)
         self.encoders.finish(moved, self.sink)
+        self.recording.finish(moved, self.sink)
         if self.has_velocity:
             self._velocity(moved)
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
-        saturated, cut_off = look_at_peaks(names, self.extreme, shares, moved, self.sink)
+        saturated, cut_off = look_at_peaks(
+            names, self.extreme, shares, moved, self.sink, self.recording.effort_step, self.recording.beside
+        )
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():
@@ -343,6 +355,7 @@ class LogWatch:
                 "joint-order", found=f"velocities that belong to other joints: {listed}", expected="one joint order",
                 do="map position and velocity columns by the same names",
             )  # fmt: skip
+        self._clock(moved, np.diag(C), np.diag(ratio))
         for j in np.flatnonzero(moved):
             place = Place(joint=names[j])
             if C[j, j] < -0.6:
@@ -363,6 +376,22 @@ class LogWatch:
                     place,
                 )
 
+    def _clock(self, moved: Bool, correlation: Float, ratio: Float) -> None:
+        """Velocities that are off by one and the same factor on every joint speak of time, not of units."""
+        own = ratio[moved & (correlation > FOLLOWS_CLOSELY)]
+        if len(own) < max(2, int(np.sum(moved)) // 2):
+            return
+        factor = float(np.median(own))
+        alike = float(np.abs(own / factor - 1.0).max())
+        if alike > SAME_FACTOR or any(abs(factor / unit - 1.0) < SAME_FACTOR for unit in (57.3, 1 / 57.3)):
+            return
+        found = f"velocities {factor:.4g} times the change of position on every joint"
+        do = f"time seems to run {factor:.3g} times too slowly in this log: declare the unit of log.time, or mend it"
+        if not 1.0 / CLOCK_STOP < factor < CLOCK_STOP:
+            raise UnfitDataError("time-base", found=found, expected="a ratio of 1", do=do)
+        if abs(factor - 1.0) > CLOCK_DOUBT and alike < CLOCK_ALIKE:
+            self.sink.claim("wrong-clock", found=found, expected="a ratio of 1", do=do)
+
     def _torque(self) -> None:
         if self.states:
             joined = (np.concatenate([getattr(s, f.name) for s in self.states]) for f in fields(States))
@@ -377,16 +406,3 @@ def _finite_range(values: Float) -> tuple[Float, Float]:
 def _peak(low: Float, high: Float) -> Float:
     # Nothing at all was seen where low > high.
     return np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 0.0)
-
-
-def lattice_step(values: Float) -> Float:
-    """Step of quantised values (T, n) by column: the difference of distinct ones if few cover the range, else 0."""
-    steps = np.zeros(values.shape[1])
-    for j in range(values.shape[1]):
-        distinct = np.unique(values[np.isfinite(values[:, j]), j])
-        if 4 <= len(distinct) < 0.25 * len(values):
-            gaps = np.diff(distinct)
-            step = float(np.median(gaps[gaps <= 1.5 * gaps.min()])) if gaps.min() > 1e-12 else 0.0
-            if step > 0 and np.mean(np.abs(gaps / step - np.round(gaps / step)) < 0.1) > 0.9:
-                steps[j] = step
-    return steps

@@ -232,6 +232,7 @@ def _run(one: Identification) -> dict[str, Any]:
             "level": one.verdict.level,
             "headline": one.verdict.headline,
             "findings": [vars(finding) for finding in one.verdict.findings],
+            "accepted": list(one.verdict.accepted),
         },
         "scores": [scores_to_dict(v.scores) for v in every],
         "residuals": {
@@ -262,7 +263,8 @@ def _run(one: Identification) -> dict[str, Any]:
 
 
 def _read_verdict(data: Mapping[str, Any]) -> Verdict:
-    return Verdict(data["level"], data["headline"], tuple(Finding(**entry) for entry in data["findings"]))
+    findings = tuple(Finding(**entry) for entry in data["findings"])
+    return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())))
 
 
 def _read_diagnostics(data: list[Mapping[str, Any]]) -> Diagnostics:

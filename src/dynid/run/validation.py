@@ -50,9 +50,8 @@ def validate(
     """Scores an identified model on a log, filtered as in the identification.
 
     A log that the model was fitted on is scored under the name of training data, with a warning.
-    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
-    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
-    that is not found.
+    accept: codes of claims that are to warn, not to be doubts, beside those accepted in the identification.
+    Raises UnfitDataError if the log has no usable sample, UsageError for a code given here that is not found.
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     diagnostics.accept((*identification.accepted, *accept))

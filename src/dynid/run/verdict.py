@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place
-from dynid.base.findings import Finding, Verdict
+from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.findings import LEVELS, Finding, Verdict
 from dynid.choose.findings import selection_findings
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice
@@ -17,7 +16,6 @@ from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.friction import FrictionForm
 from dynid.diagnosis.symptom import Symptom
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
@@ -33,45 +31,13 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
 OF_FRICTION = (FrictionForm.identifier, LateTorque.identifier)
 # Warnings about the model itself: it is known to fit worse than it could.
-SPOILING = ("large-misfit", "constraints-cost")
+SPOILING = ("large-misfit", "constraints-cost", "negative-friction")
 FRICTION_SIGNIFICANCE = 4.0
+FAULTS_SHOWN = 3
 SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
 
-def refuse_negative_friction(estimate: Estimate, residuals: Residuals, diagnostics: Diagnostics) -> None:
-    """Claims negative-friction if friction of a joint feeds power into the motion beyond doubt.
-
-    The mean power fv dq^2 + fc |dq| over the log is compared with its own standard deviation and with the
-    joint's mean |tau dq|: a reversed torque or position sign shows up as strongly negative friction.
-    """
-    names = [column.name for column in estimate.columns]
-    position = {int(c): i for i, c in enumerate(estimate.base.independent)}
-    for joint, joint_name in enumerate(residuals.joint_names):
-        speed = residuals.dq[:, joint]
-        gradient = np.zeros(estimate.base.rank)
-        for name, power in (
-            (f"fv{joint + 1}", np.mean(speed**2)),
-            (f"fc{joint + 1}", np.mean(np.abs(speed))),
-        ):
-            if name in names and names.index(name) in position:
-                gradient[position[names.index(name)]] = power
-        if not gradient.any():
-            continue
-        mean = float(gradient @ estimate.value)
-        std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
-        throughput = float(np.mean(np.abs(residuals.measured[:, joint] * speed)))
-        if mean < -FRICTION_SIGNIFICANCE * std and mean < -0.05 * throughput:
-            diagnostics.claim(
-                "negative-friction",
-                found=f"friction that drives the motion ({mean:.3g} W on average, "
-                f"standard deviation {std:.2g} W)",
-                expected="friction that takes power out of the motion",
-                do="check the sign of this joint's effort and position ([log] effort.sign)",
-                place=Place(joint=joint_name),
-            )
-
-
-def refuse_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
+def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
     """Claims negative-stiffness of a spring that can be told apart and would push when drawn, beyond doubt."""
     alone = estimate.base.categories()
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
@@ -97,10 +63,11 @@ def judge(
     symptoms: Sequence[Symptom] = (),
     selection: Selection | None = None,
     bandwidth: float | None = None,
+    faults: Sequence[str] = (),
 ) -> Verdict:
     """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found.
 
-    bandwidth: Hz, up to which torque was kept; None = unknown.
+    bandwidth: Hz, up to which torque was kept; None = unknown.    faults: what no real robot has of the estimate.
     """
     findings: list[Finding] = []
     unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
@@ -121,6 +88,10 @@ def judge(
         # What the data hardly determine has to be shown to predict.
         level = _worse(level, "usable" if unseen else "poor")
         findings += thin
+    if faults:
+        # What simulators refuse is no model to be trusted, whatever it predicts.
+        level = _worse(level, "usable")
+        findings.append(_export_finding(faults, estimate))
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
@@ -131,19 +102,29 @@ def judge(
         findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
-        where = str(warning.place)
-        text = f"{where}: {warning.text}" if where else warning.text
-        findings.append(Finding("warning", f"Log: {warning.identifier}", text))
-    headline = _headline(level, unseen, headline_scores)
-    if diagnostics.accepted:
-        headline = f"{headline.removesuffix('.')}; accepted by you: {', '.join(diagnostics.accepted)}."
-    return Verdict(level, headline, tuple(findings))
+        findings.append(Finding("warning", f"Log: {warning.identifier}", _placed(warning)))
+    for doubt in diagnostics.doubts:
+        level = _worse(level, "doubtful")
+        findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt)))
+    headline = _headline(level, unseen, headline_scores, diagnostics.doubts)
+    return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
 
-def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
+def _placed(item: Diagnostic) -> str:
+    where = str(item.place)
+    return f"{where}: {item.text}" if where else item.text
+
+
+def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Sequence[Diagnostic]) -> str:
+    # What was claimed first was seen nearest to the log: what is claimed after it may follow from it.
+    told = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
+    further = list(dict.fromkeys(one.identifier for one in doubts if one.identifier != doubts[0].identifier))
+    told += f" Doubts besides: {', '.join(further)}." if further else ""
     if not unseen:
         if level == "poor":
-            return "Do not use this model yet. It fits its training data, which hardly determine it."
+            return f"Do not use this model yet. It fits its training data, which hardly determine it. {told}".strip()
+        if doubts:
+            return f"One claim could overturn this model. {told} Nothing is known about other motions."
         return "The model fits its training data; nothing is known about other motions."
     worst = max((v.scores for v in unseen), key=lambda scores: scores.total_relative)
     text = f"On data it has not seen the model misses {100 * worst.total_relative:.2g} % of the torque"
@@ -153,7 +134,8 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
     return {
         "good": f"This model can be trusted on motions like the ones recorded. {text}",
         "usable": f"This model is usable, with weak spots named below. {text}",
-        "poor": f"Do not use this model yet. {text}",
+        "doubtful": f"One claim could overturn this model. {told} {text}",
+        "poor": f"Do not use this model yet. {told} {text}" if told else f"Do not use this model yet. {text}",
     }[level]
 
 
@@ -211,8 +193,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
         found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
-    # A prior that unseen blocks chose to be strong may decide what the log tells well enough by itself.
-    borrowed = int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
+    borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
         found.append(
@@ -232,6 +213,29 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
             text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
             found.append(Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more))
     return found
+
+
+def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
+    shown = "; ".join(faults[:FAULTS_SHOWN])
+    shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+    borrowed = _borrowed(estimate)
+    cause = "effects that the model lacks have bent the bodies"
+    if borrowed or not estimate.base.condition <= CONDITION_HIGH:
+        cause = (
+            f"the log hardly tells these bodies apart (condition {estimate.base.condition:.3g}), or {cause}"
+        )
+    return Finding(
+        "warning",
+        "Not physically consistent: the model cannot be exported as it is",
+        f"{shown}. Likely, {cause}.",
+        "dynid export --feasible takes the closest physically consistent bodies; or set method = 'feasible', or add "
+        "what the residuals show.",
+    )
+
+
+def _borrowed(estimate: Estimate) -> int:
+    # A prior that unseen blocks chose to be strong may decide what the log tells well enough by itself.
+    return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 
 def _bends(symptom: Symptom, scores: Scores) -> bool:
@@ -258,11 +262,12 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
             )
         )
     elif base.condition <= CONDITION_BAD:
-        findings.append(
-            Finding(
-                "good", f"All {base.rank} base parameters were excited", "The motion informs every direction."
-            )
-        )
+        title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
+        if borrowed:
+            text = f"Yet {borrowed} of them hang on the description, which says more of them than the log."
+            findings.append(Finding("note", title, text))
+        else:
+            findings.append(Finding("good", title, "The motion informs every direction."))
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
@@ -302,8 +307,7 @@ def _gain_text(choice: Choice) -> str:
 
 
 def _worse(a: str, b: str) -> str:
-    order = ["good", "usable", "poor"]
-    return max(a, b, key=order.index)
+    return max(a, b, key=LEVELS.index)
 
 
 def _worst(values: Float) -> float:

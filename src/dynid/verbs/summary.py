@@ -18,8 +18,8 @@ from dynid.verbs.statics import StaticEstimate
 
 def identification_lines(result: Identification) -> list[str]:
     """Verdict, findings and scores."""
-    marks = {"good": "+", "warning": "!", "problem": "x"}
-    lines = [f"{result.verdict.level.upper()}: {result.verdict.headline}", ""]
+    marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
+    lines = [f"{result.verdict.word}: {result.verdict.headline}", ""]
     for finding in result.verdict.findings:
         advice = f" {finding.advice}" if finding.advice else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")

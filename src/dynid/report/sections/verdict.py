@@ -7,16 +7,16 @@ from collections import Counter
 import numpy as np
 from markupsafe import Markup
 
-from dynid.base.findings import Finding
+from dynid.base.findings import LEVELS, Finding
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.report.section import Page, data_sets, render
 from dynid.report.symbols import symbol
 from dynid.report.text import MISSING, duration, number, percent
 from dynid.run.result import Identification, Validation
 
-_ORDER = {"problem": 0, "warning": 1, "note": 2, "good": 3}
+_ORDER = {"doubt": 0, "problem": 1, "warning": 2, "note": 3, "good": 4}
 _NAMED = 4
-_MARKS = {"problem": "✕", "warning": "!", "note": "i", "good": "✓"}
+_MARKS = {"doubt": "?", "problem": "✕", "warning": "!", "note": "i", "good": "✓"}
 
 
 class VerdictSection:
@@ -28,12 +28,12 @@ class VerdictSection:
     def render(self, identification: Identification, page: Page) -> Markup:
         """Banner, key figures, error by joint, findings."""
         verdict = identification.verdict
-        findings = sorted(verdict.findings, key=lambda f: _ORDER.get(f.level, 2))
+        findings = sorted(verdict.findings, key=lambda f: _ORDER.get(f.level, 3))
         return render(
             "verdict.html.jinja",
             {
-                "level": verdict.level if verdict.level in ("good", "usable", "poor") else "usable",
-                "word": verdict.level,
+                "level": verdict.level if verdict.level in LEVELS else "usable",
+                "word": verdict.word.replace(verdict.level.upper(), verdict.level),
                 "headline": verdict.headline,
                 "cards": _cards(identification),
                 "joints": _joint_bars(identification),

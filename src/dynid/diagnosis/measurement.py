@@ -1,0 +1,91 @@
+"""Is the effort a measurement? A controller's or simulator's model has neither friction nor noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.friction import friction_columns
+from dynid.diagnosis.proof import away_from_reversals, plain_model
+from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
+
+# Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
+# joints: less than this on every joint is no robot's.
+LEAST_FRICTION = 0.01
+# Noise of currents and torque sensors lies between 0.1 and 5 % of the torque; files hold five digits or more.
+LEAST_NOISE = 1e-3
+# A model of torque follows the model that is fitted to it; what misses more is another matter.
+MOST_MISSED = 0.1
+# Fourth differences: motion below a fiftieth of the sample rate leaves less than 1e-4 of itself, white noise all of it.
+DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+
+
+def check_measured(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Looks for efforts that are no measurement.
+
+    Claims: modelled-effort, where the torque of two joints and more has neither friction nor noise.
+    """
+    if not evidence.enough or evidence.raw is None or len(evidence.joints) < 2:
+        return
+    joints = list(evidence.joints)
+    missed = (evidence.rms / np.maximum(evidence.torque_rms, 1e-300))[joints]
+    friction, noise = friction_shares(evidence), noise_shares(evidence)
+    if friction is None or missed.max() > MOST_MISSED:
+        return
+    if friction[joints].max() > LEAST_FRICTION or noise[joints].max() > LEAST_NOISE:
+        return
+    diagnostics.claim(
+        "modelled-effort",
+        found=f"efforts without friction (at most {100 * friction[joints].max():.2g} % of a joint's torque) and "
+        f"noise (at most {100 * noise[joints].max():.1g} %): a controller's or a simulator's model, not a measurement",
+        expected="measured torque or current",
+        do="map the measured effort under [log] (actual current or torque, not the target)",
+    )
+
+
+def friction_shares(evidence: Evidence) -> Float | None:
+    """Torque (n,) of viscous and Coulomb friction by joint over its torque, at the end of the 95 % interval.
+
+    Both are fitted beside the plain model, which may leave them out. None where the model reads more than motion.
+    """
+    terms, wanted = plain_model(evidence)
+    Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
+    if not complete:
+        return None
+    n, N, b = Y.shape
+    weight = away_from_reversals(evidence).T / np.maximum(evidence.rms, 1e-300)[:, None]
+    shares = np.zeros(n)
+    y = (evidence.motion.tau.T * weight).reshape(-1)
+    rigid = (Y * weight[:, :, None]).reshape(n * N, b)
+    # Friction of the model is sought anew, joint by joint.
+    rigid = rigid[:, ~friction_columns(terms, evidence.robot)[wanted]]
+    for j in evidence.joints:
+        dq = evidence.motion.dq[:, j]
+        forms = np.zeros((n, N, 2))
+        forms[j] = np.column_stack([dq, np.sign(dq)])
+        shares[j] = _share(rigid, (forms * weight[:, :, None]).reshape(n * N, 2), y, evidence, j, forms[j])
+    return shares
+
+
+def _share(rigid: Float, forms: Float, y: Float, evidence: Evidence, joint: int, shape: Float) -> float:
+    Q = basis(rigid)
+    X, e = forms - Q @ (Q.T @ forms), y - Q @ (Q.T @ y)
+    coefficient, *_ = np.linalg.lstsq(X, e, rcond=1e-9)
+    torque = shape @ coefficient
+    sigma = float(np.sqrt(np.mean((e - X @ coefficient) ** 2)))
+    spread = np.linalg.pinv(X.T @ X) * sigma**2
+    half = 2.0 * np.sqrt(max(float(np.mean(np.einsum("ni,ij,nj->n", shape, spread, shape))), 0.0))
+    return float((np.sqrt(np.mean(torque**2)) + half) / max(evidence.torque_rms[joint], 1e-300))
+
+
+def noise_shares(evidence: Evidence) -> Float:
+    """White noise (n,) of the raw torque over its root mean square, by fourth differences."""
+    if evidence.raw is None:
+        return np.zeros(evidence.robot.n)
+    parts = [np.apply_along_axis(np.convolve, 0, part, DIFFERENCE, "valid") for part in evidence.raw.parts]
+    everything = np.concatenate(evidence.raw.parts)
+    size = np.sqrt(np.mean((everything - everything.mean(axis=0)) ** 2, axis=0))
+    # The median: steps of friction and contact are rare and large.
+    noise = np.median(np.abs(np.concatenate(parts)), axis=0) / 0.6745 / np.linalg.norm(DIFFERENCE)
+    return np.asarray(noise / np.maximum(size, 1e-300))

@@ -1,0 +1,85 @@
+"""Friction that drives the motion: a sign that is turned, or a model that lacks something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place
+from dynid.diagnosis.friction import friction_columns
+from dynid.diagnosis.proof import Reading, gated, prove
+from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.diagnosis.wiring_checks import sign_readings
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.residuals import Residuals
+
+SIGNIFICANCE = 4.0
+# Of a joint's mean mechanical power; less than that is rounding of other effects.
+LEAST_POWER = 0.05
+
+
+@dataclass(frozen=True)
+class DrivenJoint:
+    """A joint whose friction feeds power into the motion.    power, std: W, negative = fed in."""
+
+    joint: int
+    power: float
+    std: float
+
+
+def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Iterator[DrivenJoint]:
+    """Joints whose friction feeds power into the motion beyond doubt.
+
+    power: (n, b) W, mean power that one unit of each base parameter's column takes as friction of a joint.
+    It is compared with its own standard deviation and with the joint's mean |tau dq|.
+    """
+    throughput = np.mean(np.abs(residuals.measured * residuals.dq), axis=0)
+    for joint, gradient in enumerate(power):
+        mean = float(gradient @ estimate.value)
+        std = float(np.sqrt(gradient @ estimate.covariance @ gradient))
+        if gradient.any() and mean < -SIGNIFICANCE * std and mean < -LEAST_POWER * throughput[joint]:
+            yield DrivenJoint(joint, mean, std)
+
+
+def friction_power(evidence: Evidence) -> Float:
+    """(n, b) W, see `driven_joints`; of all forms of friction, over the thinned samples."""
+    base = evidence.estimate.base
+    Y, _ = regressor(evidence.robot, evidence.terms, evidence.motion, base.mask)
+    power = np.einsum("jnb,nj->jb", Y, evidence.motion.dq) / max(len(evidence.index), 1)
+    return np.asarray(power * friction_columns(evidence.terms, evidence.robot)[base.mask])
+
+
+def check_negative_friction(evidence: Evidence, diagnostics: Diagnostics) -> None:
+    """Tells of joints whose friction drives the motion.
+
+    Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
+    other joints contradict both signs, the model lacks something, which is a warning.
+    """
+    if not evidence.enough:
+        return
+    for one in driven_joints(evidence.estimate, evidence.residuals, friction_power(evidence)):
+        place = Place(joint=evidence.robot.joint_names[one.joint])
+        found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
+        proofs = [
+            prove(evidence, Reading(turned.robot, turned.samples))
+            for turned in sign_readings(evidence.robot, gated(evidence), one.joint)
+        ]
+        if all(proof is not None and proof.contradicted for proof in proofs):
+            diagnostics.warn(
+                "negative-friction",
+                f"{found}; neither effort nor position of the other sign would fit: the model lacks an effect that "
+                "gives the joint power (a spring, a cable, another form of friction), or the log is short",
+                place,
+            )
+        else:
+            diagnostics.claim(
+                "negative-friction",
+                found=f"{found}, and the log fits as well with the other sign",
+                expected="friction that takes power out of the motion",
+                do="check the sign of this joint's effort and position ([log] effort.sign)",
+                place=place,
+            )

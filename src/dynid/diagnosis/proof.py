@@ -1,0 +1,349 @@
+"""Proof of a claim: the log, read as the claim says, predicts held-out blocks better, and nothing else does so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import stdtr
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.diagnosis.friction import features
+from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
+from dynid.diagnosis.tilt import identified_bodies
+from dynid.kernel import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+FOLDS = 8
+# Chance that blocks without the effect gain as much.
+CHANCE = 1e-3
+# Share of a joint's held-out mean square that a claim has to explain before it may overturn a model.
+LEAST_SHARE = 0.2
+# The opposite of the claim may gain at most this share of what the claim does.
+MOST_MIRROR = 0.5
+# Terms that would take up what is claimed.
+ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
+# Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
+REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
+RIDGE = 1e-9
+# Of the blocks' mean: an error below this share of it is nothing that two readings can differ in.
+BLOCK_FLOOR = 1e-3
+# rad or m, of central differences.
+OFFSET_STEP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A log as it may be declared.    robot: its description.    samples: motion and torque at the thinned samples."""
+
+    robot: RobotModel
+    samples: Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What a claim gains on held-out blocks, as shares of the mean square error there, joints weighted alike.
+
+    by_joint: (n,) of each joint.    p_value: of no gain, blocks being independent.    mirror: gain of the opposite.
+    rival, rival_gain: the best of the effects that imitate it, "" = none.
+    """
+
+    gain: float
+    by_joint: Float
+    p_value: float
+    mirror: float
+    rival: str
+    rival_gain: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is beyond chance, matters to a joint, and neither its opposite nor a rival does about as well."""
+        return (
+            self.p_value < CHANCE
+            and self.share >= LEAST_SHARE
+            and self.mirror < MOST_MIRROR * self.gain
+            and self.rival_gain < self.gain
+        )
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the log speaks against the claim beyond chance."""
+        return self.p_value > 1.0 - CHANCE
+
+    @property
+    def share(self) -> float:
+        """The greatest share of a joint's held-out mean square error that the claim takes away."""
+        return float(np.nanmax(self.by_joint, initial=0.0))
+
+    def words(self, names: tuple[str, ...]) -> str:
+        """The evidence for a claim that holds."""
+        worst = names[int(np.nanargmax(self.by_joint))]
+        text = f"declaring it takes {100 * self.share:.3g} % off the held-out mean square error of '{worst}'"
+        return f"{text}, and its opposite none" if np.isfinite(self.mirror) else text
+
+    def doubts(self) -> str:
+        """Why a claim that does not hold is none."""
+        if self.p_value >= CHANCE or self.gain <= 0:
+            return "declaring it does not predict held-out blocks better beyond chance"
+        if self.mirror >= MOST_MIRROR * self.gain:
+            return "its opposite predicts held-out blocks about as well"
+        if self.rival_gain >= self.gain:
+            return f"{self.rival} predicts held-out blocks as well"
+        return f"declaring it explains {100 * self.share:.2g} % of the held-out error at most"
+
+
+def prove(
+    evidence: Evidence,
+    declared: Reading,
+    mirror: Reading | None = None,
+    rivals: Mapping[str, Float] | None = None,
+) -> Proof | None:
+    """Fits the plain model to folds of whole blocks, read as declared and otherwise, and scores the blocks left out.
+
+    The plain model is the fitted one without the terms that would take up what is claimed.
+    mirror: the opposite of the claim.    rivals: columns (n, N, k) of effects that imitate it, by name and joint; each
+    takes the joints' columns that gain on held-out blocks, so that it does not pay for those that do not.
+    None where the model reads more than motion, or where there are too few blocks.
+    """
+    plain = Reading(evidence.robot, gated(evidence))
+    fit = _HeldOut.of(evidence, plain)
+    other = _HeldOut.of(evidence, declared)
+    if fit is None or other is None:
+        return None
+    before, after = fit.error(), other.error()
+    rivalry = {"": -np.inf}
+    for name, columns in (rivals or {}).items():
+        rivalry[name] = _rival_gain(_HeldOut.of(evidence, plain, columns), before, columns)
+    rival = max(rivalry, key=lambda name: rivalry[name])
+    opposite = None if mirror is None else _HeldOut.of(evidence, mirror)
+    total = before.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_joint = np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
+    return Proof(
+        gain=_gain(before, after),
+        by_joint=by_joint,
+        p_value=_chance(before.sum(axis=0), after.sum(axis=0)),
+        mirror=-np.inf if opposite is None else _gain(before, opposite.error()),
+        rival=rival,
+        rival_gain=rivalry[rival],
+    )
+
+
+def _rival_gain(fit: _HeldOut | None, before: Float, columns: Float) -> float:
+    """Gain of the joints' columns, each taken if it gains on top of those before it."""
+    if fit is None:
+        return -np.inf
+    n, _, k = columns.shape
+    first, each = fit.width - k, k // n
+    taken, best = np.arange(first), 0.0
+    for joint in range(n):
+        tried = np.concatenate([taken, first + each * joint + np.arange(each)])
+        gain = _gain(before, fit.error(tried))
+        if gain > best:
+            taken, best = tried, gain
+    return best
+
+
+def _gain(before: Float, after: Float) -> float:
+    return 1.0 - float(after.sum()) / max(float(before.sum()), 1e-300)
+
+
+def _chance(before: Float, after: Float) -> float:
+    # One-sided t-test over blocks of the logarithms' difference: a few blocks may hold most of the error.
+    least = BLOCK_FLOOR * float(before.mean()) + 1e-300
+    gains = np.log((before + least) / (after + least))
+    M, spread = len(gains), float(gains.std(ddof=1))
+    return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
+
+
+def away_from_reversals(evidence: Evidence) -> Bool:
+    """Gate (N, n) that is shut at the thinned samples near each joint's reversals."""
+    near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
+    return np.asarray(~near[evidence.index])
+
+
+def gated(evidence: Evidence) -> Samples:
+    """The thinned samples, with that gate."""
+    return replace(evidence.motion, gate=away_from_reversals(evidence))
+
+
+def plain_model(evidence: Evidence) -> tuple[Terms, Bool]:
+    """The terms less those that could take up a claim, and the mask of their base parameters' columns."""
+    kept, masks, first = [], [], 0
+    for term in evidence.terms:
+        count = len(term.columns(evidence.robot))
+        if term.name not in ABSORBING:
+            kept.append(term)
+            masks.append(evidence.estimate.base.mask[first : first + count])
+        first += count
+    return Terms(tuple(kept)), np.concatenate(masks)
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Weighted equations of the plain model and further columns, by fold.
+
+    parts: (rows of fold, columns), targets: (rows of fold,), grams, sides: their products.    fold: (N,).
+    """
+
+    parts: list[Float]
+    targets: list[Float]
+    fold: Int
+    block: Int
+    joints: int
+
+    @staticmethod
+    def of(evidence: Evidence, reading: Reading, further: Float | None = None) -> _HeldOut | None:
+        """Equations of a reading, each column of length one; None where the model reads more than motion."""
+        samples, block = reading.samples, evidence.block
+        count = int(block.max(initial=-1)) + 1
+        if count < FOLDS or not evidence.enough:
+            return None
+        terms, wanted = plain_model(evidence)
+        Y, complete = regressor(reading.robot, terms, samples, wanted)
+        if not complete:
+            return None
+        Y = Y if further is None else np.concatenate([Y, further], axis=2)
+        n = len(Y)
+        # A joint whose torque is declared another size is judged by its own size.
+        size = samples.tau.std(axis=0) / np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
+        usable = np.isin(np.arange(n), evidence.joints) & (size > 0)
+        weight = np.where(usable, 1.0 / np.where(usable, evidence.rms * size, 1.0), 0.0)
+        weights = (away_from_reversals(evidence) * weight).T
+        Y, y = Y * weights[:, :, None], samples.tau.T * weights
+        length = np.sqrt((Y**2).sum(axis=(0, 1)))
+        Y = Y / np.where(length > 0, length, 1.0)
+        fold = block * FOLDS // count
+        parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(FOLDS)]
+        targets = [y[:, fold == k].reshape(-1) for k in range(FOLDS)]
+        return _HeldOut(parts, targets, fold, block, n)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.parts[0].shape[1])
+
+    @cached_property
+    def _products(self) -> tuple[list[Float], list[Float]]:
+        grams = [part.T @ part for part in self.parts]
+        return grams, [part.T @ target for part, target in zip(self.parts, self.targets, strict=True)]
+
+    def error(self, columns: Int | None = None) -> Float:
+        """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it."""
+        index = np.arange(self.width) if columns is None else columns
+        own = np.ix_(index, index)
+        grams, sides = self._products
+        total, side = np.sum(grams, axis=0)[own], np.sum(sides, axis=0)[index]
+        left = np.zeros((self.joints, len(self.fold)))
+        for k in range(FOLDS):
+            gram, right = total - grams[k][own], side - sides[k][index]
+            factor = cho_factor(gram + RIDGE * np.eye(len(index)))
+            theta = cho_solve(factor, right)
+            # One refinement makes up for the ridge.
+            theta = theta + cho_solve(factor, right - gram @ theta)
+            left[:, self.fold == k] = (self.targets[k] - self.parts[k][:, index] @ theta).reshape(
+                self.joints, -1
+            )
+        count = int(self.block.max()) + 1
+        return np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
+
+
+def position_waves(evidence: Evidence) -> Float:
+    """Columns (n, N, 2 n): cosine and sine of each joint's own position, as of a cable, a spring or a zero offset."""
+    n, N = evidence.robot.n, len(evidence.index)
+    found = np.zeros((n, N, 2 * n))
+    for j in range(n):
+        if not evidence.robot.prismatic[j]:
+            found[j, :, 2 * j] = np.cos(evidence.motion.q[:, j])
+            found[j, :, 2 * j + 1] = np.sin(evidence.motion.q[:, j])
+    return found
+
+
+def zero_offsets(evidence: Evidence) -> Float:
+    """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
+    n, N = evidence.robot.n, len(evidence.index)
+    found, bodies, motion = np.zeros((n, N, n)), identified_bodies(evidence), evidence.motion
+    if bodies is None:
+        return found
+    for j in range(n):
+        turn = OFFSET_STEP * (np.arange(n) == j)
+        ahead, behind = (
+            inverse_dynamics(
+                evidence.robot.tree, bodies, *evidence.robot.tree_motion(q, motion.dq, motion.ddq)
+            )
+            for q in (motion.q + turn, motion.q - turn)
+        )
+        found[:, :, j] = ((ahead - behind) @ evidence.robot.projection).T / (2.0 * OFFSET_STEP)
+    return found
+
+
+def friction_forms(evidence: Evidence) -> Float:
+    """Columns (n, N, 5 n): further forms of friction on every joint."""
+    n, N = evidence.robot.n, len(evidence.index)
+    by_joint = [list(features(evidence.motion.dq[:, j]).values()) for j in range(n)]
+    found = np.zeros((n, N, sum(len(forms) for forms in by_joint)))
+    first = 0
+    for j, forms in enumerate(by_joint):
+        found[j, :, first : first + len(forms)] = np.stack(forms, axis=1)
+        first += len(forms)
+    return found
+
+
+def leaning(evidence: Evidence, gravity: Float) -> Reading:
+    """The log under another gravity (3,), m/s^2."""
+    return Reading(replace(evidence.robot, gravity=gravity), gated(evidence))
+
+
+def of_other_size(evidence: Evidence, joint: int, factor: float) -> Reading:
+    """The log with one joint's torque divided by a factor."""
+    samples = gated(evidence)
+    scale = np.where(np.arange(evidence.robot.n) == joint, 1.0 / factor, 1.0)
+    return Reading(evidence.robot, replace(samples, tau=samples.tau * scale))
+
+
+def shifted(evidence: Evidence, seconds: float) -> Reading:
+    """The log with torque of so many seconds later, which a lag of as many asks for."""
+    samples = gated(evidence)
+    return Reading(evidence.robot, replace(samples, tau=torque_later(evidence, seconds)))
+
+
+def misfit_by_shift(evidence: Evidence, shifts: Float) -> Float | None:
+    """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
+
+    None where the model reads more than motion.
+    """
+    terms, wanted = plain_model(evidence)
+    Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
+    if not complete:
+        return None
+    usable = np.isin(np.arange(len(Y)), evidence.joints)
+    size = np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
+    weights = (away_from_reversals(evidence) * np.where(usable, 1.0 / size, 0.0)).T
+    Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
+    found = np.zeros(len(shifts))
+    for k, seconds in enumerate(shifts):
+        y = (torque_later(evidence, float(seconds)).T * weights).reshape(-1)
+        left = y - Q @ (Q.T @ y)
+        found[k] = float(left @ left) / max(float(y @ y), 1e-300)
+    return found
+
+
+def torque_later(evidence: Evidence, seconds: float) -> Float:
+    """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
+    r = evidence.residuals
+    found = np.zeros((len(evidence.index), evidence.robot.n))
+    for run, own in _runs_of(evidence):
+        at = evidence.index[own] - run.start + seconds * r.rate
+        place = np.arange(run.stop - run.start)
+        found[own] = np.stack([np.interp(at, place, column) for column in r.measured[run].T], axis=1)
+    return found
+
+
+def _runs_of(evidence: Evidence) -> Iterator[tuple[slice, Bool]]:
+    for run in evidence.runs:
+        yield run, (evidence.index >= run.start) & (evidence.index < run.stop)

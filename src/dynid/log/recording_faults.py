@@ -1,0 +1,182 @@
+"""Faults of recording that leave plausible numbers: rows lost behind even time stamps, frozen or unsigned efforts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import Place
+from dynid.log.lattice import lattice_step
+from dynid.log.log import RawChunk
+from dynid.robot.model import RobotModel
+
+# An effort that stands still for so long (s and rows), while its joint moves on by so much (rad or m), is frozen.
+FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
+# And that much longer than it usually repeats itself.
+FROZEN_TIMES = 5.0
+# Below this share of the log it is a hitch.
+FROZEN_SHARE = 0.01
+# An effort whose least value lies within this share of its peak above zero, and so many samples near zero, has lost
+# its sign: an effort that happens to end at zero does so once in some hundred joints.
+AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
+# A jump along the motion counts from so many times the usual unevenness and so many rows on (sampling that jitters or
+# repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
+JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
+EVEN = 0.2
+# A step below this share of the usual one is a repeated sample; none may lie within so many rows of a jump.
+STALLED, QUIET = 0.05, 15
+# Motion below so many times its own unevenness is rest.
+MOVING = 3.0
+WINDOW = 4096
+
+
+class RecordingWatch:
+    """Looks for such faults while the chunks of a log pass by, in windows that do not depend on the chunks.
+
+    effort_step: (n,) lattice of the efforts, 0 = none.    beside: (2, n) share of the samples on the step of the
+    lattice next to the upper and the lower end.
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        n = robot.n
+        self.names = robot.joint_names
+        self.seconds, self.rows = 0.0, 0
+        self.frozen, self.frozen_at = np.zeros(n), np.full(n, np.nan)
+        self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
+        self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
+        self.beside_count = np.zeros((2, n))
+        self.jumps: list[tuple[float, float]] = []
+        self._t: list[Float] = []
+        self._q: list[Float] = []
+        self._tau: list[Float] = []
+
+    @property
+    def beside(self) -> Float:
+        """Share of the samples next to each end."""
+        return self.beside_count / max(self.rows, 1)
+
+    def see(self, chunk: RawChunk) -> None:
+        """Takes a chunk, and looks at whole windows."""
+        self._t.append(chunk.t)
+        self._q.append(chunk.q)
+        tau = np.full_like(chunk.q, np.nan) if chunk.tau is None else chunk.tau
+        self._tau.append(np.where(np.isfinite(tau), tau, np.nan))
+        while sum(map(len, self._t)) >= WINDOW:
+            t, q, tau = (np.concatenate(parts) for parts in (self._t, self._q, self._tau))
+            self._look(t[:WINDOW], q[:WINDOW], tau[:WINDOW])
+            self._t, self._q, self._tau = [t[WINDOW:]], [q[WINDOW:]], [tau[WINDOW:]]
+
+    def end(self) -> None:
+        """Looks at what is left of a trajectory."""
+        if self._t:
+            self._look(*(np.concatenate(parts) for parts in (self._t, self._q, self._tau)))
+        self._t, self._q, self._tau = [], [], []
+
+    def _look(self, t: Float, q: Float, tau: Float) -> None:
+        if len(t) < FROZEN_ROWS:
+            return
+        self.seconds += float(t[-1] - t[0])
+        self.rows += len(t)
+        self._jumps(t, q)
+        known = ~np.isnan(tau)
+        low = tau.min(axis=0, where=known, initial=np.inf)
+        high = tau.max(axis=0, where=known, initial=-np.inf)
+        self._frozen(t, q, tau, low, high)
+        self._ends(tau, low, high)
+
+    def finish(self, moved: Bool, sink: Diagnostics) -> None:
+        """Tells what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
+        for j in np.flatnonzero(moved & (self.frozen > FROZEN_SHARE * self.seconds)):
+            sink.claim(
+                "constant-effort",
+                found=f"an effort that stands still for {self.frozen[j]:.3g} s of {self.seconds:.3g} s (first at "
+                f"t = {self.frozen_at[j]:.4g} s) while the joint moves: frozen",
+                expected="an effort that follows the motion",
+                do="leave these times out (window under [data]), or look at the driver",
+                place=Place(joint=self.names[j]),
+            )
+        with np.errstate(invalid="ignore"):
+            unsigned = (self.least >= 0) & (self.least <= AT_ZERO * self.most) & (self.most > 0)
+        unsigned &= self.near_zero > NEAR_ZERO_SHARE * max(self.rows, 1)
+        for j in np.flatnonzero(moved & unsigned):
+            sink.claim(
+                "unsigned-effort",
+                found=f"an effort from 0 to {self.most[j]:.4g} that turns back at zero: its absolute value",
+                expected="an effort with a sign",
+                do="log the signed effort: no sign can be given back",
+                place=Place(joint=self.names[j]),
+            )
+        if self.jumps:
+            at, rows = self.jumps[0]
+            sink.claim(
+                "rows-lost",
+                found=f"{len(self.jumps)} jump(s) of all joints along their motion while time goes on evenly (first at "
+                f"t = {at:.4g} s, by {rows:.2g} rows): rows were lost and time was numbered anew",
+                expected="time stamps of the measurement",
+                do="log time as it was measured, or split the log there (trajectory under [log])",
+            )
+
+    def _frozen(self, t: Float, q: Float, tau: Float, low: Float, high: Float) -> None:
+        for j, values in enumerate(tau.T):
+            edges = np.flatnonzero(np.diff(values) != 0) + 1
+            starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
+            rows = ends - starts
+            long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
+            if not long.any():
+                continue
+            # A coarse or slowly updated effort repeats itself all the time.
+            long &= rows > FROZEN_TIMES * np.quantile(rows, 0.95)
+            for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
+                # At an end of the range it is cut off, which is told elsewhere.
+                if low[j] < values[a] < high[j] and np.ptp(q[a : b + 1, j]) > FROZEN_MOTION:
+                    self.frozen[j] += float(t[b] - t[a])
+                    self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
+
+    def _ends(self, tau: Float, low: Float, high: Float) -> None:
+        self.effort_step = np.fmax(self.effort_step, lattice_step(tau))
+        # A new end further out begins the count of what lies next to it anew.
+        further = np.stack(
+            [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
+        )
+        self.beside_count = np.where(further, 0.0, self.beside_count)
+        self.least, self.most = np.fmin(self.least, low), np.fmax(self.most, high)
+        step = np.where(self.effort_step > 0, self.effort_step, np.inf)
+        for side, away in enumerate((self.most - tau, tau - self.least)):
+            self.beside_count[side] += ((away > 0.5 * step) & (away < 1.5 * step)).sum(axis=0)
+        # Exact zeros are a joint that is switched off, or cut off.
+        self.near_zero += ((tau > 0) & (tau < NEAR_ZERO * high)).sum(axis=0)
+
+    def _jumps(self, t: Float, q: Float) -> None:
+        q = q[:, np.isfinite(q).all(axis=0)]
+        step, dt = np.diff(q, axis=0), np.diff(t)
+        usual = float(np.median(dt))
+        if q.shape[1] == 0 or usual <= 0:
+            return
+        # Three steps against three before and three after: a sample that comes late moves nothing for good.
+        sums = np.cumsum(np.concatenate([np.zeros((1, q.shape[1])), step]), axis=0)
+        three = sums[3:] - sums[:-3]
+        around, excess = 0.5 * (three[:-6] + three[6:]), three[3:-3]
+        excess = excess - around
+        scale = np.median(np.abs(excess), axis=0) / 0.6745 + 1e-12
+        weight = 1.0 / scale**2
+        # Rows lost if all joints went on as fast as around: excess = rows / 3 around.
+        information = (around**2 * weight).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (around * excess * weight).sum(axis=1) / information
+            left = ((excess - share[:, None] * around) ** 2 * weight).sum(axis=1)
+            whole = (excess**2 * weight).sum(axis=1)
+        uneven = np.abs(dt / usual - 1.0) > EVEN
+        counts = np.concatenate([[0], np.cumsum(uneven)])
+        even = counts[9:] == counts[:-9]
+        found = even & (3.0 * share > JUMP_ROWS) & (share * np.sqrt(information) > JUMP_SIGNIFICANCE)
+        found &= (left < LEFT * whole) & (information > MOVING**2)
+        places = np.flatnonzero(found)
+        for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
+            if len(group):
+                k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
+                # Positions that repeat themselves catch up afterwards, and have lost nothing.
+                near = step[max(0, k - QUIET) : k + 9 + QUIET]
+                stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
+                if not stalled.any():
+                    self.jumps.append((float(t[k + 4]), lost))
