@@ -65,6 +65,7 @@ EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
     "Selections": recipe.SelectionEntry,
     "`[prepare]`: signals": recipe.PrepareSection,
     "`[model]`: terms": recipe.ModelSection,
+    "`[robot]`: how the robot stands": recipe.RobotSection,
     "`[statics]`: static poses": recipe.StaticsSection,
     "`[estimate]`: method": recipe.EstimateSection,
     "`[[estimate.limits]]`": recipe.LimitEntry,
@@ -272,7 +273,7 @@ def written(info: Any) -> str:
 
 
 def test_every_table_of_the_schemas_is_documented() -> None:
-    top = {"log", "data", "prepare", "model", "statics", "estimate"}
+    top = {"robot", "log", "data", "prepare", "model", "statics", "estimate"}
     assert set(recipe.ExperimentFile.model_fields) == top | {"accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
@@ -348,7 +349,7 @@ def test_every_warning_is_explained() -> None:
 
 
 def test_every_claim_is_explained() -> None:
-    rows = table(section("experiment.md", "`accept`: claims that are not to stop the work"), "code")
+    rows = table(section("experiment.md", "`accept`: doubts that are not to cap the verdict"), "code")
     assert [code(row[0])[0] for row in rows] == list(CLAIMS)
     made = set(re.findall(r'\.claim\(\s*"([^"]+)"', SOURCE)) | set(
         re.findall(r'yield Rival\(\s*"([^"]+)"', SOURCE)
