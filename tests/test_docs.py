@@ -343,7 +343,7 @@ def test_every_warning_is_explained() -> None:
 
 
 def test_every_claim_is_explained() -> None:
-    rows = table(section("experiment.md", "`accept`: claims that are not to stop the work"), "code")
+    rows = table(section("experiment.md", "`accept`: doubts that are not to cap the verdict"), "code")
     assert [code(row[0])[0] for row in rows] == list(CLAIMS)
     made = set(re.findall(r'\.claim\(\s*"([^"]+)"', SOURCE)) | set(
         re.findall(r'yield Rival\(\s*"([^"]+)"', SOURCE)

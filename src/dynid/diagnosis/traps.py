@@ -72,7 +72,7 @@ def _scale(evidence: Evidence, diagnostics: Diagnostics) -> None:
     scale = common_scale(evidence)
     if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
         return
-    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
+    if scale.explained < max(SCALE_EXPLAINED, scale.by_load) or scale.spread > SCALE_SPREAD:
         return
     diagnostics.claim(
         "torque-scale",

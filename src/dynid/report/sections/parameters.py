@@ -78,6 +78,7 @@ class ParametersSection:
                     (str(c), _MARK[c], _CSS[c], sum(have is c for have in categories)) for c in Category
                 ],
                 "known": _known(identification),
+                "free_scale": _free_scale(identification),
             },
         )
 
@@ -351,3 +352,10 @@ def _unseen(column: Column, category: Category) -> str:
     if category is Category.NOT_IDENTIFIABLE and math.isfinite(column.prior):
         return f"{category}, from the prior"
     return str(category)
+
+
+def _free_scale(identification: Identification) -> bool:
+    """Whether nothing but the torque's calibration tells the common scale of all masses."""
+    names = {term.name for term in identification.terms}
+    unknown = bool(np.isnan(identification.robot.inertia_prior).any())
+    return unknown and "rigid_body" in names and "known_payload" not in names
