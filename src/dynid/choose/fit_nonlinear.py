@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
 from dynid.terms.friction_curves import LoadFriction
-from dynid.terms.term import Term, Terms, joint_indices, joints_of, on_joints
+from dynid.terms.term import Of, Term, Terms, joint_indices, joints_of, on_joints
 
 PASSES = 4
 SETTLED = 2e-3
@@ -237,7 +237,7 @@ def _with_loads(terms: Terms, search: Search) -> Terms:
     first = _nominal(Terms(tuple(t for t in terms if t not in open_loads)), search.robot)
     estimate = search.fit(first).estimate
     inertia = np.zeros(10 * search.robot.n_bodies)
-    bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
+    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     found = tuple(float(x) for x in inertia)
     return Terms(

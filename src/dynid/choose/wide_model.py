@@ -23,7 +23,7 @@ from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
 from dynid.terms.friction_shapes import Presliding, SmoothCoulomb, Stribeck
 from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, Nominal, TorqueDelay
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Column, Term, Terms
+from dynid.terms.term import Column, Of, Term, Terms
 
 Label = tuple[str, int]
 EVERYWHERE = -1
@@ -108,7 +108,7 @@ def kept_terms(terms: Terms) -> Terms:
 def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
     """The bodies and drives of a fit.    before: drives of joints whose friction has another form now."""
     inertia = np.zeros(10 * robot.n_bodies)
-    bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
+    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     drives = np.zeros((4, robot.n)) if before is None else np.array(before.drives).reshape(4, robot.n)
     kinds = ("rotor_inertia", "viscous", "coulomb", "offset")

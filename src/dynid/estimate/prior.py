@@ -7,7 +7,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 _DEGREE = {
     symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS
@@ -28,7 +28,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     known = mass[np.isfinite(mass) & (mass > 0)]
     length = typical_length(robot)
     degrees = np.array([length ** _degree(column) for column in columns])
-    bodies = np.array([column.term == "rigid_body" for column in columns])
+    bodies = np.array([column.of is Of.BODY for column in columns])
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = 1.0 / influence
     reach = whole[bodies & np.isfinite(whole)] / degrees[bodies & np.isfinite(whole)]

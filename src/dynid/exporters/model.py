@@ -21,7 +21,7 @@ from dynid.terms.curve import CurveTerm
 from dynid.terms.friction import Coulomb, smooth_sign
 from dynid.terms.friction_shapes import Presliding
 from dynid.terms.measurement_effects import GravityTilt
-from dynid.terms.term import Column, Terms, joint_indices
+from dynid.terms.term import Column, Of, Terms, joint_indices
 
 # Rounding of parameters that lie on the border of what is physical.
 BORDER = 1e-10
@@ -86,7 +86,7 @@ class ExportModel:
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
         """The model of terms with parameters theta (p,); raises UsageError without the term of rigid bodies."""
         columns = terms.columns(robot)
-        if not any(column.term == "rigid_body" for column in columns):
+        if not any(column.of is Of.BODY for column in columns):
             raise UsageError(
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
@@ -117,7 +117,7 @@ class ExportModel:
         return ExportModel(
             robot=robot,
             inertia=np.array(
-                [value for c, value in zip(columns, theta, strict=True) if c.term == "rigid_body"]
+                [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
             rotor=values["rotor_inertia"],
             viscous=values["viscous"],

@@ -8,7 +8,7 @@ from dynid.base.arrays import Float, Int
 from dynid.feasible.cones import triangle
 from dynid.spatial.inertia import eigenvalues, from_com, is_physical, pseudo_inertia
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 # Radius of gyration of an unknown body over its length scale, and the least share of a prior that fills in.
 GYRATION = 0.3
@@ -17,8 +17,8 @@ TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
     """Indices of the ten parameters of every body, (bodies, 10)."""
-    place = {column.name: i for i, column in enumerate(columns) if column.term == "rigid_body"}
-    owners = sorted({column.owner for column in columns if column.term == "rigid_body"})
+    place = {column.name: i for i, column in enumerate(columns) if column.of is Of.BODY}
+    owners = sorted({column.owner for column in columns if column.of is Of.BODY})
     found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
     return np.array(found, dtype=np.int64).reshape(-1, 10)
 

@@ -31,49 +31,58 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.spring import Spring, TorsionSpring
 from dynid.terms.spring_gas import FunctionTorque, GasSpring
 from dynid.terms.spring_lever import Lever, lever_from_options, lever_to_options
-from dynid.terms.term import Term, Terms
+from dynid.terms.term import CATALOGUE, Symbol, Term, Terms
 from dynid.terms.transmission import MotorInertia, OnMotor
 
-CATALOGUE: dict[str, type[Term]] = {
-    "rigid_body": RigidBody,
-    "rotor_inertia": RotorInertia,
-    "viscous": Viscous,
-    "coulomb": Coulomb,
-    "offset": Offset,
-    "coulomb_sides": AsymmetricCoulomb,
-    "coulomb_tanh": SmoothCoulomb,
-    "presliding": Presliding,
-    "stribeck": Stribeck,
-    "sigmoid": Sigmoid,
-    "zollo": ZolloFriction,
-    "polynomial": PolynomialFriction,
-    "position_friction": PositionFriction,
-    "load_friction": LoadFriction,
-    "temperature_viscous": TemperatureViscous,
-    "friction": FrictionChoice,
-    "drive_gain": DriveGain,
-    "known_payload": KnownPayload,
-    "channel": ChannelTorque,
-    "motor_inertia": MotorInertia,
-    "on_motor": OnMotor,
-    "spring": Spring,
-    "torsion_spring": TorsionSpring,
-    "gas_spring": GasSpring,
-    "function": FunctionTorque,
-    "stiffness": Stiffness,
-    "joint_damping": JointDamping,
-    "spinning_rotor": SpinningRotor,
-    "link_viscous": LinkViscous,
-    "link_coulomb": LinkCoulomb,
-    "link_offset": LinkOffset,
-    "rotor_compensation": RotorCompensation,
-    "joint_coupling": JointCoupling,
-    "compliance": Compliance,
-    "torque_delay": TorqueDelay,
-    "gravity_tilt": GravityTilt,
-    "gain_error": GainError,
-    "drift": Drift,
-}
+__all__ = ["CATALOGUE", "symbol_of", "terms_from_spec", "terms_to_spec"]
+
+CATALOGUE.update(
+    {
+        "rigid_body": RigidBody,
+        "rotor_inertia": RotorInertia,
+        "viscous": Viscous,
+        "coulomb": Coulomb,
+        "offset": Offset,
+        "coulomb_sides": AsymmetricCoulomb,
+        "coulomb_tanh": SmoothCoulomb,
+        "presliding": Presliding,
+        "stribeck": Stribeck,
+        "sigmoid": Sigmoid,
+        "zollo": ZolloFriction,
+        "polynomial": PolynomialFriction,
+        "position_friction": PositionFriction,
+        "load_friction": LoadFriction,
+        "temperature_viscous": TemperatureViscous,
+        "friction": FrictionChoice,
+        "drive_gain": DriveGain,
+        "known_payload": KnownPayload,
+        "channel": ChannelTorque,
+        "motor_inertia": MotorInertia,
+        "on_motor": OnMotor,
+        "spring": Spring,
+        "torsion_spring": TorsionSpring,
+        "gas_spring": GasSpring,
+        "function": FunctionTorque,
+        "stiffness": Stiffness,
+        "joint_damping": JointDamping,
+        "spinning_rotor": SpinningRotor,
+        "link_viscous": LinkViscous,
+        "link_coulomb": LinkCoulomb,
+        "link_offset": LinkOffset,
+        "rotor_compensation": RotorCompensation,
+        "joint_coupling": JointCoupling,
+        "compliance": Compliance,
+        "torque_delay": TorqueDelay,
+        "gravity_tilt": GravityTilt,
+        "gain_error": GainError,
+        "drift": Drift,
+    }
+)
+
+
+def symbol_of(name: str) -> Symbol | None:
+    """How a parameter is written whose name, without its number, is given; None if no term says so."""
+    return next((one for term in CATALOGUE.values() for one in term.symbols if one.name == name), None)
 
 
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:

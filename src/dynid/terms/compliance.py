@@ -10,7 +10,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.measurement_effects import NominalTerm, check_nominal, slope
-from dynid.terms.term import Column, joint_indices
+from dynid.terms.term import Column, Symbol, joint_indices
 
 STEP = 1e-3
 
@@ -29,6 +29,7 @@ class Compliance(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "compliance"
+    symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm
+from dynid.terms.term import JointTerm, Symbol
 
 STEEP = 1e-3
 
@@ -84,6 +84,7 @@ class Viscous(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "viscous"
     symbol = "fv"
+    symbols = (Symbol("fv", "f", "v", "viscous friction"),)
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     lower = 0.0
@@ -112,6 +113,7 @@ class Coulomb(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb"
     symbol = "fc"
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     lower = 0.0
@@ -140,6 +142,7 @@ class Offset(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "offset"
     symbol = "fo"
+    symbols = (Symbol("fo", "f", "o", "torque offset"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False

@@ -15,6 +15,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
 from dynid.terms.curve import Coefficient, CurveTerm
 from dynid.terms.friction import direction, direction_sides
+from dynid.terms.term import Symbol
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
+    symbols = (
+        Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
+        Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+    )
     coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
 
     def __post_init__(self) -> None:
@@ -49,6 +54,10 @@ class PolynomialFriction(CurveTerm):
     powers: tuple[int, ...] = (3,)
     joints: tuple[str, ...] = ()
     name: str = "polynomial"
+    symbols = (
+        Symbol("fvv", "f", "vv", "friction with the square of velocity"),
+        Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+    )
 
     def __post_init__(self) -> None:
         if (
@@ -83,6 +92,10 @@ class PositionFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "position_friction"
+    symbols = (
+        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
+        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+    )
     coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
 
     def __post_init__(self) -> None:
@@ -108,6 +121,7 @@ class TemperatureViscous(CurveTerm):
     reference: float = 25.0
     joints: tuple[str, ...] = ()
     name: str = "temperature_viscous"
+    symbols = (Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),)
     coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
 
     def __post_init__(self) -> None:
@@ -151,6 +165,7 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
+    symbols = (Symbol("fl", "f", "l", "friction with the load"),)
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
 from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
 from dynid.terms.friction import Coulomb, direction, mean_sign, passed_speeds
-from dynid.terms.term import Terms
+from dynid.terms.term import Symbol, Terms
 
 RIVAL_WIDTH = 0.02
 _SPEED = ("rad/s", "m/s")
@@ -32,6 +32,7 @@ class SmoothCoulomb(CurveTerm):
     width: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
 
@@ -65,6 +66,7 @@ class Stribeck(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
+    symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N"),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
 
@@ -101,6 +103,7 @@ class Sigmoid(CurveTerm):
     shift: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
+    symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
 
@@ -141,6 +144,10 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
+    symbols = (
+        Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
+        Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+    )
     coefficients = (Coefficient("fzc", "N m", "N"), Coefficient("fze", "N m", "N"))
     shapes = (Shape("fade", *_SPEED, 0.05), Shape("rise", *_INVERSE, 15.0))
 
@@ -180,6 +187,7 @@ class Presliding(CurveTerm):
     distance: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "presliding"
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     remembers: ClassVar[bool] = True
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("distance", "rad", "m", 1e-3),)

@@ -15,7 +15,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import direction
-from dynid.terms.term import Column, JointTerm, Side, Term, joint_indices
+from dynid.terms.term import Column, JointTerm, Of, Side, Symbol, Term, joint_indices
 
 WIDTH = 0.02
 SECONDS_AN_HOUR = 3600.0
@@ -118,6 +118,7 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
+    symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
@@ -129,7 +130,7 @@ class TorqueDelay(NominalTerm):
         if self.each:
             late = joint_indices(robot, self.joints)
             return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in late)
-        return (Column("delay", "s", self.name, 0, prior=0.0),)
+        return (Column("delay", "s", self.name, 0, prior=0.0, of=Of.ROBOT),)
 
     def near(self, robot: RobotModel, late: Mapping[str, float]) -> TorqueDelay:
         """The same about delays by name, s; 0 for those that are not named."""
@@ -169,6 +170,13 @@ class GravityTilt(NominalTerm):
     inertia: tuple[float, ...] = ()
     drives: tuple[float, ...] = ()
     name: str = "gravity_tilt"
+    symbols = (
+        Symbol("tiltx", "δ", "x", "tilt of the base about x"),
+        Symbol("tilty", "δ", "y", "tilt of the base about y"),
+        Symbol("tiltz", "δ", "z", "tilt of the base about z"),
+        Symbol("tmc", "t", "c", "first moment of the first body times the tilt, with cos q"),
+        Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
+    )
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
@@ -176,7 +184,7 @@ class GravityTilt(NominalTerm):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Two tilts and two moments."""
         names = [f"tilt{'xyz'[k]}" for k in self.axes(robot)]
-        tilts = tuple(Column(name, "rad", self.name, 0, prior=0.0) for name in names)
+        tilts = tuple(Column(name, "rad", self.name, 0, prior=0.0, of=Of.ROBOT) for name in names)
         root = () if robot.prismatic[0] else ("tmc1", "tms1")
         return tilts + tuple(Column(name, "N m", self.name, 0, prior=0.0) for name in root)
 
@@ -214,6 +222,7 @@ class GainError(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "gain_error"
+    symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
@@ -247,6 +256,7 @@ class Drift(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "drift"
     symbol = "fd"
+    symbols = (Symbol("fd", "f", "d", "offset that grows with time"),)
     unit_revolute = "N m/h"
     unit_prismatic = "N/h"
     needs_motion = False

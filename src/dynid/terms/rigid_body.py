@@ -19,7 +19,7 @@ from dynid.kernel import (
 )
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Term, empty_panels
+from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
@@ -36,6 +36,12 @@ class RigidBody(Term):
     """
 
     name: str = "rigid_body"
+    symbols = (
+        Symbol("m", "m", "", "mass"),
+        *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
+        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
+        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+    )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten columns a body."""
@@ -95,6 +101,7 @@ def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
             owner=body,
             prior=float(robot.inertia_prior[body, k]),
             lower=0.0 if symbol in _NON_NEGATIVE else -np.inf,
+            of=Of.BODY,
         )
         for body in range(robot.n_bodies)
         for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))

@@ -10,7 +10,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm, empty_panels
+from dynid.terms.term import JointTerm, Symbol, empty_panels
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class RotorInertia(JointTerm):
 
     name: str = "rotor_inertia"
     symbol = "Ia"
+    symbols = (Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),)
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0

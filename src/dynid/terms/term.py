@@ -19,6 +19,27 @@ from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 
 
+class Of(StrEnum):
+    """What a parameter belongs to."""
+
+    JOINT = "joint"
+    BODY = "body"
+    ROBOT = "robot"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A parameter as a reader writes it: a letter with an index, and what it stands for.
+
+    name: of the parameter without its number, "fv" of fv3.
+    """
+
+    name: str
+    letter: str
+    index: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Column:
     """One parameter of a term: one column of the regressor.
@@ -26,6 +47,7 @@ class Column:
     name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
     prior: value from the description, nan = unknown.    lower, upper: physical bounds.
+    of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
     """
 
     name: str
@@ -35,6 +57,7 @@ class Column:
     prior: float = np.nan
     lower: float = -np.inf
     upper: float = np.inf
+    of: Of = Of.JOINT
 
 
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
@@ -66,6 +89,7 @@ class Term(ABC):
         False  # whether friction sought beside it is what its own lacks, of either sign
     )
     side: ClassVar[Side] = Side.LINK
+    symbols: ClassVar[tuple[Symbol, ...]] = ()
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -286,6 +310,10 @@ class Terms:
             if known is not None:
                 total += known
         return total
+
+
+# The terms of recipes and run folders by name, filled by dynid.terms.catalogue.
+CATALOGUE: dict[str, type[Term]] = {}
 
 
 def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
