@@ -11,13 +11,13 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
 from dynid.exporters.c_test import self_test
-from dynid.exporters.curves import c_sign
 from dynid.exporters.expression import Graph, statements
-from dynid.exporters.mixed import Basis
+from dynid.exporters.mixed import share
 from dynid.exporters.model import ExportModel
 from dynid.exporters.names import c_comment, c_identifier
 from dynid.exporters.recursion import Recursion
 from dynid.exporters.reduced import reduced
+from dynid.terms.exports import Basis, c_sign
 
 MAX_BODIES = 64
 
@@ -222,8 +222,8 @@ class _Writer:
             tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
             for curve, k in self.shares:
                 if curve.joint == j:
-                    share = g.variable(curve.c_texts(f"dq[{j}]")[k])
-                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), share))
+                    own = g.variable(curve.c_texts(f"dq[{j}]")[k])
+                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), own))
             total.append(g.add(tau, g.constant(float(m.offset[j]))))
         self._add_mixed(g, total, (Basis.SPEED, Basis.SIGN, Basis.ONE))
         return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
@@ -233,9 +233,9 @@ class _Writer:
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
             if part.basis in bases:
-                share = g.mul(value, part.share(g))
+                own = g.mul(value, share(part, g))
                 for j in np.flatnonzero(part.out):
-                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), share))
+                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), own))
 
     def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
         # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
@@ -244,7 +244,7 @@ class _Writer:
             return
         change = tilt.gravity(self.robot)
         ground = [g.dot([g.constant(float(x)) for x in change[:, k]], values[:2]) for k in range(3)]
-        bodies = [[g.constant(float(x)) for x in pi] for pi in tilt.term.nominal.bodies(self.robot)]
+        bodies = [[g.constant(float(x)) for x in pi] for pi in tilt.bodies(self.robot)]
         still = [g.constant(0.0)] * self.nb
         for j, weight in enumerate(self._joint(g, recursion.torque(still, still, ground, bodies))):
             tau[j] = g.add(tau[j], weight)

@@ -11,26 +11,22 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
-from dynid.exporters.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
-from dynid.exporters.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque, motors_of
+from dynid.exporters.curves import speeds_up_to, straight
+from dynid.exporters.mixed import mixed_torque, motors_of
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import eigenvalues, is_physical
-from dynid.terms.curve import CurveTerm
-from dynid.terms.friction import Coulomb, smooth_sign
-from dynid.terms.friction_shapes import Presliding
-from dynid.terms.measurement_effects import GravityTilt
-from dynid.terms.term import Column, Of, Terms, joint_indices
+from dynid.terms.curve import FrictionCurve
+from dynid.terms.exports import Basis, Memory, Mixed, OnJoint, smooth_sign
+from dynid.terms.measurement_effects import Lean
+from dynid.terms.term import Of, Terms
 
 # Rounding of parameters that lie on the border of what is physical.
 BORDER = 1e-10
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
-_HELD = ("rotor_inertia", "viscous", "coulomb", "offset")
-# The last of these describe the measurement or the load of a log, not the robot.
-_KNOWN = ("rigid_body", *_HELD, "drive_gain", "known_payload", "torque_delay", "gain_error", "drift")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +50,11 @@ class ExportModel:
     offset: Float
     width: Float
     left_out: tuple[str, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[FrictionCurve, ...] = ()
     peak: Float = field(default_factory=lambda: np.zeros(0))
     distance: Float = field(default_factory=lambda: np.zeros(0))
     mixed: tuple[Mixed, ...] = ()
-    tilt: Tilt | None = None
+    tilt: Lean | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
@@ -90,39 +86,40 @@ class ExportModel:
             raise UsageError(
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
-        values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
+        values = {basis: np.zeros(robot.n) for basis in Basis}
         width, distance = np.zeros(robot.n), np.zeros(robot.n)
-        curves: list[Curve] = []
+        curves: list[FrictionCurve] = []
         mixed: list[Mixed] = []
-        tilt: Tilt | None = None
+        tilt: Lean | None = None
         missing: list[str] = []
         start = 0
         for term in terms:
             own = slice(start, start := start + len(term.columns(robot)))
-            if isinstance(term, Coulomb):
-                width[list(joint_indices(robot, term.joints))] = term.width
-            elif isinstance(term, Presliding):
-                acting = list(joint_indices(robot, term.joints))
-                values["coulomb"][acting] = theta[own]
-                width[acting] = _WIDTH
-                distance[acting] = np.nan_to_num(term.shape_table(robot)[:, 0], nan=term.shapes[0].typical)
-            elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
-                curves += curves_of(term, theta[own], robot)
-            elif isinstance(term, GravityTilt):
-                tilt = Tilt(term, theta[own])
-            elif (together := mixed_of(term, theta[own], robot)) is not None:
-                mixed += together
-            elif term.name not in _KNOWN:
+            pieces = term.exported(robot, theta[own])
+            if pieces is None:
                 missing.append(term.name)
+            for piece in pieces or ():
+                if isinstance(piece, OnJoint):
+                    values[piece.basis][piece.joint] += piece.value
+                    if piece.basis is Basis.SIGN:
+                        width[piece.joint] = piece.width
+                elif isinstance(piece, Memory):
+                    distance[piece.joint] = piece.distance
+                elif isinstance(piece, FrictionCurve):
+                    curves.append(piece)
+                elif isinstance(piece, Mixed):
+                    mixed.append(piece)
+                elif isinstance(piece, Lean):
+                    tilt = piece
         return ExportModel(
             robot=robot,
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
-            rotor=values["rotor_inertia"],
-            viscous=values["viscous"],
-            coulomb=values["coulomb"],
-            offset=values["offset"],
+            rotor=values[Basis.ACCELERATION],
+            viscous=values[Basis.SPEED],
+            coulomb=values[Basis.SIGN],
+            offset=values[Basis.ONE],
             width=width,
             left_out=tuple(dict.fromkeys(missing)),
             curves=tuple(curves),
@@ -232,11 +229,3 @@ def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnos
         diagnostics.warn(
             "export-left-out", f"{kind} cannot hold {', '.join(missing)}: the exported model is without it"
         )
-
-
-def _by_joint(columns: Sequence[Column], theta: Float, term: str, n: int) -> Float:
-    values = np.zeros(n)
-    for column, value in zip(columns, theta, strict=True):
-        if column.term == term:
-            values[column.owner] = value
-    return values

@@ -9,7 +9,8 @@ from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous, smooth_sign
+from dynid.terms.exports import smooth_sign
+from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 

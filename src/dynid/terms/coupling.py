@@ -11,6 +11,7 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Basis, Mixed, Part
 from dynid.terms.friction import direction
 from dynid.terms.term import Column, Side, Term
 
@@ -68,6 +69,16 @@ class JointCoupling(Term):
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Those whose other joint moved."""
         return np.repeat(np.asarray(moved)[[k for _, k in self.pairs(robot)]], len(_KINDS))
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Velocity, sign and acceleration of the other joint."""
+        unit = np.eye(robot.n)
+        kinds = ((Basis.SPEED, 0.0), (Basis.SIGN, self.width), (Basis.ACCELERATION, 0.0))
+        return tuple(
+            Mixed(self.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
+            for i, (j, k) in enumerate(self.pairs(robot))
+            for c, (basis, width) in enumerate(kinds)
+        )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Velocity, sign and acceleration of the other joint, on the joint itself."""

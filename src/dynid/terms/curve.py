@@ -9,11 +9,12 @@ from typing import Self
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Part
 from dynid.terms.term import Column, Side, Term, Terms, joint_indices
 
 ShapeValue = float | tuple[float, ...] | None
@@ -147,6 +148,26 @@ class CurveTerm(Term):
             for c in self.coefficients
         )
 
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """A C expression for each coefficient's share, of the name of the joint's speed.
+
+        shape: (s,).    None for a curve of more than the speed, which is not exported.
+        """
+        return None
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """A curve a joint that has any of it; None where the curve has no text."""
+        table, c = self.shape_table(robot), len(self.coefficients)
+        typical = np.array([shape.typical for shape in self.shapes])
+        found: list[FrictionCurve] = []
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            shape = np.where(np.isnan(table[i]), typical, table[i])
+            if self.c_texts(joint, shape, "") is None:
+                return None
+            if theta[i * c : (i + 1) * c].any():
+                found.append(FrictionCurve(self, joint, theta[i * c : (i + 1) * c], shape))
+        return tuple(found)
+
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Those of the joints that moved."""
         return np.repeat(moved[list(joint_indices(robot, self.joints))], len(self.coefficients))
@@ -165,6 +186,33 @@ class CurveTerm(Term):
                 columns[joint] = i * c + keep
                 values[joint] = np.ascontiguousarray(self.curve(robot, samples, joint, shape)[keep])
         return Panels(columns=tuple(columns), values=tuple(values))
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve(Part):
+    """Friction of one joint that depends on its speed alone: tau = coefficients . curve(dq; shape).
+
+    joint: index.    coefficients: (c,).    shape: (s,).
+    """
+
+    term: CurveTerm
+    joint: int
+    coefficients: Float
+    shape: Float
+
+    def __post_init__(self) -> None:
+        for name in ("coefficients", "shape"):
+            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
+
+    def torque(self, robot: RobotModel, dq: Float) -> Float:
+        """Torque (T,) of joint speeds (T, n)."""
+        nothing = np.zeros_like(dq)
+        samples = Samples.from_motion(nothing, dq, nothing, nothing)
+        return np.asarray(self.coefficients @ self.term.curve(robot, samples, self.joint, self.shape))
+
+    def c_texts(self, speed: str) -> tuple[str, ...]:
+        """A C expression for each coefficient's share, of the name of the speed."""
+        return self.term.c_texts(self.joint, self.shape, speed) or ()
 
 
 def check_shapes(term: CurveTerm) -> None:

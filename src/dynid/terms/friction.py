@@ -10,14 +10,10 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Basis, smooth_sign
 from dynid.terms.term import JointTerm, Symbol
 
 STEEP = 1e-3
-
-
-def smooth_sign(speed: Float, width: float) -> Float:
-    """tanh(speed / width), or the plain sign for a width of 0."""
-    return np.tanh(speed / width) if width > 0 else np.sign(speed)
 
 
 def direction(samples: Samples, width: float, joint: int | None = None) -> Float:
@@ -89,6 +85,7 @@ class Viscous(JointTerm):
     unit_prismatic = "N s/m"
     lower = 0.0
     is_friction = True
+    exports_as = Basis.SPEED
 
     def prior(self, robot: RobotModel) -> Float:
         """Damping of the description."""
@@ -118,6 +115,7 @@ class Coulomb(JointTerm):
     unit_prismatic = "N"
     lower = 0.0
     is_friction = True
+    exports_as = Basis.SIGN
 
     def __post_init__(self) -> None:
         if not self.width >= 0:
@@ -146,6 +144,7 @@ class Offset(JointTerm):
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False
+    exports_as = Basis.ONE
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""

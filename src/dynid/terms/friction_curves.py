@@ -14,6 +14,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
 from dynid.terms.curve import Coefficient, CurveTerm
+from dynid.terms.exports import c_sign
 from dynid.terms.friction import direction, direction_sides
 from dynid.terms.term import Symbol
 
@@ -41,6 +42,11 @@ class AsymmetricCoulomb(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
         return np.stack(direction_sides(samples, self.width, joint))
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """Positive and negative part of the sign."""
+        s = c_sign(speed, self.width)
+        return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,10 @@ class PolynomialFriction(CurveTerm):
         """The powers with the sign of the velocity."""
         v = samples.dq[:, joint]
         return np.stack([np.abs(v) ** (k - 1) * v for k in self.powers])
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """Products of the speed."""
+        return tuple(" * ".join([f"fabs({speed})"] * (k - 1) + [speed]) for k in self.powers)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
 from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
+from dynid.terms.exports import Basis, Memory, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import Coulomb, direction, mean_sign, passed_speeds
-from dynid.terms.term import Symbol, Terms
+from dynid.terms.term import Symbol, Terms, joint_indices
 
 RIVAL_WIDTH = 0.02
 _SPEED = ("rad/s", "m/s")
@@ -50,6 +51,10 @@ class SmoothCoulomb(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
         return np.asarray(np.tanh(samples.dq[:, joint] / shape[0]))[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The smoothed sign."""
+        return (f"tanh({speed} / {c_number(shape[0])})",)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,11 @@ class Stribeck(CurveTerm):
         slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
         return np.asarray(direction(samples, self.width, joint) * slow)[None, :]
 
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The sign and what fades."""
+        slow = f"pow(fabs({speed}) / {c_number(shape[0])}, {c_number(self.exponent)})"
+        return (f"{c_sign(speed, self.width)} * exp(-{slow})",)
+
 
 @dataclass(frozen=True)
 class Sigmoid(CurveTerm):
@@ -127,6 +137,13 @@ class Sigmoid(CurveTerm):
         else:
             moving = 0.5 + 0.5 * mean_sign(low + shift, high + shift, 2.0 / slope)
         return np.asarray(moving - expit(slope * shift))[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The sigmoid less its value at rest."""
+        slope, shift = shape
+        rest = c_number(float(expit(slope * shift)))
+        moving = f"1.0 / (1.0 + exp(-{c_number(slope)} * ({speed} + {c_number(shift)})))"
+        return (f"({moving} - {rest})",)
 
 
 @dataclass(frozen=True)
@@ -173,6 +190,12 @@ class ZolloFriction(CurveTerm):
             rising = np.exp(-1.0 / (shape[1] * speed))
         return np.stack([-s * np.exp(-speed / shape[0]), -s * rising])
 
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """What fades with speed and what rises with it."""
+        s, fade, rise = c_sign(speed, self.width), c_number(shape[0]), c_number(shape[1])
+        rising = f"(fabs({speed}) > 0.0 ? exp(-1.0 / ({rise} * fabs({speed}))) : 0.0)"
+        return f"-{s} * exp(-fabs({speed}) / {fade})", f"-{s} * {rising}"
+
 
 @dataclass(frozen=True)
 class Presliding(CurveTerm):
@@ -202,6 +225,16 @@ class Presliding(CurveTerm):
     def range_of(self, motion: JointMotion) -> Float:
         """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
         return np.array([[1e-6 * motion.span, min(0.1 * motion.span, REACH)]])
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Coulomb friction, and the distance over which it builds up."""
+        distance = np.nan_to_num(self.shape_table(robot)[:, 0], nan=self.shapes[0].typical)
+        acting = joint_indices(robot, self.joints)
+        return tuple(
+            part
+            for j, x, d in zip(acting, theta, distance, strict=True)
+            for part in (OnJoint(j, float(x), Basis.SIGN, RIVAL_WIDTH), Memory(j, float(d)))
+        )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The state z over the batch, from what the joint did before it."""

@@ -28,6 +28,7 @@ class DriveGain(JointTerm):
     unit_revolute = "1"
     unit_prismatic = "1"
     lower = -1.0
+    of_log = True
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""

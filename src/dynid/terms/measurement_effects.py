@@ -9,11 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Part
 from dynid.terms.friction import direction
 from dynid.terms.term import Column, JointTerm, Of, Side, Symbol, Term, joint_indices
 
@@ -118,6 +119,7 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
+    of_log = True
     symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
 
     def __post_init__(self) -> None:
@@ -194,6 +196,10 @@ class GravityTilt(NominalTerm):
         a, b = sorted(np.argsort(-across, kind="stable")[:2].tolist())
         return a, b
 
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The lean of the base."""
+        return (Lean(self, theta),)
+
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Static torque under the two changes of gravity, and the first body's pattern."""
         still = np.zeros_like(samples.q)
@@ -209,6 +215,30 @@ class GravityTilt(NominalTerm):
         return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
+class Lean(Part):
+    """A term of a base that is not level, with its parameters (2 or 4)."""
+
+    term: GravityTilt
+    values: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", locked(self.values, (None,), "tilts"))
+
+    def torque(self, robot: RobotModel, q: Float) -> Float:
+        """(T, n) at positions q (T, n)."""
+        still = np.zeros_like(q)
+        return self.term.torque(robot, Samples.from_motion(q, still, still), self.values)
+
+    def gravity(self, robot: RobotModel) -> Float:
+        """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""
+        return np.array([np.cross(np.eye(3)[k], robot.gravity) for k in self.term.axes(robot)])
+
+    def bodies(self, robot: RobotModel) -> Float:
+        """(nb, 10): the bodies that it weighs on."""
+        return self.term.nominal.bodies(robot)
+
+
 @dataclass(frozen=True)
 class GainError(NominalTerm):
     """Drive gains that are off, relative to the other joints: tau_j (1 + dg_j), tau of a nominal model.
@@ -222,6 +252,7 @@ class GainError(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "gain_error"
+    of_log = True
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
 
     def __post_init__(self) -> None:
@@ -255,6 +286,7 @@ class Drift(JointTerm):
     origin: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "drift"
+    of_log = True
     symbol = "fd"
     symbols = (Symbol("fd", "f", "d", "offset that grows with time"),)
     unit_revolute = "N m/h"

@@ -28,6 +28,7 @@ class KnownPayload(Term):
     body: str = ""
     trajectories: str = "*"
     name: str = "known_payload"
+    of_log = True
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():

@@ -19,6 +19,7 @@ from dynid.kernel import (
 )
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Part
 from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -52,6 +53,10 @@ class RigidBody(Term):
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Nothing beside the bodies themselves."""
+        return ()
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Generalised momentum P pi = M dq and R pi = -C' dq + g."""

@@ -10,6 +10,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Basis
 from dynid.terms.term import JointTerm, Symbol, empty_panels
 
 
@@ -23,6 +24,7 @@ class RotorInertia(JointTerm):
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
+    exports_as = Basis.ACCELERATION
 
     def prior(self, robot: RobotModel) -> Float:
         """Reflected rotor inertia of the drive."""

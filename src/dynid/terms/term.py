@@ -17,6 +17,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
+from dynid.terms.exports import Basis, OnJoint, Part
 
 
 class Of(StrEnum):
@@ -90,6 +91,7 @@ class Term(ABC):
     )
     side: ClassVar[Side] = Side.LINK
     symbols: ClassVar[tuple[Symbol, ...]] = ()
+    of_log: ClassVar[bool] = False  # whether it describes the log or its load, and not the robot
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -153,6 +155,13 @@ class Term(ABC):
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
         return None
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The pieces of an exported model that stand for this effect with parameters theta (p,).
+
+        None for an effect that other programs cannot hold, () for one that is not the robot's.
+        """
+        return () if self.of_log else None
 
     def channels(self) -> tuple[str, ...]:
         """Names of the extra log channels that this term reads."""
@@ -341,6 +350,7 @@ class JointTerm(Term):
     lower: float = -np.inf
     side = Side.MOTOR
     needs_motion: ClassVar[bool] = True
+    exports_as: ClassVar[Basis | None] = None
     joints: tuple[str, ...] = ()
 
     @abstractmethod
@@ -374,6 +384,15 @@ class JointTerm(Term):
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
         return self.panels(robot, self.basis(robot, samples), wanted)
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+        basis = self.exports_as
+        if basis is None:
+            return super().exported(robot, theta)
+        width = float(getattr(self, "width", 0.0))
+        acting = joint_indices(robot, self.joints)
+        return tuple(OnJoint(j, float(x), basis, width) for j, x in zip(acting, theta, strict=True))
 
     def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""

@@ -12,6 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Basis, Mixed, OnJoint, Part
 from dynid.terms.term import Column, Side, Term, empty_panels, joint_indices
 
 
@@ -56,6 +57,15 @@ class MotorInertia(Term):
         """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
         speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
         return np.ascontiguousarray(0.5 * speed.T[wanted] ** 2), empty_panels(robot, samples)
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """One line a motor; None through linkages."""
+        if robot.drive.linkages:
+            return None
+        return tuple(
+            Mixed(self.name, float(x), Basis.ACCELERATION, row, row)
+            for x, row in zip(theta, robot.drive.transmission, strict=True)
+        )
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Motors that turned."""
@@ -115,6 +125,17 @@ class OnMotor(Term):
         """The term's known torque at the motors, mapped."""
         known = self.of.known_torque(robot, at_motors(robot, samples))
         return None if known is None else robot.drive.joint_torque(samples.q, known)
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The term's lines at the motors; None for a term that is more than lines, and through linkages."""
+        own = self.of.exported(robot, theta)
+        if robot.drive.linkages or own is None:
+            return None
+        N = robot.drive.transmission
+        lines = [one for one in own if isinstance(one, OnJoint)]
+        if len(lines) < len(own):
+            return None
+        return tuple(Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """The term's parameters whose motors turned."""
