@@ -130,10 +130,10 @@ def test_without_coupling_both_sides_are_one(robot: RobotModel, tmp_path: Path) 
     assert np.abs(found.relative[0] - found.relative[1]).max() < 1e-6
 
 
-def test_a_log_too_short_for_its_folds_is_told_with_what_to_do(robot: RobotModel, log: Log) -> None:
-    settings = replace(SETTINGS, terms=RigidBody() + MotorInertia() + Viscous() + SPRINGS, folds=500)
-    with pytest.raises(UsageError, match=r"at least 1000, to hold some out; .*fewer folds"):
-        compare_sides(robot, log, settings)
+def test_a_log_too_short_to_hold_blocks_out_is_told_with_what_to_do(robot: RobotModel, log: Log) -> None:
+    terms = RigidBody() + MotorInertia() + Viscous() + SPRINGS
+    with pytest.raises(UnfitDataError, match=r"at least 6, to hold 3 parts out .*shorter block_seconds"):
+        compare_sides(robot, log, replace(SETTINGS, terms=terms, block_seconds=20.0))
 
 
 def test_only_friction_changes_sides() -> None:

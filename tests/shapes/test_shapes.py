@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.choose import separable as bench
-from dynid.choose.friction_forms import Form, decide, standard_error
+from dynid.choose import fit_nonlinear
+from dynid.choose.friction_forms import Form, decide
 from dynid.choose.variable_projection import Scale
+from dynid.factor.comparison import standard_error
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
@@ -125,7 +126,7 @@ def test_a_log_that_is_streamed_gives_the_same(
     streamed = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in streamed.shapes] == pytest.approx([s.value for s in result.shapes], rel=1e-6)
     # Where even the lines do not fit in memory, shapes are sought on evenly spaced windows.
-    monkeypatch.setattr(bench, "LINE_BYTES", 3e5)
+    monkeypatch.setattr(fit_nonlinear, "LINE_BYTES", 3e5)
     thinned = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in thinned.shapes] == pytest.approx([s.value for s in result.shapes], rel=0.1)
 
@@ -247,9 +248,9 @@ def test_the_simplest_within_one_standard_error_is_chosen() -> None:
     rng = np.random.default_rng(0)
     base = rng.uniform(1.0, 2.0, 20)
     nothing = Terms(())
-    simple = Form("simple", nothing, 2, base)
-    a_bit = Form("a bit", nothing, 3, base - 0.01 + 0.2 * rng.normal(0, 1, 20))
-    much = Form("much", nothing, 4, 0.5 * base)
+    simple = Form("simple", 2, base, nothing)
+    a_bit = Form("a bit", 3, base - 0.01 + 0.2 * rng.normal(0, 1, 20), nothing)
+    much = Form("much", 4, 0.5 * base, nothing)
     assert decide([simple, a_bit], "j", "friction", counts, 100.0).chosen == "simple"
     choice = decide([simple, a_bit, much], "j", "friction", counts, 100.0)
     assert choice.chosen == "much"

@@ -9,16 +9,14 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import started, terms_of
-from dynid.choose.comparison import Axis, Contest, Option
+from dynid.choose.comparison import Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
-from dynid.choose.fit_nonlinear import Fitted, Search, Settled, is_open
+from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
 from dynid.choose.forward_selection import Pursuit
-from dynid.choose.friction_forms import standard_error
 from dynid.choose.measurement_effects import as_estimated, estimate_nuisance
 from dynid.choose.relinearise import about_itself
 from dynid.choose.selection import JointForm, Selection
-from dynid.choose.separable import kept_batches
-from dynid.choose.subset_regression import Board
+from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import (
     EVERYWHERE,
     FAULTS,
@@ -31,7 +29,9 @@ from dynid.choose.wide_model import (
     superset,
 )
 from dynid.estimate.estimator import Estimate
+from dynid.factor.comparison import Candidate, compare
 from dynid.factor.factor import Factors
+from dynid.factor.folds import folds_of
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.terms.elastic import SpinningRotor
@@ -83,7 +83,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
-            f"{len(first.factors.blocks)} blocks of data are too few to compare models on: the default model is kept",
+            f"{len(first.factors.blocks)} blocks of data are too few to compare models on, which takes "
+            f"{LEAST_TO_COMPARE}: the default model is kept",
         )
         return Chosen(terms)
     desk = _Desk.of(first, kept, search, first)
@@ -95,7 +96,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         if not faults:
             break
         about = terms_of(robot, kept, (*plain_labels, *faults), desk.nominal, desk.origin)
-        _, fitted = about_itself(robot, Settled(about, {}), search.fit(about), desk.nominal, search.fit)
+        _, fitted = about_itself(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
         desk = _Desk.of(fitted, kept, search, first)
         before, shown = faults, Pursuit(desk.contest, plain_labels).found()
         if set(before) == {label for label in shown if label[0] in LINEARISED}:
@@ -131,25 +132,31 @@ class _Desk:
     nominal: Nominal
     origin: float
     factors: Factors
-    contest: Contest
+    contest: ModelComparison
 
     @staticmethod
     def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Desk:
         """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
-        bench = search.bench(plain)
+        bench = search.separable(plain)
         origin = plain.factors.blocks[0].start
         motion = [bench.motion(j) for j in range(robot.n)]
         elastic = isinstance(plain.assembly.rows, ElasticRows)
         late = found_delays(fitted.estimate)
         wide = superset(robot, kept, nominal, late, motion, origin, wide=not elastic)
-        factors, board = _board(wide, fitted, search)
-        return _Desk(fitted, nominal, origin, factors, Contest(board, wide, wide.members["kept", EVERYWHERE]))
+        factors, regression = _wide_regression(wide, fitted, search)
+        return _Desk(
+            fitted,
+            nominal,
+            origin,
+            factors,
+            ModelComparison(regression, wide, wide.members["kept", EVERYWHERE]),
+        )
 
 
-def _board(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, Board]:
-    """Factors of the wide model, and the board over their columns.
+def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
+    """Factors of the wide model, and regressions on subsets of their columns.
 
     Of the columns that every candidate has those stay that any motion can tell apart; the others are few, and which of
     them depend on which is a matter of the log: random states would not show what has a memory.
@@ -160,13 +167,12 @@ def _board(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, Boa
     common = len(wide.members["kept", EVERYWHERE])
     wanted[:common] &= fitted.structural.mask[:common]
     lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + robot.n * int(wanted[common:].sum())
-    batches, _ = kept_batches(search.batches, lines, assembly.parallel.decimation)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
-    factors = made.factors(batches, search.threads)
+    factors = made.factors(search.within_memory(fitted, lines), search.threads)
     names = [column.name for column in wide.terms.columns(robot)]
     weights = np.asarray(fitted.estimate.weights)
-    folds = min(search.folds, len(factors.blocks))
-    return factors, Board.of(factors, names, np.flatnonzero(wanted), weights, folds)
+    columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
+    return factors, SubsetRegression.of(factors, names, columns, weights, folds)
 
 
 def _knows_rotors(kept: Terms) -> bool:
@@ -180,7 +186,7 @@ def _plain(robot: RobotModel, kept: Terms) -> tuple[Label, ...]:
     return tuple((effect, j) for effect in effects for j in range(robot.n))
 
 
-def _friction_by_joint(contest: Contest, base: Sequence[Label], search: Search) -> dict[int, Option]:
+def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: Search) -> dict[int, Option]:
     """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
@@ -194,20 +200,22 @@ def _friction_by_joint(contest: Contest, base: Sequence[Label], search: Search) 
             Option("cubic", (("coulomb", j), ("cubic", j))),
             *(_best_shape(contest, others, name, j) for name in SHAPED),
         ]
-        scored = [(contest.squares([*others, *form.labels]), form) for form in forms]
-        squares, form = min(scored, key=lambda pair: float(pair[0].sum()))
-        if contest.earns(without, [*others, *form.labels], 1.0):
-            close = [
-                (len(contest.wide.names(other.labels)) + other.shapes, i, other)
-                for i, (error, other) in enumerate(scored)
-                if float((error - squares).sum()) <= standard_error(error - squares, contest.board.counts)
-            ]
-            found[j] = min(close, key=lambda entry: entry[:2])[2]
+        scored = [
+            Candidate(
+                form.name,
+                len(contest.wide.names(form.labels)) + form.shapes,
+                contest.squares([*others, *form.labels]),
+            )
+            for form in forms
+        ]
+        result = compare(scored, contest.regression.counts)
+        if contest.earns(without, [*others, *forms[result.best].labels], 1.0):
+            found[j] = forms[result.chosen]
     return found
 
 
 def _joint_forms(
-    contest: Contest, base: Sequence[Label], forms: dict[int, Option], robot: RobotModel
+    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option], robot: RobotModel
 ) -> tuple[JointForm, ...]:
     without = contest.squares(base)
     return tuple(
@@ -220,7 +228,7 @@ def _joint_forms(
     )
 
 
-def _best_shape(contest: Contest, others: list[Label], name: str, joint: int) -> Option:
+def _best_shape(contest: ModelComparison, others: list[Label], name: str, joint: int) -> Option:
     """A form of friction at the best of the shapes that were written down."""
     with_coulomb = [("coulomb", joint)] if name == "stribeck" else []
     options = []
@@ -231,7 +239,7 @@ def _best_shape(contest: Contest, others: list[Label], name: str, joint: int) ->
 
 
 def _axes(
-    contest: Contest, forms: dict[int, Option], shown: Sequence[Label], robot: RobotModel
+    contest: ModelComparison, forms: dict[int, Option], shown: Sequence[Label], robot: RobotModel
 ) -> list[Axis]:
     """What is combined: options that nothing speaks for are left out.
 

@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.choose.friction_forms import standard_error
 from dynid.choose.selection import MOST, Model, Selection, Worth
-from dynid.choose.subset_regression import Board
+from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import Label, Superset
+from dynid.factor.comparison import Candidate, Comparison, compare, standard_error
 
 # Screening many effects one by one: what passes by chance is judged again together with everything else.
 SCREEN = 2.0
@@ -38,79 +38,69 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """A combination of options with its held-out squared error by block (M,)."""
+class Trial(Candidate):
+    """A combination of options."""
 
     options: tuple[Option, ...]
-    parameters: int
-    squares: Float
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
-    """A board with the wide model behind it; `fixed`: columns of every candidate."""
+class ModelComparison:
+    """Regressions on subsets of a wide model's columns; `fixed`: those of every candidate."""
 
-    board: Board
+    regression: SubsetRegression
     wide: Superset
     fixed: tuple[str, ...]
 
     def squares(self, labels: Sequence[Label]) -> Float:
         """Held-out squared error by block of the fixed columns and some effects."""
-        return self.board.squares((*self.fixed, *self.wide.names(labels)))
+        return self.regression.squares((*self.fixed, *self.wide.names(labels)))
 
     def earns(self, without: Float, labels: Sequence[Label], errors: float = SCREEN) -> bool:
         """Whether effects gain more than so many standard errors over a model with errors `without`, (M,)."""
         gain = without - self.squares(labels)
-        return float(gain.sum()) > errors * standard_error(gain, self.board.counts)
+        return float(gain.sum()) > errors * standard_error(gain, self.regression.counts)
 
     def gain(self, without: Float, labels: Sequence[Label]) -> tuple[float, float]:
         """Share of the errors `without` that effects take away, and its standard error."""
         gain = without - self.squares(labels)
         reference = max(float(without.sum()), np.finfo(np.float64).tiny)
-        return float(gain.sum()) / reference, standard_error(gain, self.board.counts) / reference
+        return float(gain.sum()) / reference, standard_error(gain, self.regression.counts) / reference
 
     def trial(self, options: tuple[Option, ...]) -> Trial:
         """One combination."""
         labels = [label for option in options for label in option.labels]
         names = (*self.fixed, *self.wide.names(labels))
-        count = self.board.rank(names) + sum(option.shapes for option in options)
-        return Trial(options, count, self.board.squares(names))
+        count = self.regression.rank(names) + sum(option.shapes for option in options)
+        return Trial("; ".join(o.name for o in options), count, self.regression.squares(names), options)
 
     def best(self, axes: Sequence[Axis]) -> tuple[Trial, Selection]:
-        """All combinations; the simplest one within one standard error of the best, or within NEGLIGIBLE, is chosen.
-
-        Simple = few parameters, then in the order of the options.
-        Source: Breiman et al. 1984 (rule of one standard error), on paired differences over blocks.
-        """
+        """All combinations; the simplest one within one standard error of the best, or within NEGLIGIBLE, is chosen."""
         trials = [self.trial(options) for options in product(*(axis.options for axis in axes))]
+        found = compare(trials, self.regression.counts, negligible=NEGLIGIBLE)
+        models = [self._model(trial, found, i) for i, trial in enumerate(trials)]
         order = sorted(range(len(trials)), key=lambda i: float(trials[i].squares.sum()))
-        best = trials[order[0]]
-        models = [self._model(trial, best) for trial in trials]
-        simple = sorted(range(len(trials)), key=lambda i: trials[i].parameters)
-        chosen = next(i for i in simple if models[i].within)
-        rest = [models[i] for i in order if i != chosen]
-        return trials[chosen], Selection(
+        rest = [models[i] for i in order if i != found.chosen]
+        return trials[found.chosen], Selection(
             axes=tuple(axis.name for axis in axes),
-            models=tuple([models[chosen], *rest][:MOST]),
+            models=tuple([models[found.chosen], *rest][:MOST]),
             compared=len(trials),
-            folds=len(self.board.folds),
+            folds=len(self.regression.folds),
             friction=(),
-            worth=self._worth(axes, trials, trials[chosen]),
+            worth=self._worth(axes, trials, trials[found.chosen]),
             nuisance=(),
         )
 
-    def _model(self, trial: Trial, best: Trial) -> Model:
-        excess = trial.squares - best.squares
-        reference = max(float(best.squares.sum()), np.finfo(np.float64).tiny)
-        error = standard_error(excess, self.board.counts)
-        target = self.board.target_square
+    def _model(self, trial: Trial, found: Comparison, place: int) -> Model:
+        reference = max(float(found.candidates[found.best].squares.sum()), np.finfo(np.float64).tiny)
+        target = self.regression.target_square
         return Model(
             options=tuple(option.name for option in trial.options),
-            parameters=trial.parameters,
+            parameters=int(trial.parameters),
             relative=float(np.sqrt(trial.squares.sum() / target)) if target > 0 else float("nan"),
-            behind=float(excess.sum()) / reference,
-            behind_std=error / reference,
-            within=bool(excess.sum() <= max(error, NEGLIGIBLE * reference)),
+            behind=float(found.excess[place]) / reference,
+            behind_std=float(found.excess_std[place]) / reference,
+            within=bool(found.within[place]),
         )
 
     def _worth(self, axes: Sequence[Axis], trials: Sequence[Trial], chosen: Trial) -> tuple[Worth, ...]:
@@ -133,7 +123,7 @@ class Contest:
                         option=chosen.options[k].name,
                         other=trial.options[k].name,
                         gain=float(gain.sum()) / reference,
-                        gain_std=standard_error(gain, self.board.counts) / reference,
+                        gain_std=standard_error(gain, self.regression.counts) / reference,
                     )
                 )
         return tuple(found)

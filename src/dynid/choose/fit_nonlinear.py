@@ -10,14 +10,15 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
-from dynid.choose.friction_forms import Contest, compare, decide
-from dynid.choose.separable import Bench, JointBench, Lines, joint_bench, kept_batches
+from dynid.choose.friction_forms import Forms, decide, held_out_forms
+from dynid.choose.separable import JointProblem, Lines, SeparableProblem, joint_problem
 from dynid.choose.shapes import Choice
-from dynid.choose.variable_projection import Scale, seek
+from dynid.choose.variable_projection import Scale, variable_projection
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
+from dynid.factor.thinning import thinned
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
@@ -26,8 +27,13 @@ from dynid.terms.friction_curves import LoadFriction
 from dynid.terms.term import Of, Term, Terms, joint_indices, joints_of, on_joints
 
 PASSES = 4
-SETTLED = 2e-3
-LEAST_BLOCKS = 10
+CONVERGED = 2e-3
+# Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
+LEAST_TO_COMPARE = 10
+# Equations that are kept in memory: enough to tell models apart, in every computer's memory.
+LINE_BYTES = 300e6
+# Samples beside the filter's own settling that differences along time reach.
+SPARE = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +56,7 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class NonlinearFit:
     """A model without open choices.
 
     sought: by position in `terms`, which joints' shapes (m,) were sought.    choices: the comparisons made.
@@ -65,7 +71,8 @@ class Settled:
 class Search:
     """What a search works with.
 
-    moved: (n,) which joints moved: the others keep typical shapes.    folds: contiguous runs of blocks left out.
+    moved: (n,) which joints moved: the others keep typical shapes.    folds: how many are wanted.
+    share: of the log's time that the batches hold, `thinned`.
     """
 
     robot: RobotModel
@@ -75,23 +82,37 @@ class Search:
     folds: int
     seed: int
     threads: int
+    share: float = 1.0
 
-    def bench(self, fitted: Fitted) -> Bench:
+    def separable(self, fitted: Fitted) -> SeparableProblem:
         """The samples to try shapes on, with the weights and base columns of a fit."""
         width = sum(len(f.columns) + 1 for f in fitted.factors.total)
-        batches, share = kept_batches(self.batches, width, fitted.assembly.parallel.decimation)
+        batches = tuple(self.within_memory(fitted, width))
         estimate = fitted.estimate
         names = tuple(estimate.columns[i].name for i in estimate.base.independent)
         weights = np.asarray(estimate.weights)
-        return Bench(fitted.assembly, fitted.factors, weights, names, batches, share, self.threads)
+        return SeparableProblem(fitted.assembly, fitted.factors, weights, names, batches, self.threads)
+
+    def within_memory(self, fitted: Fitted, width: int) -> Iterable[Samples]:
+        """The batches, or the share of each block of time whose equations take LINE_BYTES.
+
+        width: lines of all groups of equations together.
+        """
+        most = max(factor.count for factor in fitted.factors.total)
+        part = LINE_BYTES / max(8.0 * width * most, 1.0)
+        if part >= 1.0:
+            return self.batches
+        assembly = fitted.assembly
+        settling = assembly.parallel.settling + SPARE
+        return thinned(self.batches, self.share * part, assembly.block_seconds, settling)
 
     def can_compare(self, fitted: Fitted) -> bool:
-        """Whether there are enough blocks to hold some out."""
-        return len(fitted.factors.blocks) >= max(2 * self.folds, LEAST_BLOCKS)
+        """Whether there are enough blocks to compare models on."""
+        return len(fitted.factors.blocks) >= LEAST_TO_COMPARE
 
 
 def is_open(terms: Terms) -> bool:
-    """Whether a model has a choice to make, a load to estimate or a shape to seek."""
+    """Whether a model has a choice to make, a load to estimate or a shape to variable_projection."""
     return any(
         isinstance(t, FrictionChoice)
         or (isinstance(t, LoadFriction) and t.is_open)
@@ -113,7 +134,7 @@ def refuse_open_inside(terms: Terms) -> None:
             )
 
 
-def settle(terms: Terms, search: Search, start: Terms | None = None) -> Settled:
+def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> NonlinearFit:
     """Makes every choice of a model: loads first, then forms of friction joint by joint, then all shapes together.
 
     start: the same terms with shapes to begin with, where they are known roughly.    Deterministic for a seed.
@@ -131,72 +152,74 @@ def settle(terms: Terms, search: Search, start: Terms | None = None) -> Settled:
             if rows.any():
                 sought[i] = rows
     first = _nominal(chosen, search.robot) if start is None else start
-    found = refine(Settled(first, sought), search, fresh=not choices and start is None)
+    found = refine(NonlinearFit(first, sought), search, fresh=not choices and start is None)
     # Shapes that come with a start were compared with their rivals before.
     worth = _worth(terms, found, search) if start is None else ()
     return replace(found, choices=(*choices, *worth))
 
 
 def refine(
-    settled: Settled,
+    nonlinear: NonlinearFit,
     search: Search,
     fresh: bool,
     blocks: Sequence[int] | None = None,
-    desk: Desk | None = None,
-) -> Settled:
+    constant: ConstantPart | None = None,
+) -> NonlinearFit:
     """Seeks every open shape in turn, with all coefficients eliminated, until none changes any more.
 
     fresh: whether to begin with several starts, and not with the present values alone.
-    blocks: to fit on, in a single pass; None = all.    desk: a fit to begin with, if there is one.
+    blocks: to fit on, in a single pass; None = all.    constant: of a fit to begin with, if there is one.
     """
-    for round_number in range(PASSES if settled.sought else 0):
+    for round_number in range(PASSES if nonlinear.sought else 0):
         now = (
-            desk
-            if desk is not None and round_number == 0
-            else desk_of(search.fit(settled.terms), settled, search)
+            constant
+            if constant is not None and round_number == 0
+            else constant_part_of(search.fit(nonlinear.terms), nonlinear, search)
         )
-        terms, change = _one_pass(settled, search, now, fresh and round_number == 0, blocks)
-        settled = replace(settled, terms=terms)
-        if change < SETTLED or blocks is not None:
+        terms, change = _one_pass(nonlinear, search, now, fresh and round_number == 0, blocks)
+        nonlinear = replace(nonlinear, terms=terms)
+        if change < CONVERGED or blocks is not None:
             break
-    return settled
+    return nonlinear
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
-    """A bench with the lines of all terms whose shapes are not sought, and the target."""
+class ConstantPart:
+    """A separable problem with the lines of all terms whose shapes are not sought, and the target."""
 
-    bench: Bench
+    separable: SeparableProblem
     static: Lines
 
 
-def desk_of(fitted: Fitted, settled: Settled, search: Search) -> Desk:
-    """The desk of a fit."""
-    bench = search.bench(fitted)
-    rest = Terms(tuple(t for i, t in enumerate(settled.terms) if i not in settled.sought))
-    return Desk(bench, bench.lines(rest, target=True))
+def constant_part_of(fitted: Fitted, nonlinear: NonlinearFit, search: Search) -> ConstantPart:
+    """The constant part of a fit."""
+    separable = search.separable(fitted)
+    rest = Terms(tuple(t for i, t in enumerate(nonlinear.terms) if i not in nonlinear.sought))
+    return ConstantPart(separable, separable.lines(rest, target=True))
 
 
 def _one_pass(
-    settled: Settled, search: Search, desk: Desk, fresh: bool, blocks: Sequence[int] | None
+    nonlinear: NonlinearFit, search: Search, constant: ConstantPart, fresh: bool, blocks: Sequence[int] | None
 ) -> tuple[Terms, float]:
-    bench, static = desk.bench, desk.static
-    terms, change = settled.terms, 0.0
-    every = range(len(bench.factors.blocks)) if blocks is None else blocks
-    for position, rows in settled.sought.items():
+    separable, static = constant.separable, constant.static
+    terms, change = nonlinear.terms, 0.0
+    every = range(len(separable.factors.blocks)) if blocks is None else blocks
+    for position, rows in nonlinear.sought.items():
         for row in np.flatnonzero(rows).tolist():
             term = terms.terms[position]
             if not isinstance(term, CurveTerm):
                 continue
             joint = joint_indices(search.robot, term.joints)[row]
             trial = Terms((term.of_joint(search.robot, joint),))
-            extra = _without(terms, settled.sought, position, joint, search.robot)
-            own = joint_bench(bench, static, extra, bench.lines(trial))
-            motion = bench.motion(joint)
+            extra = _without(terms, nonlinear.sought, position, joint, search.robot)
+            own = joint_problem(separable, static, extra, separable.lines(trial))
+            motion = separable.motion(joint)
             table = term.shape_table(search.robot)
             start = (joint, None if fresh else table[row])
             nothing = np.zeros((0, len(own.blocks)))
-            found = seek(own, own.problem(every), nothing, term, start, motion, search.seed + joint)
+            found = variable_projection(
+                own, own.reduced(every), nothing, term, start, motion, search.seed + joint
+            )
             scale = Scale.of(term, motion)
             change = max(change, float(np.abs(scale.unit(found.shape) - scale.unit(table[row])).max()))
             table = table.copy()
@@ -266,11 +289,11 @@ def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, .
         return terms, ()
     robot = search.robot
     fitted = search.fit(_nominal(terms, robot))
-    bench = search.bench(fitted)
+    separable = search.separable(fitted)
     made: list[Term] = []
     choices: list[Choice] = []
     others = [t for t in terms if not isinstance(t, FrictionChoice)]
-    static = bench.lines(_nominal(Terms(tuple(others)), robot), target=True)
+    static = separable.lines(_nominal(Terms(tuple(others)), robot), target=True)
     for term in terms:
         if not isinstance(term, FrictionChoice):
             made.append(term)
@@ -283,7 +306,7 @@ def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, .
                 picked.append(CANDIDATES[BASELINE](name))
                 continue
             rest = _baselines_elsewhere(terms, joint, robot)
-            own = joint_bench(bench, static, rest, bench.lines(contest[0][1]))
+            own = joint_problem(separable, static, rest, separable.lines(contest[0][1]))
             choice, best = _contest(own, joint, contest, "friction", search)
             choices.append(choice)
             picked.append(best)
@@ -301,11 +324,11 @@ def _baselines_elsewhere(terms: Terms, joint: int, robot: RobotModel) -> Terms:
 
 
 def _contest(
-    own: JointBench, joint: int, contest: Contest, subject: str, search: Search
+    own: JointProblem, joint: int, contest: Forms, subject: str, search: Search
 ) -> tuple[Choice, Terms]:
-    bench = own.bench
-    forms = compare(own, joint, contest, bench.motion(joint), search.folds, search.seed + joint)
-    counts: Float = np.bincount(own.blocks, minlength=len(bench.factors.blocks)).astype(np.float64)
+    separable = own.separable
+    forms = held_out_forms(own, joint, contest, separable.motion(joint), search.folds, search.seed + joint)
+    counts: Float = np.bincount(own.blocks, minlength=len(separable.factors.blocks)).astype(np.float64)
     total = float(np.sum(own.target**2))
     choice = decide(forms, search.robot.joint_names[joint], subject, counts, total)
     return choice, next(form.terms for form in forms if form.name == choice.chosen)
@@ -338,7 +361,7 @@ def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
     return whole
 
 
-def _worth(terms: Terms, found: Settled, search: Search) -> tuple[Choice, ...]:
+def _worth(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
     asked = {type(t) for t in terms if isinstance(t, CurveTerm) and t.shapes}
     mine = {i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked}
@@ -347,8 +370,8 @@ def _worth(terms: Terms, found: Settled, search: Search) -> tuple[Choice, ...]:
     fitted = search.fit(found.terms)
     if not search.can_compare(fitted):
         return ()
-    bench = search.bench(fitted)
-    static = bench.lines(Terms(tuple(t for i, t in enumerate(found.terms) if i not in mine)), target=True)
+    separable = search.separable(fitted)
+    static = separable.lines(Terms(tuple(t for i, t in enumerate(found.terms) if i not in mine)), target=True)
     choices = []
     for position, rows in mine.items():
         term = found.terms.terms[position]
@@ -359,11 +382,11 @@ def _worth(terms: Terms, found: Settled, search: Search) -> tuple[Choice, ...]:
             trial = _of_joints(term, search.robot, [joint])
             open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
             rival = term.rival((search.robot.joint_names[joint],))
-            contest: Contest = [
+            contest: Forms = [
                 ("coulomb" if rival.terms else "without", rival),
                 (term.name, Terms((open_trial,))),
             ]
             extra = _without(found.terms, mine, position, joint, search.robot)
-            own = joint_bench(bench, static, extra, bench.lines(Terms((trial,))))
+            own = joint_problem(separable, static, extra, separable.lines(Terms((trial,))))
             choices.append(_contest(own, joint, contest, term.name, search)[0])
     return tuple(choices)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.choose.comparison import SCREEN, Contest
-from dynid.choose.friction_forms import standard_error
+from dynid.choose.comparison import SCREEN, ModelComparison
 from dynid.choose.wide_model import EVERYWHERE, FAULTS, SHAPED, Label
+from dynid.factor.comparison import standard_error
 
 # Faults of the log are told to its owner, so chance has to be told apart more surely than for a choice.
 SURE = 3.0
@@ -27,7 +27,7 @@ class Pursuit:
     base: effects that are in it from the beginning.
     """
 
-    contest: Contest
+    contest: ModelComparison
     base: tuple[Label, ...]
 
     def found(self) -> tuple[Label, ...]:
@@ -50,13 +50,13 @@ class Pursuit:
         """The effect that gains most among those that earn their place."""
         contest = self.contest
         held = (*self.base, *joined)
-        offer = contest.board.offer((*contest.fixed, *contest.wide.names(held)))
-        without = offer.squares(())
+        rest = contest.regression.residualised((*contest.fixed, *contest.wide.names(held)))
+        without = rest.squares(())
         earned: list[tuple[float, Label]] = []
         for label in contest.wide.members:
             if label in held or label == ("kept", EVERYWHERE):
                 continue
-            squares = offer.squares(contest.board.index(contest.wide.names([label])).tolist())
+            squares = rest.squares(contest.regression.index(contest.wide.names([label])).tolist())
             if self._strength(without, squares) > _least(label):
                 earned.append((float((without - squares).sum()), label))
         earned.sort(key=lambda pair: -pair[0])
@@ -87,7 +87,7 @@ class Pursuit:
         """
         gain = without - squares
         total, tiny = float(gain.sum()), np.finfo(np.float64).tiny
-        strength = total / max(standard_error(gain, self.contest.board.counts), tiny)
+        strength = total / max(standard_error(gain, self.contest.regression.counts), tiny)
         if total > MOST_SHARE * float(without.sum()):
             ratio = np.log(np.maximum(without, tiny) / np.maximum(squares, tiny))
             strength = max(strength, float(ratio.mean() / max(ratio.std() / np.sqrt(len(ratio)), tiny)))
@@ -115,7 +115,7 @@ class Pursuit:
 
     def _values(self, labels: Sequence[Label]) -> dict[str, float]:
         contest = self.contest
-        return contest.board.values((*contest.fixed, *contest.wide.names([*self.base, *labels])))
+        return contest.regression.values((*contest.fixed, *contest.wide.names([*self.base, *labels])))
 
 
 def _least(label: Label) -> float:

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
 from dynid.base.arrays import Float, Int
-from dynid.choose.comparison import Contest
+from dynid.choose.comparison import ModelComparison
 from dynid.choose.fit_nonlinear import Fitted
 from dynid.choose.selection import Nuisance
 from dynid.choose.wide_model import EVERYWHERE, Label
@@ -32,7 +32,7 @@ class _Fit:
 
 
 def estimate_nuisance(
-    robot: RobotModel, contest: Contest, factors: Factors, first: Fitted, labels: Sequence[Label]
+    robot: RobotModel, contest: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
 ) -> tuple[Nuisance, ...]:
     """Delays, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
 
@@ -50,7 +50,9 @@ def estimate_nuisance(
             own = tuple(label for label in own if label != right)
         held = [label for label in labels if kind != "lag" or label[0] != "delay"]
         names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*held, *own])))
-        index = np.array([place[contest.board.names[i]] for i in contest.board.index(names)], dtype=np.int64)
+        index = np.array(
+            [place[contest.regression.names[i]] for i in contest.regression.index(names)], dtype=np.int64
+        )
         fit = _fit(factors, index, weights)
         by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
         for label in own:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.choose.fit_nonlinear import Fit, Fitted, Settled
+from dynid.choose.fit_nonlinear import Fit, Fitted, NonlinearFit
 from dynid.choose.wide_model import found_delays, nominal_model
 from dynid.robot.model import RobotModel
 from dynid.terms.measurement_effects import Nominal, NominalTerm, TorqueDelay
@@ -19,8 +19,8 @@ CLOSE = 0.1
 
 
 def about_itself(
-    robot: RobotModel, settled: Settled, fitted: Fitted, nominal: Nominal, fit: Fit
-) -> tuple[Settled, Fitted]:
+    robot: RobotModel, settled: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
+) -> tuple[NonlinearFit, Fitted]:
     """The model fitted again until the effects that are linearised about a nominal model stay where they are.
 
     nominal: that which a choice of the model linearised about; terms with any other are left alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +17,6 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import JointMotion
 from dynid.terms.term import Term, Terms
 
-LINE_BYTES = 300e6
-
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -29,10 +27,10 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class SeparableProblem:
     """A model at some shapes with its factors and weights, and the samples to try others on.
 
-    names: of the columns that count (base columns).    share: of the log's batches that are kept here.
+    names: of the columns that count (base columns).    batches: all of the factors' samples, or a share of each block.
     """
 
     assembly: Assembly
@@ -40,7 +38,6 @@ class Bench:
     weights: Float
     names: tuple[str, ...]
     batches: tuple[Samples, ...]
-    share: float
     threads: int
 
     @cached_property
@@ -102,36 +99,8 @@ class Bench:
         return JointMotion(float(speed.max()), float(np.median(speed)), float(np.ptp(q)))
 
 
-def kept_batches(
-    batches: Iterable[Samples], width: int, decimation: int
-) -> tuple[tuple[Samples, ...], float]:
-    """Batches for a bench and their share: all of them, or evenly spaced ones where lines would not fit in memory.
-
-    width: lines of all groups together.
-    """
-    if not isinstance(batches, Sequence):
-        kept, share = _thinned(batches, width, decimation)
-        return tuple(kept), share
-    count = sum(len(s) for s in batches)
-    stride = max(int(np.ceil(8.0 * width * count / decimation / LINE_BYTES)), 1)
-    return tuple(batches[::stride]), 1.0 / stride
-
-
-def _thinned(batches: Iterable[Samples], width: int, decimation: int) -> tuple[list[Samples], float]:
-    # The length of a stream is not known beforehand: whenever what is kept grows too large, every second batch goes.
-    kept: list[Samples] = []
-    stride = 1
-    for i, samples in enumerate(batches):
-        if i % stride == 0:
-            kept.append(samples)
-            if 8.0 * width * sum(len(s) for s in kept) / decimation > LINE_BYTES and len(kept) > 1:
-                kept = kept[::2]
-                stride *= 2
-    return kept, 1.0 / stride
-
-
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ReducedProblem:
     """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
 
     U: (rows, r) orthonormal basis of the columns that stay.    y: (rows,) target.
@@ -160,13 +129,13 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class JointBench:
+class JointProblem:
     """The equations that a joint's trial terms act on, with all other terms' columns.
 
     groups: those the trial terms act on.    rest: other terms' columns there.
     """
 
-    bench: Bench
+    separable: SeparableProblem
     groups: tuple[int, ...]
     names: tuple[tuple[str, ...], ...]
     values: tuple[Float, ...]
@@ -174,7 +143,7 @@ class JointBench:
     @property
     def blocks(self) -> Int:
         """Block of each own equation, groups one after the other."""
-        return np.concatenate([self.bench.block_of[g] for g in self.groups])
+        return np.concatenate([self.separable.block_of[g] for g in self.groups])
 
     @property
     def target(self) -> Float:
@@ -184,13 +153,13 @@ class JointBench:
     def trial(self, term: Term | Terms) -> Float:
         """Lines of trial terms over the own equations, (c, rows)."""
         terms = term if isinstance(term, Terms) else Terms((term,))
-        found = self.bench.lines(terms)
-        order = [c.name for c in terms.columns(self.bench.assembly.robot)]
-        width = sum(len(self.bench.block_of[g]) for g in self.groups)
+        found = self.separable.lines(terms)
+        order = [c.name for c in terms.columns(self.separable.assembly.robot)]
+        width = sum(len(self.separable.block_of[g]) for g in self.groups)
         C = np.zeros((len(order), width))
         first = 0
         for g in self.groups:
-            last = first + len(self.bench.block_of[g])
+            last = first + len(self.separable.block_of[g])
             for name, line in zip(found.names[g], found.values[g], strict=True):
                 C[order.index(name), first:last] = line
             first = last
@@ -200,9 +169,9 @@ class JointBench:
     def shared(self) -> tuple[str, ...]:
         """Columns that stay, in the model's order."""
         every = set().union(*(set(names) for names in self.names)) - {""}
-        outside = [f for g, f in enumerate(self.bench.factors.total) if g not in self.groups]
-        elsewhere = {self.bench.column_names[i] for f in outside for i in f.columns}
-        return tuple(n for n in self.bench.names if n in every or n in elsewhere)
+        outside = [f for g, f in enumerate(self.separable.factors.total) if g not in self.groups]
+        elsewhere = {self.separable.column_names[i] for f in outside for i in f.columns}
+        return tuple(n for n in self.separable.names if n in every or n in elsewhere)
 
     @cached_property
     def own_rows(self) -> Float:
@@ -219,16 +188,15 @@ class JointBench:
 
     @cached_property
     def scale(self) -> Float:
-        """Square root of the weight of each own equation."""
-        share = self.bench.share
-        return np.concatenate(
-            [
-                np.full(len(self.bench.block_of[g]), np.sqrt(self.bench.weights[g] / share))
-                for g in self.groups
-            ]
-        )
+        """Square root of the weight of each own equation, which stands for those that are not kept as well."""
+        own = self.separable
+        parts = []
+        for g in self.groups:
+            kept = len(own.block_of[g])
+            parts.append(np.full(kept, np.sqrt(own.weights[g] * own.factors.total[g].count / max(kept, 1))))
+        return np.concatenate(parts)
 
-    def problem(self, training: Sequence[int]) -> Problem:
+    def reduced(self, training: Sequence[int]) -> ReducedProblem:
         """The least-squares problem over some blocks."""
         other = self._others(training)
         own = np.isin(self.blocks, np.asarray(training))
@@ -236,19 +204,21 @@ class JointBench:
         A = np.concatenate([other[:, :-1], rows])
         y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
         U, solve = orthonormal(A)
-        return Problem(U, y, y - U @ (U.T @ y), solve, np.flatnonzero(own), self.scale)
+        return ReducedProblem(U, y, y - U @ (U.T @ y), solve, np.flatnonzero(own), self.scale)
 
     def _others(self, training: Sequence[int]) -> Float:
-        bench = self.bench
-        others = [g for g in range(len(bench.factors.group_names)) if g not in self.groups]
+        separable = self.separable
+        others = [g for g in range(len(separable.factors.group_names)) if g not in self.groups]
         if not others:
             return np.zeros((0, len(self.shared) + 1))
-        keep = np.isin(bench.column_names, self.shared)
-        part = bench.factors.subset(training).select(keep)
-        index = np.array([bench.column_names.index(n) for n in self.shared], dtype=np.int64)
-        return stack([part.total[g] for g in others], index, bench.weights[others])
+        keep = np.isin(separable.column_names, self.shared)
+        part = separable.factors.subset(training).select(keep)
+        index = np.array([separable.column_names.index(n) for n in self.shared], dtype=np.int64)
+        return stack([part.total[g] for g in others], index, separable.weights[others])
 
-    def held_out(self, problem: Problem, C: Float, a: Float, held_out: Sequence[int]) -> tuple[Int, Float]:
+    def held_out(
+        self, problem: ReducedProblem, C: Float, a: Float, held_out: Sequence[int]
+    ) -> tuple[Int, Float]:
         """Own equations of held-out blocks: their indices and errors for trial lines C with coefficients a."""
         full = problem.y.copy()
         full[len(full) - len(problem.own) :] -= (a @ C * problem.scale)[problem.own]
@@ -274,17 +244,17 @@ def orthonormal(A: Float) -> tuple[Float, Float]:
     return U @ turn, W @ turn
 
 
-def joint_bench(bench: Bench, static: Lines, extra: Terms, probe: Lines) -> JointBench:
-    """A joint's bench.    static: columns and target of the terms that stay, `extra`: further terms that stay.
+def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, probe: Lines) -> JointProblem:
+    """A joint's problem.    static: columns and target of the terms that stay, `extra`: further terms that stay.
 
     probe: lines of the trial terms, which say where they act.
     """
     groups = tuple(g for g, names in enumerate(probe.names) if names)
-    more = bench.lines(extra) if extra.terms else None
+    more = separable.lines(extra) if extra.terms else None
     names, values = [], []
     for g in groups:
         more_names = more.names[g] if more is not None else ()
         more_values = more.values[g] if more is not None else static.values[g][:0]
         names.append((*more_names, *static.names[g]))
         values.append(np.concatenate([more_values, static.values[g]]))
-    return JointBench(bench, groups, tuple(names), tuple(values))
+    return JointProblem(separable, groups, tuple(names), tuple(values))

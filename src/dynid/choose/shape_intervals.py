@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.choose.fit_nonlinear import Fitted, Search, Settled
+from dynid.choose.fit_nonlinear import Fitted, NonlinearFit, Search
 from dynid.choose.shapes import ShapeEstimate
 from dynid.choose.variable_projection import Scale
 from dynid.estimate.estimator import Estimate
@@ -80,7 +80,7 @@ def _difference(slope: Slope, robot: RobotModel, samples: Samples) -> Float:
 
 
 def with_shape_uncertainty(
-    fitted: Fitted, settled: Settled, search: Search
+    fitted: Fitted, nonlinear: NonlinearFit, search: Search
 ) -> tuple[Estimate, tuple[ShapeEstimate, ...]]:
     """The estimate with a covariance that includes the shapes' own uncertainty, and the shapes with theirs.
 
@@ -88,9 +88,9 @@ def with_shape_uncertainty(
     parameters holds for all of them together. A shape at an edge of its range, or without effect, gets std nan.
     """
     estimate = fitted.estimate
-    if not settled.sought:
+    if not nonlinear.sought:
         return estimate, ()
-    found, slopes = _described(fitted, settled, search)
+    found, slopes = _described(fitted, nonlinear, search)
     inside = [i for i, slope in enumerate(slopes) if slope is not None]
     chosen = tuple(slope for slope in slopes if slope is not None)
     if not chosen:
@@ -114,21 +114,21 @@ def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
 
 
 def _described(
-    fitted: Fitted, settled: Settled, search: Search
+    fitted: Fitted, nonlinear: NonlinearFit, search: Search
 ) -> tuple[list[ShapeEstimate], list[Slope | None]]:
     """Every sought shape without its std, and how the torque changes with it; None at an edge of its range."""
-    robot, bench = search.robot, search.bench(fitted)
+    robot, separable = search.robot, search.separable(fitted)
     names = [c.name for c in fitted.estimate.columns]
     theta = fitted.estimate.full_vector
     found: list[ShapeEstimate] = []
     slopes: list[Slope | None] = []
-    for position, rows in settled.sought.items():
-        term = settled.terms.terms[position]
+    for position, rows in nonlinear.sought.items():
+        term = nonlinear.terms.terms[position]
         if not isinstance(term, CurveTerm):
             continue
         for joint in np.array(joint_indices(robot, term.joints))[rows].tolist():
             one = term.of_joint(robot, joint)
-            scale = Scale.of(one, bench.motion(joint))
+            scale = Scale.of(one, separable.motion(joint))
             own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
             shape = one.shape_table(robot)[0]
             for k, at in enumerate(scale.unit(shape)):

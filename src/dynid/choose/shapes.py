@@ -25,7 +25,7 @@ class ShapeEstimate:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FormScore:
     """How one form of friction did on blocks that it was not fitted on.
 
     parameters: linear and nonlinear ones of the joint.    relative: held-out error over torque, both RMS.
@@ -50,10 +50,10 @@ class Choice:
 
     joint: str
     subject: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[FormScore, ...]
     chosen: str
 
     @property
-    def winner(self) -> Candidate:
+    def winner(self) -> FormScore:
         """The chosen candidate."""
         return next(one for one in self.candidates if one.name == self.chosen)

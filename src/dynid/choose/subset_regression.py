@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float, Int
 from dynid.factor.factor import Factors, stack
+from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel
 
 DEPENDENT = 1e-6
@@ -34,10 +35,10 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class Residualised:
     """What columns outside a model could add to it, worked out for all of them at once.
 
-    place: by column of the board its place in the shares, one a fold.    count: number of blocks.
+    place: by column of the regression its place in the shares, one a fold.    count: number of blocks.
     """
 
     place: dict[int, int]
@@ -45,7 +46,7 @@ class Offer:
     count: int
 
     def squares(self, columns: Sequence[int]) -> Float:
-        """Held-out squared error by block, (M,), of the model with some more columns of the board."""
+        """Held-out squared error by block, (M,), of the model with some more columns of the regression."""
         found = np.zeros(self.count)
         places = np.array([self.place[c] for c in columns if c in self.place], dtype=np.int64)
         for share in self.shares:
@@ -61,7 +62,7 @@ class Offer:
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class SubsetRegression:
     """Triangles of a wide model over its columns, all groups at their weights: one a block, one a training fold.
 
     names: (c,) of the columns, the wide model's order.    blocks: (M, c + 1, c + 1).
@@ -74,22 +75,23 @@ class Board:
     counts: Float
 
     @staticmethod
-    def of(factors: Factors, names: Sequence[str], columns: Int, weights: Float, folds: int) -> Board:
+    def of(
+        factors: Factors, names: Sequence[str], columns: Int, weights: Float, folds: Sequence[Fold]
+    ) -> SubsetRegression:
         """From factors of the wide model.
 
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
+        folds: at least LEAST_FOLDS of them.
         """
         blocks = np.array([stack(block.groups, columns, weights) for block in factors.blocks])
-        M, c = len(blocks), len(columns)
-        parts = np.array_split(np.arange(M), folds)
-        own = [_merged(blocks[part], c) for part in parts]
-        training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(folds)]
-        counts = [float(sum(g.count for g in block.groups)) for block in factors.blocks]
-        return Board(
+        c = len(columns)
+        own = [_merged(blocks[fold.held_out], c) for fold in folds]
+        training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(len(folds))]
+        return SubsetRegression(
             names=tuple(names[i] for i in columns),
             blocks=blocks,
-            folds=tuple(zip(training, parts, strict=True)),
-            counts=np.array(counts),
+            folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
+            counts=block_counts(factors),
         )
 
     @cached_property
@@ -127,7 +129,7 @@ class Board:
         """Number of independent columns among some."""
         return int(np.count_nonzero(self._solved(self.total, self.index(names))))
 
-    def offer(self, names: Iterable[str]) -> Offer:
+    def residualised(self, names: Iterable[str]) -> Residualised:
         """What all other columns could add to the model with these."""
         index = self.index(names)
         rest = np.setdiff1d(np.arange(len(self.names)), index)
@@ -142,7 +144,7 @@ class Board:
             held_out = blocks[:, :, behind] - blocks[:, :, kept] @ solved
             size = np.linalg.norm(training[:, behind], axis=0)
             parts.append(Share(R[k:, k:], size, held_out, left_out))
-        return Offer({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
+        return Residualised({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
 
     def _solved(self, triangle: Float, index: Int) -> Float:
         """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""

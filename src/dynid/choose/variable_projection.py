@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from dynid.base.arrays import Bool, Float
-from dynid.choose.separable import JointBench, Problem
+from dynid.choose.separable import JointProblem, ReducedProblem
 from dynid.terms.curve import CurveTerm, JointMotion
 from dynid.terms.term import Terms
 
@@ -59,9 +59,9 @@ class Found:
     cost: float
 
 
-def seek(
-    bench: JointBench,
-    problem: Problem,
+def variable_projection(
+    own: JointProblem,
+    problem: ReducedProblem,
     fixed: Float,
     term: CurveTerm,
     place: tuple[int, Float | None],
@@ -74,7 +74,7 @@ def seek(
     those of the term, its present ones and seeded random ones; the best two are refined).
     """
     joint, present = place
-    robot = bench.bench.assembly.robot
+    robot = own.separable.assembly.robot
     scale = Scale.of(term, motion)
 
     latest: dict[bytes, Float] = {}
@@ -82,7 +82,7 @@ def seek(
     def residual(u: Float) -> Float:
         key = u.tobytes()
         if key not in latest:
-            lines = bench.trial(Terms((term.of_joint(robot, joint, scale.value(u)),)))
+            lines = own.trial(Terms((term.of_joint(robot, joint, scale.value(u)),)))
             latest.clear()
             latest[key] = problem.project(np.concatenate([fixed, lines]))[1]
         return latest[key]

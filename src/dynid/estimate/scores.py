@@ -12,6 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UnfitDataError
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
+from dynid.factor.folds import folds_of, too_few_blocks
 
 
 class Origin(StrEnum):
@@ -138,26 +139,26 @@ def cross_validate(
     judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
     The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
+    Raises UnfitDataError for fewer than LEAST_BLOCKS blocks.
     """
     factors = regression.factors
-    M = len(factors.blocks)
     measured = factors if judged is None else judged
-    if len(measured.blocks) != M:
+    if len(measured.blocks) != len(factors.blocks):
         raise UnfitDataError(
             "no-blocks",
-            found=f"{len(measured.blocks)} blocks of torque for {M} of the fit",
+            found=f"{len(measured.blocks)} blocks of torque for {len(factors.blocks)} of the fit",
             expected="the same blocks",
         )
     own = [g for g, name in enumerate(measured.group_names) if name in joints]
     scored = own or list(range(len(measured.group_names)))
     total: Sums | None = None
-    for held_out in np.array_split(np.arange(M), max(min(folds, M), 1)) if M else []:
-        training = factors.subset(sorted(set(range(M)) - set(held_out.tolist())))
-        part = replace(regression, factors=training, value_only=True)
-        sums = Sums.of_factors(measured.subset(held_out.tolist()), estimator.fit(part).full_vector, scored)
+    for fold in folds_of(factors, folds):
+        part = replace(regression, factors=factors.subset(fold.training), value_only=True)
+        theta = estimator.fit(part).full_vector
+        sums = Sums.of_factors(measured.subset(fold.held_out), theta, scored)
         total = sums if total is None else total + sums
     if total is None:
-        raise UnfitDataError("no-blocks", found="no block of data to hold out", expected="at least two")
+        raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
     return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names))

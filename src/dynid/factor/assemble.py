@@ -66,7 +66,7 @@ class Assembly:
         return Factors(
             group_names=self.rows.groups(self.robot),
             parameter_count=len(self.wanted),
-            blocks=tuple(_without_stubs(pieces, self.block_seconds)),
+            blocks=tuple(_without_stubs(pieces)),
         )
 
     @property
@@ -120,16 +120,21 @@ def _joined(a: Block, b: Block) -> Block:
     return Block(a.trajectory, a.segment, a.start, b.end, groups)
 
 
-def _without_stubs(blocks: list[Block], seconds: float) -> list[Block]:
+def _without_stubs(blocks: list[Block]) -> list[Block]:
+    """Blocks with less than half as many equations as is usual join their neighbour of the same segment.
+
+    Equations are counted, not seconds: of a long log each block may hold a part of its time alone.
+    """
+    least = 0.5 * float(np.median([_count(block) for block in blocks]))
     whole: list[Block] = []
     for block in blocks:
         same = bool(whole) and whole[-1].segment == block.segment
-        if same and (_span(block) < 0.5 * seconds or _span(whole[-1]) < 0.5 * seconds):
+        if same and min(_count(block), _count(whole[-1])) < least:
             whole[-1] = _joined(whole[-1], block)
         else:
             whole.append(block)
     return whole
 
 
-def _span(block: Block) -> float:
-    return block.end - block.start
+def _count(block: Block) -> int:
+    return sum(factor.count for factor in block.groups)

@@ -17,8 +17,8 @@ from dynid.base.errors import SolverError
 from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
 from dynid.choose.choose_model import Chosen, choose_model
-from dynid.choose.fit_nonlinear import Fitted, Search, Settled, settle
-from dynid.choose.folds import held_out_scores
+from dynid.choose.fit_nonlinear import SPARE, Fitted, NonlinearFit, Search, fit_nonlinear
+from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import about_itself
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
@@ -39,6 +39,8 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
+from dynid.factor.folds import LEAST_BLOCKS, folds_of
+from dynid.factor.thinning import thinned
 from dynid.identification.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
 from dynid.identification.settings import Settings, default_estimator, settings_to_recipe
 from dynid.log.read import Log
@@ -51,7 +53,15 @@ from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.run.provenance import provenance
 from dynid.run.result import Identification, Validation
-from dynid.run.validation import block_seconds, origin_of, read_samples, score, score_log, stage
+from dynid.run.validation import (
+    block_seconds,
+    origin_of,
+    read_samples,
+    score,
+    score_log,
+    share_to_choose_on,
+    stage,
+)
 from dynid.run.verdict import judge, refuse_negative_friction, refuse_negative_springs
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
@@ -176,7 +186,7 @@ class _Found:
 
     search: Search
     model: Chosen
-    settled: Settled
+    settled: NonlinearFit
     fitted: Fitted
     free: Estimate
     estimate: Estimate
@@ -206,7 +216,7 @@ def _read(call: _Call) -> _Data:
         stage(call.progress, "reading"),
     )
     _warn_of_rest(robot, summary.moved, diagnostics)
-    seconds = settings.block_seconds or block_seconds(prepared)
+    seconds = block_seconds(prepared, settings.block_seconds)
     return _Data(settings, prepared, choice, rows, batches, summary, seconds)
 
 
@@ -216,7 +226,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
 
-    def fit(terms: Terms) -> Fitted:
+    def fit_on(batches: Iterable[Samples], terms: Terms) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
         alive = np.concatenate([term.alive(robot, data.summary.moved) for term in terms])
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
@@ -227,13 +237,15 @@ def _fit(call: _Call, data: _Data) -> _Found:
         return Fitted(structural, assembly, factors, regression, searching.fit(regression))
 
     moved = np.asarray(data.summary.moved)
+    fit = partial(fit_on, batches)
     search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
+    trial = _trial(search, fit_on, data)
     model = (
-        choose_model(settings.terms, search, call.diagnostics)
+        choose_model(settings.terms, trial, call.diagnostics)
         if settings.automatic
         else Chosen(settings.terms)
     )
-    settled = settle(model.terms, search, model.start)
+    settled = fit_nonlinear(model.terms, trial, model.start)
     fitted = fit(settled.terms)
     if model.nominal is not None:
         settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
@@ -246,6 +258,17 @@ def _fit(call: _Call, data: _Data) -> _Found:
     return _Found(
         search, model.as_estimated(estimate), settled, fitted, free, estimate, estimator, shapes, stiffness
     )
+
+
+def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted], data: _Data) -> Search:
+    # Models are compared, and shapes sought, in a dozen passes: of a log that is read anew each time a share does, in
+    # which every block of time has its part.
+    share = share_to_choose_on(data.prepared)
+    if share >= 1.0:
+        return search
+    settling = data.prepared.parallel_filter().settling + SPARE
+    kept = list(thinned(data.batches, share, data.seconds, settling))
+    return replace(search, fit=partial(fit_on, kept), batches=kept, share=share)
 
 
 def _fit_sound(
@@ -322,12 +345,17 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
 def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
     fitted, settled, search = found.fitted, found.settled, found.search
     blocks = len(fitted.regression.factors.blocks)
-    if blocks < 2 * search.folds:
+    if blocks < LEAST_BLOCKS:
         diagnostics.warn(
             "too-short-to-hold-out",
-            f"{blocks} blocks of data are too few to hold any out; validate on another log",
+            f"{blocks} blocks of data are too few to hold any out, which takes {LEAST_BLOCKS}; validate on another log",
         )
         return ()
+    made = len(folds_of(fitted.regression.factors, search.folds))
+    if made != search.folds:
+        diagnostics.note(
+            "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
+        )
     if settled.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(
             "shapes-not-held-out",

@@ -17,7 +17,7 @@ from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
 from dynid.choose.serial import selection_from_dict, selection_to_dict
-from dynid.choose.shapes import Candidate, Choice, ShapeEstimate
+from dynid.choose.shapes import Choice, FormScore, ShapeEstimate
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
 from dynid.estimate.estimator import Estimate, Status
 from dynid.estimate.scores import Origin, Scores
@@ -258,7 +258,7 @@ def _read_shape(data: Mapping[str, Any]) -> ShapeEstimate:
 
 def _read_choice(data: Mapping[str, Any]) -> Choice:
     candidates = tuple(
-        Candidate(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
+        FormScore(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
         for entry in data["candidates"]
     )
     return Choice(data["joint"], data["subject"], candidates, data["chosen"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads, ordered_map
 from dynid.base.progress import Progress
 from dynid.diagnosis.masking import AtPeak, left_out
@@ -33,6 +33,8 @@ from dynid.signals.settings import Preparation
 from dynid.terms.term import Terms
 
 CACHE_BYTES = 200e6
+# Hours of samples on which models are compared; a log that is longer is read anew for each of a dozen candidates.
+TRIAL_BYTES = 200e6
 BLOCKS_WANTED = 60
 BLOCK_CYCLES = 8.0
 
@@ -72,9 +74,33 @@ def validate(
     return found
 
 
-def block_seconds(prepared: Prepared) -> float:
-    """Length of a block: a sixtieth of the data, but at least eight periods of the highest frequency kept."""
-    return max(prepared.duration / BLOCKS_WANTED, BLOCK_CYCLES / prepared.bandwidth)
+def block_seconds(prepared: Prepared, wanted: float | None = None) -> float:
+    """Length of a block: a sixtieth of the data, but at least eight periods of the highest frequency kept.
+
+    wanted: what was asked for; None = from the log.
+    Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
+    """
+    usual = BLOCK_CYCLES / prepared.bandwidth
+    chosen = max(prepared.duration / BLOCKS_WANTED, usual)
+    least = 1.0 / prepared.bandwidth
+    if wanted is not None and wanted < least:
+        raise UsageError(
+            "block-seconds",
+            found=f"block_seconds = {wanted:g} s at a cut-off frequency of {prepared.bandwidth:g} Hz",
+            expected=f"at least {least:.2g} s, one period: blocks count as independent, and filtered samples that lie "
+            "closer together are not",
+            do=f"leave it out ({chosen:.3g} s for this log), or take {usual:.2g} s or more",
+        )
+    return chosen if wanted is None else wanted
+
+
+def share_to_choose_on(prepared: Prepared) -> float:
+    """The share of a log on which models are compared: its samples take TRIAL_BYTES; 1 = all of it."""
+    return min(TRIAL_BYTES / max(_sample_bytes(prepared), 1.0), 1.0)
+
+
+def _sample_bytes(prepared: Prepared) -> float:
+    return prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
 
 
 def read_samples(
@@ -91,7 +117,7 @@ def read_samples(
     anew each time.
     """
     watch = LogWatch(prepared.log, diagnostics, balanced)
-    expected = prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
+    expected = _sample_bytes(prepared)
     kept: list[Samples] = []
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
     for samples in WithPast(processed) if remembers else processed:

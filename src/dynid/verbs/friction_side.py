@@ -12,7 +12,10 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.estimate.estimator import Regression
 from dynid.estimate.prior import parameter_spread
+from dynid.factor.comparison import Candidate, compare
 from dynid.factor.data_base import influence
+from dynid.factor.factor import Block
+from dynid.factor.folds import LEAST_BLOCKS, folds_of, too_few_blocks
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
@@ -97,7 +100,8 @@ def compare_sides(
     """Fits both models to a log and says which one the data prefer, by blocks that were held out of each fit.
 
     Where no motor moves several joints the two are one model, and the answer is "undecided".
-    Raises UsageError if the model holds none of the friction terms or the log is too short to hold blocks out.
+    Raises UsageError if the model holds none of the friction terms, UnfitDataError if the log is too short to hold
+    blocks out.
     """
     chosen = settings or Settings()
     # What is accepted for one of two models need not be found with the other.
@@ -114,16 +118,32 @@ def compare_sides(
         identify(robot, log, replace(chosen, terms=models[side]), diagnostics=own)
         for side, own in (("joint", sink), ("motor", other))
     )
-    errors = np.stack([_held_out_squares(one, chosen) for one in (joint, motor)])
-    counts = np.array([[f.count for f in b.groups] for b in joint.factors.blocks], dtype=np.float64)
-    torque = np.array([f.target_square for f in joint.factors.total])
+    # Either fit may have left out times that spoilt it: errors are paired on the blocks that both have whole.
+    places = [{_equations(block): m for m, block in enumerate(one.factors.blocks)} for one in (joint, motor)]
+    common = [place for place in places[0] if place in places[1]]
+    if len(common) < LEAST_BLOCKS:
+        raise too_few_blocks(len(common))
+    errors = np.stack(
+        [
+            _held_out_squares(one, chosen)[[place[key] for key in common]]
+            for one, place in zip((joint, motor), places, strict=True)
+        ]
+    )
+    blocks = [joint.factors.blocks[places[0][key]] for key in common]
+    counts = np.array([[f.count for f in block.groups] for block in blocks], dtype=np.float64)
+    torque = np.array([[f.target_square for f in block.groups] for block in blocks]).sum(axis=0)
     noise = errors.sum(axis=1).min(axis=0) / counts.sum(axis=0)
-    gap = ((errors[0] - errors[1]) / np.maximum(noise, 1e-300)).sum(axis=1)
-    difference, std = float(gap.sum()), float(np.sqrt(len(gap)) * gap.std(ddof=1))
+    judged = [
+        Candidate(side, one.estimate.base.rank, (squares / np.maximum(noise, 1e-300)).sum(axis=1))
+        for side, one, squares in zip(("joint", "motor"), (joint, motor), errors, strict=True)
+    ]
+    found = compare(judged, counts.sum(axis=1), errors=DECISIVE)
+    difference = float((judged[0].squares - judged[1].squares).sum())
+    std = float(found.excess_std.max())
     relative = np.sqrt(errors.sum(axis=1) / np.maximum(torque, 1e-300))
     side = "undecided"
-    if (robot.drive.coupled or robot.drive.linkages) and abs(difference) > DECISIVE * std > 0:
-        side = "motor" if difference > 0 else "joint"
+    if (robot.drive.coupled or robot.drive.linkages) and not found.within.all():
+        side = found.winner.name
     return SideComparison(
         side, joint, motor, relative, difference, std, _text(side, robot, relative, difference, std)
     )
@@ -134,25 +154,24 @@ def _widened(term: Term, factor: float) -> Term:
     return term if width is None else replace(term, width=width * factor)
 
 
+def _equations(block: Block) -> tuple[object, ...]:
+    return block.trajectory, block.segment, block.start, *(group.count for group in block.groups)
+
+
 def _held_out_squares(found: Identification, settings: Settings) -> Float:
     # (blocks, groups) squared errors of each block by a fit that has not seen it.
     base = found.estimate.base
     factors = found.factors.select(base.mask)
     columns = found.estimate.columns
     spread = parameter_spread(found.robot, columns, influence(found.factors))
-    M = len(factors.blocks)
-    if 2 * settings.folds > M:
-        raise UsageError(
-            "too-short-to-hold-out",
-            found=f"{M} blocks of data",
-            expected=f"at least {2 * settings.folds}, to hold some out",
-            do="take a longer log, smaller block_seconds or fewer folds",
-        )
-    squares = np.zeros((M, len(factors.group_names)))
-    for fold in np.array_split(np.arange(M), settings.folds):
-        training = factors.subset(sorted(set(range(M)) - set(fold.tolist())))
+    squares = np.zeros((len(factors.blocks), len(factors.group_names)))
+    folds = folds_of(factors, settings.folds)
+    if not folds:
+        raise too_few_blocks(len(factors.blocks))
+    for fold in folds:
+        training = factors.subset(fold.training)
         theta = settings.estimator.fit(Regression(columns, base, training, spread)).full_vector
-        for m in fold:
+        for m in fold.held_out:
             squares[m] = [group.residual_square(theta) for group in factors.blocks[m].groups]
     return squares
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from dynid.choose.shapes import Candidate, Choice
+from dynid.choose.shapes import Choice, FormScore
 from dynid.report.section import Page, render
 from dynid.report.text import number, percent
 from dynid.run.result import Identification
@@ -43,7 +43,7 @@ def _choice(choice: Choice) -> dict[str, object]:
     }
 
 
-def _row(choice: Choice, candidate: Candidate) -> dict[str, str]:
+def _row(choice: Choice, candidate: FormScore) -> dict[str, str]:
     first = candidate is choice.candidates[0]
     return {
         "name": candidate.name,

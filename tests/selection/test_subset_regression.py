@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.choose.position_waves import PositionWaves
-from dynid.choose.subset_regression import Board
+from dynid.choose.subset_regression import SubsetRegression
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -16,7 +16,7 @@ from dynid.testing import TermContract, random_robot
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def board(dependent: bool = False) -> Board:
+def regression(dependent: bool = False) -> SubsetRegression:
     """Six blocks of a target that follows the columns a and d."""
     rng = np.random.default_rng(4)
     triangles = []
@@ -32,22 +32,24 @@ def board(dependent: bool = False) -> Board:
         return qr_panel(np.ascontiguousarray(blocks[which].reshape(-1, 6).T))
 
     folds = ((merged([2, 3, 4, 5]), np.array([0, 1])), (merged([0, 1]), np.array([2, 3, 4, 5])))
-    return Board(NAMES, blocks, folds, np.full(6, 40.0))
+    return SubsetRegression(NAMES, blocks, folds, np.full(6, 40.0))
 
 
 @pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])
 @pytest.mark.parametrize("more", [(), ("d",), ("c", "d", "e")])
-def test_an_offer_tells_the_errors_of_the_larger_model(held: tuple[str, ...], more: tuple[str, ...]) -> None:
-    one = board()
-    found = one.offer(held).squares(one.index(more).tolist())
+def test_what_is_left_tells_the_errors_of_the_larger_model(
+    held: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    one = regression()
+    found = one.residualised(held).squares(one.index(more).tolist())
     np.testing.assert_allclose(found, one.squares((*held, *more)), rtol=1e-9)
 
 
-def test_what_a_model_holds_already_is_no_offer() -> None:
-    one = board(dependent=True)
-    offer = one.offer(("a", "b"))
-    np.testing.assert_array_equal(offer.squares(one.index(("e", "a")).tolist()), offer.squares(()))
-    np.testing.assert_allclose(offer.squares(()), one.squares(("a", "b", "e")), rtol=1e-9)
+def test_what_a_model_holds_already_adds_nothing() -> None:
+    one = regression(dependent=True)
+    rest = one.residualised(("a", "b"))
+    np.testing.assert_array_equal(rest.squares(one.index(("e", "a")).tolist()), rest.squares(()))
+    np.testing.assert_allclose(rest.squares(()), one.squares(("a", "b", "e")), rtol=1e-9)
 
 
 class TestPositionWaves(TermContract):

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from dynid.choose.fit_nonlinear import Fitted, Search, Settled, desk_of, refine
+from dynid.choose.fit_nonlinear import Fitted, NonlinearFit, Search, constant_part_of, refine
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.estimate.source import LogSource
+from dynid.factor.folds import folds_of
 
 
-def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator: Estimator) -> Scores:
+def held_out_scores(fitted: Fitted, nonlinear: NonlinearFit, search: Search, estimator: Estimator) -> Scores:
     """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction."""
-    M = len(fitted.factors.blocks)
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
-    desk = desk_of(fitted, settled, search)
+    constant = constant_part_of(fitted, nonlinear, search)
     sums: list[Sums] = []
-    for held_out in np.array_split(np.arange(M), min(search.folds, M)):
-        training = sorted(set(range(M)) - set(held_out.tolist()))
-        found = refine(settled, search, fresh=False, blocks=training, desk=desk)
+    for fold in folds_of(fitted.factors, search.folds):
+        training = fold.training.tolist()
+        found = refine(nonlinear, search, fresh=False, blocks=training, constant=constant)
         factors = replace(fitted.assembly, terms=found.terms).factors(search.batches, search.threads)
         factors = factors.select(fitted.regression.base.mask)
         source = fitted.regression.source
@@ -29,7 +27,7 @@ def held_out_scores(fitted: Fitted, settled: Settled, search: Search, estimator:
             source = replace(source, assembly=replace(source.assembly, terms=found.terms))
         part = replace(fitted.regression, factors=factors.subset(training), source=source)
         theta = estimator.fit(part).full_vector
-        sums.append(Sums.of_factors(factors.subset(held_out.tolist()), theta, scored))
+        sums.append(Sums.of_factors(factors.subset(fold.held_out.tolist()), theta, scored))
     total = sums[0]
     for one in sums[1:]:
         total = total + one

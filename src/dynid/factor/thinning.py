@@ -1,0 +1,72 @@
+"""A share of a long log that every block of time has its part in, where all of it would not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.signals.past import turning_points
+from dynid.signals.samples import Samples
+
+# Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
+# phases, whatever its period (van der Corput and Kronecker sequences; Niederreiter 1992).
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+def thinned(batches: Iterable[Samples], share: float, seconds: float, settling: int) -> Iterator[Samples]:
+    """One stretch of consecutive samples from each block of time, as long as a share of the block.
+
+    share: of the log, 0 to 1.    seconds: length of the blocks, counted from the start of each segment.
+    settling: samples on each side of a stretch that a filter needs.
+    Stretches of a smaller share lie within those of a larger one; arrays are copied, so that a stretch does not keep
+    the window in memory that it was cut from.
+    """
+    for samples in batches:
+        if share >= 1.0:
+            yield samples
+            continue
+        size = max(round(seconds * samples.rate), 1)
+        length = max(round(share * size), 1)
+        last = (samples.first + len(samples) - 1) // size
+        for number in range(samples.first // size, last + 1):
+            place = (0.5 + GOLDEN * (number + samples.segment)) % 1.0
+            start = number * size + round(place * (size - length)) - samples.first
+            inside = np.zeros(len(samples), dtype=np.bool_)
+            inside[max(start, 0) : max(start + length, 0)] = True
+            kept = np.flatnonzero(inside & samples.keep)
+            if len(kept):
+                low, high = max(int(kept[0]) - settling, 0), int(kept[-1]) + 1 + settling
+                yield _part(replace(samples, keep=inside & samples.keep), low, min(high, len(samples)))
+
+
+def _part(samples: Samples, start: int, stop: int) -> Samples:
+    cut = samples.part(start, stop)
+
+    def own(values: Float | None) -> Float | None:
+        return None if values is None else values.copy()
+
+    past = samples.past
+    if past is not None:
+        q = samples.motor.q[:start]
+        past = tuple(
+            turning_points((*points, *turning_points(q[:, j].tolist()))) for j, points in enumerate(past)
+        )
+    return replace(
+        cut,
+        t=cut.t.copy(),
+        q=cut.q.copy(),
+        dq=cut.dq.copy(),
+        ddq=cut.ddq.copy(),
+        tau=cut.tau.copy(),
+        keep=cut.keep.copy(),
+        theta=own(cut.theta),
+        dtheta=own(cut.dtheta),
+        ddtheta=own(cut.ddtheta),
+        temperature=own(cut.temperature),
+        gate=None if cut.gate is None else cut.gate.copy(),
+        extra={name: values.copy() for name, values in cut.extra.items()},
+        past=past,
+    )

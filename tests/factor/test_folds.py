@@ -1,0 +1,153 @@
+"""Folds are whole runs of blocks; a comparison prefers the simple; a thinned log has its part of every block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.comparison import Candidate, compare
+from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, folds
+from dynid.factor.thinning import thinned
+from dynid.rows.torque import TorqueRows
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.past import WithPast
+from dynid.signals.samples import Samples
+from dynid.terms import Offset, Presliding, RigidBody, Viscous
+from dynid.testing import random_robot, smooth_samples
+
+COUNTS = st.lists(st.integers(0, 1000), min_size=0, max_size=80)
+
+
+@given(COUNTS, st.integers(1, 600))
+def test_every_block_is_held_out_once_in_runs_of_neighbours(counts: list[int], wanted: int) -> None:
+    found = folds(np.array(counts, dtype=np.float64), wanted)
+    M = len(counts)
+    if M < LEAST_BLOCKS:
+        assert found == ()
+        return
+    assert len(found) == max(min(wanted, M // BLOCKS_A_FOLD), LEAST_FOLDS)
+    assert np.concatenate([fold.held_out for fold in found]).tolist() == list(range(M))
+    for fold in found:
+        assert len(fold.held_out) > 0
+        assert sorted([*fold.training, *fold.held_out]) == list(range(M))
+
+
+@given(st.lists(st.integers(1, 100), min_size=10, max_size=80))
+def test_folds_are_as_equal_as_whole_blocks_allow(counts: list[int]) -> None:
+    size = [sum(counts[i] for i in fold.held_out) for fold in folds(np.array(counts, dtype=np.float64))]
+    assert max(size) - sum(counts) / 5 <= max(counts)
+
+
+def test_equal_blocks_make_folds_of_equal_number() -> None:
+    assert {len(fold.held_out) for fold in folds(np.full(60, 7.0))} == {12}
+
+
+def candidate(name: str, parameters: int, squares: list[float]) -> Candidate:
+    return Candidate(name, parameters, np.array(squares))
+
+
+def test_of_equals_the_simplest_then_the_first_is_chosen() -> None:
+    counts = np.ones(4)
+    one, same = candidate("a", 2, [1, 2, 3, 4]), candidate("b", 2, [1, 2, 3, 4])
+    assert compare([one, same], counts).winner.name == "a"
+    assert compare([same, one], counts).winner.name == "b"
+    assert compare([one, candidate("c", 1, [1, 2, 3, 4])], counts).winner.name == "c"
+
+
+def test_a_gain_counts_from_one_standard_error_on() -> None:
+    counts = np.ones(4)
+    simple = candidate("simple", 1, [2.0, 2.0, 2.0, 2.0])
+    # Mean gain 0.5; its standard error is 0.1 sqrt(4 / 3) by block in one case and 0.9 of that in the other.
+    sure, unsure = [1.4, 1.6, 1.4, 1.6], [0.5, 2.5, 0.5, 2.5]
+    assert compare([simple, candidate("rich", 2, sure)], counts).winner.name == "rich"
+    found = compare([simple, candidate("rich", 2, unsure)], counts)
+    assert (found.winner.name, found.best) == ("simple", 1)
+    assert compare([simple, candidate("rich", 2, sure)], counts, errors=9.0).winner.name == "simple"
+    assert compare([simple, candidate("rich", 2, sure)], counts, negligible=0.4).winner.name == "simple"
+
+
+def test_what_could_not_be_fitted_is_never_chosen() -> None:
+    counts = np.ones(3)
+    lost = candidate("lost", 0, [np.nan, 1.0, 1.0])
+    assert compare([lost, candidate("found", 5, [1.0, 1.0, 1.0])], counts).winner.name == "found"
+
+
+ROBOT = random_robot(2, 2, 0.0)
+TERMS = RigidBody() + Viscous() + Offset()
+
+
+def assembly(seconds: float) -> Assembly:
+    wanted = structural_base(ROBOT, TERMS, TorqueRows(), 0).mask
+    return Assembly(ROBOT, TERMS, TorqueRows(), wanted, ParallelFilter(100.0, 8.0, 4, 2), seconds)
+
+
+def windows(count: int, length: int, overlap: int) -> list[Samples]:
+    """One segment cut into windows with overlap."""
+    whole = smooth_samples(ROBOT, count * length, 3, rate=100.0)
+    found = []
+    for i in range(count):
+        low, high = max(i * length - overlap, 0), min((i + 1) * length + overlap, count * length)
+        own = np.arange(low, high)
+        keep = (own >= i * length) & (own < (i + 1) * length)
+        found.append(replace(whole.part(low, high), keep=keep))
+    return found
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
+@pytest.mark.parametrize("seconds", [2.0, 5.0, 30.0])
+def test_each_block_keeps_its_share(share: float, seconds: float) -> None:
+    # Blocks shorter than the windows, equal to them, and of several windows.
+    made = assembly(seconds)
+    settling = made.parallel.settling
+    batches = windows(24, 500, settling)
+    whole = made.factors(batches)
+    part = made.factors(thinned(batches, share, seconds, settling))
+    assert [b.start for b in part.blocks] == [b.start for b in whole.blocks]
+    for a, b in zip(part.blocks, whole.blocks, strict=True):
+        assert a.groups[0].count == pytest.approx(share * b.groups[0].count, abs=2)
+
+
+def test_a_stretch_has_the_equations_that_it_has_in_its_window() -> None:
+    made = assembly(5.0)
+    settling = made.parallel.settling
+    batches = windows(4, 500, settling)
+    panel, times = made.parallel.apply(batches[1].tau.T.copy(), batches[1])
+    rows = dict(zip(times.tolist(), panel.T, strict=True))
+    found = list(thinned(batches, 0.4, 5.0, settling))
+    met = 0
+    for part in found:
+        values, t = made.parallel.apply(part.tau.T.copy(), part)
+        for time, value in zip(t.tolist(), values.T, strict=True):
+            if time in rows:
+                np.testing.assert_allclose(value, rows[time], rtol=1e-7, atol=1e-9 * np.abs(panel).max())
+                met += 1
+    assert met == 100
+
+
+def test_smaller_shares_lie_within_larger_ones() -> None:
+    batches = windows(6, 500, 60)
+    times = {share: set() for share in (0.1, 0.5)}
+    for share, seen in times.items():
+        for part in thinned(batches, share, 4.0, 60):
+            seen.update(part.t[part.keep].tolist())
+    twice = set()
+    for part in thinned(thinned(batches, 0.5, 4.0, 60), 0.1, 4.0, 60):
+        twice.update(part.t[part.keep].tolist())
+    assert times[0.1] < times[0.5]
+    assert twice == times[0.1]
+
+
+def test_a_stretch_remembers_where_the_motion_turned_before() -> None:
+    batches = list(WithPast(windows(6, 500, 60)))
+    term = Presliding((0.02, 0.03))
+    theta = np.ones(2)
+    torque = {t: tau for s in batches for t, tau in zip(s.t, term.torque(ROBOT, s, theta), strict=True)}
+    for part in thinned(batches, 0.3, 4.0, 60):
+        wanted = np.array([torque[t] for t in part.t])
+        np.testing.assert_allclose(term.torque(ROBOT, part, theta)[part.keep], wanted[part.keep], atol=1e-9)
