@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.build import started, terms_of
+from dynid.choose.build import terms_of
 from dynid.choose.comparison import Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
@@ -18,30 +18,25 @@ from dynid.choose.relinearise import about_itself
 from dynid.choose.selection import JointForm, Selection
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import (
-    EVERYWHERE,
-    FAULTS,
-    SHAPED,
+    KEPT,
     Label,
     Superset,
-    found_delays,
+    effect_name,
+    found_effects,
     kept_terms,
     nominal_model,
+    plain_effects,
     superset,
 )
 from dynid.estimate.estimator import Estimate
 from dynid.factor.comparison import Candidate, compare
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
-from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
-from dynid.terms.elastic import SpinningRotor
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_choice import WIDTH
-from dynid.terms.measurement_effects import Nominal
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Terms
+from dynid.terms.choice import FRICTION, LogFacts, Role
+from dynid.terms.nominal import Nominal
+from dynid.terms.term import Proposal, Terms
 
-LINEARISED = ("delay", "lag", "gain", "tilt")
 ROUNDS = 2
 
 
@@ -78,8 +73,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     """
     robot = search.robot
     kept = kept_terms(terms)
-    rotors = () if _knows_rotors(kept) else (RotorInertia(),)
-    first = search.fit(Terms((*kept.terms, *rotors, Viscous(), Coulomb(WIDTH), Offset())))
+    plain = plain_effects(robot, kept)
+    first = search.fit(Terms((*kept.terms, *(one.build(tuple(range(robot.n))) for one in plain))))
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
@@ -88,31 +83,31 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
         )
         return Chosen(terms)
     desk = _Desk.of(first, kept, search, first)
-    plain_labels = _plain(robot, kept)
+    plain_labels = tuple((one.label, place) for one in plain for place in range(robot.n))
     shown = Pursuit(desk.contest, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
-        faults = [label for label in shown if label[0] in LINEARISED]
+        faults = desk.linearised(shown)
         if not faults:
             break
-        about = terms_of(robot, kept, (*plain_labels, *faults), desk.nominal, desk.origin)
+        about = terms_of(kept, (*plain_labels, *faults), desk.contest.wide)
         _, fitted = about_itself(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
         desk = _Desk.of(fitted, kept, search, first)
         before, shown = faults, Pursuit(desk.contest, plain_labels).found()
-        if set(before) == {label for label in shown if label[0] in LINEARISED}:
+        if set(before) == set(desk.linearised(shown)):
             break
     contest = desk.contest
-    base = (*plain_labels, *(label for label in shown if label[0] in FAULTS))
+    base = (*plain_labels, *(label for label in shown if contest.wide.role(label) is Role.LOG))
     forms = _friction_by_joint(contest, base, search)
-    trial, selection = contest.best(_axes(contest, forms, (*plain_labels, *shown), robot))
+    trial, selection = contest.best(_axes(contest.wide, forms, (*plain_labels, *shown)))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=_joint_forms(contest, base, forms, robot),
+        friction=_joint_forms(contest, base, forms),
         nuisance=estimate_nuisance(robot, contest, desk.factors, desk.fitted, chosen),
     )
-    found = terms_of(robot, kept, chosen, desk.nominal, desk.origin)
-    start = None if is_open(kept) else started(robot, found, chosen, contest.wide)
+    found = terms_of(kept, chosen, contest.wide)
+    start = None if is_open(kept) else terms_of(kept, chosen, contest.wide, started=True)
     diagnostics.note(
         "model",
         f"{selection.compared} models compared on held-out blocks: "
@@ -125,12 +120,11 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
 class _Desk:
     """Every column that any candidate has, linearised about a fit, and the contest among them.
 
-    factors: of the wide model.    nominal: the fit's model.    origin: of drift, s.
+    factors: of the wide model.    nominal: the fit's model.
     """
 
     fitted: Fitted
     nominal: Nominal
-    origin: float
     factors: Factors
     contest: ModelComparison
 
@@ -140,19 +134,22 @@ class _Desk:
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
         bench = search.separable(plain)
-        origin = plain.factors.blocks[0].start
-        motion = [bench.motion(j) for j in range(robot.n)]
-        elastic = isinstance(plain.assembly.rows, ElasticRows)
-        late = found_delays(fitted.estimate)
-        wide = superset(robot, kept, nominal, late, motion, origin, wide=not elastic)
-        factors, regression = _wide_regression(wide, fitted, search)
-        return _Desk(
-            fitted,
-            nominal,
-            origin,
-            factors,
-            ModelComparison(regression, wide, wide.members["kept", EVERYWHERE]),
+        log = LogFacts(
+            nominal.inertia,
+            nominal.drives,
+            found_effects(fitted.estimate),
+            tuple(bench.motion(j) for j in range(robot.n)),
+            plain.factors.blocks[0].start,
+            isinstance(plain.assembly.rows, ElasticRows),
         )
+        wide = superset(robot, kept, log)
+        factors, regression = _wide_regression(wide, fitted, search)
+        return _Desk(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
+
+    def linearised(self, labels: Sequence[Label]) -> list[Label]:
+        """Those effects of the log that are linear about the nominal model alone."""
+        found = [(label, self.contest.wide.proposal(label)) for label in labels]
+        return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
 
 
 def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
@@ -164,7 +161,7 @@ def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Fa
     robot, assembly = search.robot, fitted.assembly
     alive = np.concatenate([term.alive(robot, search.moved) for term in wide.terms])
     wanted = np.array(alive)
-    common = len(wide.members["kept", EVERYWHERE])
+    common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
     lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + robot.n * int(wanted[common:].sum())
     made = replace(assembly, terms=wide.terms, wanted=wanted)
@@ -175,119 +172,81 @@ def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Fa
     return factors, SubsetRegression.of(factors, names, columns, weights, folds)
 
 
-def _knows_rotors(kept: Terms) -> bool:
-    # Rotors that spin on moving links are in every candidate, where they were asked for.
-    return any(isinstance(term, SpinningRotor) for term in kept)
-
-
-def _plain(robot: RobotModel, kept: Terms) -> tuple[Label, ...]:
-    effects: tuple[str, ...] = ("viscous", "coulomb", "offset")
-    effects = effects if _knows_rotors(kept) else ("rotor", *effects)
-    return tuple((effect, j) for effect in effects for j in range(robot.n))
-
-
 def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: Search) -> dict[int, Option]:
     """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
-    without = contest.squares(base)
+    wide, without = contest.wide, contest.squares(base)
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
-        others = [label for label in base if label != ("coulomb", j)]
-        forms = [
-            Option("sides", (("sides", j),)),
-            Option("cubic", (("coulomb", j), ("cubic", j))),
-            *(_best_shape(contest, others, name, j) for name in SHAPED),
-        ]
+        forms = [_best_shape(contest, base, one, j) for one in _forms(wide)]
+        if not forms:
+            break
         scored = [
             Candidate(
                 form.name,
-                len(contest.wide.names(form.labels)) + form.shapes,
-                contest.squares([*others, *form.labels]),
+                len(wide.names(form.labels)) + form.shapes - len(wide.names(wide.replaced(form.labels))),
+                contest.squares(_with_form(wide, base, form)),
             )
             for form in forms
         ]
         result = compare(scored, contest.regression.counts)
-        if contest.earns(without, [*others, *forms[result.best].labels], 1.0):
+        if contest.earns(without, _with_form(wide, base, forms[result.best]), 1.0):
             found[j] = forms[result.chosen]
     return found
 
 
+def _forms(wide: Superset) -> list[Proposal]:
+    return [one for one in wide.proposals if one.role is Role.FRICTION]
+
+
+def _with_form(wide: Superset, labels: Sequence[Label], *forms: Option) -> list[Label]:
+    """Effects with forms of friction among them, in place of the plain friction that these replace."""
+    added = [label for form in forms for label in form.labels]
+    gone = set(wide.replaced(added))
+    return [*(label for label in labels if label not in gone), *added]
+
+
 def _joint_forms(
-    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option], robot: RobotModel
+    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
 ) -> tuple[JointForm, ...]:
-    without = contest.squares(base)
+    wide, without = contest.wide, contest.squares(base)
     return tuple(
-        JointForm(
-            robot.joint_names[j],
-            form.name,
-            *contest.gain(without, [*(label for label in base if label != ("coulomb", j)), *form.labels]),
-        )
+        JointForm(wide.robot.joint_names[j], form.name, *contest.gain(without, _with_form(wide, base, form)))
         for j, form in forms.items()
     )
 
 
-def _best_shape(contest: ModelComparison, others: list[Label], name: str, joint: int) -> Option:
+def _best_shape(contest: ModelComparison, base: Sequence[Label], form: Proposal, joint: int) -> Option:
     """A form of friction at the best of the shapes that were written down."""
-    with_coulomb = [("coulomb", joint)] if name == "stribeck" else []
-    options = []
-    for effect in dict.fromkeys(label for label, _ in contest.wide.shapes if label.startswith(f"{name}@")):
-        labels = (*with_coulomb, (effect, joint))
-        options.append((float(contest.squares([*others, *labels]).sum()), Option(name, labels, shapes=1)))
-    return min(options, key=lambda pair: pair[0])[1]
-
-
-def _axes(
-    contest: ModelComparison, forms: dict[int, Option], shown: Sequence[Label], robot: RobotModel
-) -> list[Axis]:
-    """What is combined: options that nothing speaks for are left out.
-
-    shown: plain effects, and those that the log shows.
-    """
-    every = range(robot.n)
-
-    def of(effect: str) -> tuple[Label, ...]:
-        return tuple(sorted(label for label in shown if label[0] == effect))
-
-    offset = tuple(("offset", j) for j in every)
-    offsets = [Option("none"), Option("offsets", offset)]
-    if drifts := of("drift"):
-        offsets.append(Option(f"offsets + drift{_where(robot, drifts)}", offset + drifts))
-    axes = [
-        Axis("friction", _friction(forms, robot)),
-        _with("rotors", "none", "rotors", of("rotor")),
-        Axis("offsets", tuple(offsets)),
-        _with("coupling", "none", _counted("coupled pair", of("coupling")), of("coupling")),
-        _with("elasticity", "none", _counted("elastic joint", of("compliance")), of("compliance")),
-        _with("base", "level", "tilted", of("tilt")),
-        _with("time", "in step", "delayed" + _where(robot, of("lag")), (*of("delay"), *of("lag"))),
-        _with("gains", "as logged", "off" + _where(robot, of("gain")), of("gain")),
+    shapes = contest.wide.shape(form, 0, joint).size
+    options = [
+        Option(form.label, ((effect_name(form, k), joint),), shapes) for k in range(len(form.variants))
     ]
-    return [axis for axis in axes if len(axis.options) > 1]
+    if len(options) == 1:
+        return options[0]
+    wide = contest.wide
+    return min(options, key=lambda one: float(contest.squares(_with_form(wide, base, one)).sum()))
 
 
-def _friction(forms: dict[int, Option], robot: RobotModel) -> tuple[Option, ...]:
-    every = range(robot.n)
-    viscous = tuple(("viscous", j) for j in every)
-    coulomb = tuple(("coulomb", j) for j in every)
-    plain = (Option("none"), Option("viscous", viscous), Option("viscous + coulomb", viscous + coulomb))
-    if not forms:
-        return plain
-    labels = viscous + tuple(("coulomb", j) for j in every if j not in forms)
-    labels += tuple(label for form in forms.values() for label in form.labels)
-    return (*plain, Option("by joint", labels, sum(form.shapes for form in forms.values())))
+def _axes(wide: Superset, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:
+    """What is combined, friction first: each answer of a question holds the effects of those before it and one more.
 
-
-def _with(axis: str, without: str, name: str, labels: tuple[Label, ...]) -> Axis:
-    """An axis of some effects, all or none."""
-    return Axis(axis, (Option(without), Option(name, labels)) if labels else (Option(without),))
-
-
-def _counted(word: str, labels: tuple[Label, ...]) -> str:
-    return f"{len(labels)} {word}{'' if len(labels) == 1 else 's'}"
-
-
-def _where(robot: RobotModel, labels: tuple[Label, ...]) -> str:
-    """On which joints, in words."""
-    return " on " + ", ".join(robot.joint_names[j] for _, j in labels) if labels else ""
+    shown: plain effects, and those that the log shows; options that nothing speaks for are left out.
+    """
+    found: dict[str, list[Option]] = {}
+    for effect in sorted(wide.proposals, key=lambda one: one.question.name != FRICTION.name):
+        if effect.role in (Role.FRICTION, Role.SHIELD):
+            continue
+        answers = found.setdefault(effect.question.name, [Option(effect.question.without)])
+        labels = tuple(sorted(label for label in shown if label[0] == effect.label))
+        if labels:
+            name = effect.option_at(wide.robot, [place for _, place in labels])
+            before = f"{answers[-1].name} + " if len(answers) > 1 else ""
+            answers.append(Option(before + name, answers[-1].labels + labels))
+    if forms:
+        own = found[FRICTION.name]
+        by_joint = tuple(_with_form(wide, own[-1].labels, *forms.values()))
+        own.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
+    return [Axis(name, tuple(options)) for name, options in found.items() if len(options) > 1]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from dynid.base.findings import Finding
 from dynid.choose.selection import Nuisance, Selection
-from dynid.choose.wide_model import FAULTS
+from dynid.terms.catalogue import question_words
 
-_NAMES = {"rotors": "rotor inertia", "base": "base", "time": "torque"}
 _LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
 
 
@@ -19,7 +18,7 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     text = options_in_words(selection.axes, selection.chosen.options) + "."
     if selection.friction and "by joint" in selection.chosen.options:
         text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
-    held = [one for one in selection.nuisance if one.adopted and one.kind in FAULTS]
+    held = [one for one in selection.nuisance if one.adopted and one.fault]
     if held:
         text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
     return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
@@ -34,6 +33,6 @@ def _in_words(one: Nuisance) -> str:
 def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
     """What was chosen on every axis of the comparison."""
     return "; ".join(
-        f"{_NAMES.get(axis, axis)}: {'kept' if option == axis else option}"
+        f"{question_words(axis)}: {'kept' if option == axis else option}"
         for axis, option in zip(axes, options, strict=True)
     )

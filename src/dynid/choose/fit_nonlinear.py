@@ -383,7 +383,7 @@ def _worth(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, .
             open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
             rival = term.rival((search.robot.joint_names[joint],))
             contest: Forms = [
-                ("coulomb" if rival.terms else "without", rival),
+                (rival.terms[0].name if rival.terms else "without", rival),
                 (term.name, Terms((open_trial,))),
             ]
             extra = _without(found.terms, mine, position, joint, search.robot)

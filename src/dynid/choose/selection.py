@@ -58,6 +58,7 @@ class Nuisance:
     """A quantity of the log rather than of the robot, estimated beside the chosen model.
 
     half_width: of the 95 % interval.    adopted: whether the chosen model contains it.
+    fault: whether it is the log's alone, which no robot has.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Nuisance:
     value: float
     half_width: float
     adopted: bool
+    fault: bool = True
 
     @property
     def significant(self) -> bool:

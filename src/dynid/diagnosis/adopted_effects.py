@@ -12,7 +12,7 @@ from dynid.base.errors import Place
 from dynid.diagnosis.lag import WARN_SAMPLES, lag_in_words, tell_lag
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.traps import TILT_WARN, tell_lean
-from dynid.terms.measurement_effects import SECONDS_AN_HOUR
+from dynid.terms.drift import SECONDS_AN_HOUR
 from dynid.terms.term import Column
 
 # Share by which a drive's torque may be off, and share of a joint's torque by which its offset may change.

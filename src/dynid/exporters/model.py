@@ -16,10 +16,11 @@ from dynid.exporters.mixed import mixed_torque, motors_of
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import eigenvalues, is_physical
 from dynid.terms.curve import FrictionCurve
 from dynid.terms.exports import Basis, Memory, Mixed, OnJoint, smooth_sign
-from dynid.terms.measurement_effects import Lean
+from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 
 # Rounding of parameters that lie on the border of what is physical.
@@ -40,6 +41,7 @@ class ExportModel:
     distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
     sign for its state, which it is once a joint has moved on.
     mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    zeros: (n,) rad or m, by which the joints stand further than their logged positions; the robot's frames hold it.
     """
 
     robot: RobotModel
@@ -55,6 +57,7 @@ class ExportModel:
     distance: Float = field(default_factory=lambda: np.zeros(0))
     mixed: tuple[Mixed, ...] = ()
     tilt: Lean | None = None
+    zeros: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
@@ -62,7 +65,9 @@ class ExportModel:
             object.__setattr__(self, "peak", np.ones(self.robot.n))
         if not len(self.distance):
             object.__setattr__(self, "distance", np.zeros(self.robot.n))
-        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance"):
+        if not len(self.zeros):
+            object.__setattr__(self, "zeros", np.zeros(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance", "zeros"):
             object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
         for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
             if not np.isfinite(getattr(self, name)).all():
@@ -92,10 +97,12 @@ class ExportModel:
         mixed: list[Mixed] = []
         tilt: Lean | None = None
         missing: list[str] = []
+        zeros = np.zeros(robot.n)
         start = 0
         for term in terms:
             own = slice(start, start := start + len(term.columns(robot)))
             pieces = term.exported(robot, theta[own])
+            zeros = zeros + term.zeros(robot, theta[own])
             if pieces is None:
                 missing.append(term.name)
             for piece in pieces or ():
@@ -112,7 +119,7 @@ class ExportModel:
                 elif isinstance(piece, Lean):
                     tilt = piece
         return ExportModel(
-            robot=robot,
+            robot=turned_zeros(robot, zeros),
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
@@ -126,7 +133,13 @@ class ExportModel:
             distance=distance,
             mixed=tuple(mixed),
             tilt=tilt,
+            zeros=zeros,
         )
+
+    @property
+    def described(self) -> RobotModel:
+        """The robot as its description says, without the zeros."""
+        return turned_zeros(self.robot, -self.zeros)
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
         """M ddq + C dq + g, rotors included, (T, n)."""
@@ -193,8 +206,25 @@ class ExportModel:
         return tuple(found)
 
 
+def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:
+    """The robot whose joints (n,) stand further by so much, rad or m, at the same positions."""
+    if not zeros.any():
+        return robot
+    frames = np.array(robot.T_parent_joint)
+    for i, by in enumerate(robot.projection @ zeros):
+        slides = robot.tree.prismatic[i]
+        along = np.zeros(3) if not slides else by * robot.axis[i]
+        turn = np.eye(3) if slides else rotation_about(robot.axis[i], by)
+        frames[i] = frames[i] @ placement(turn, along)
+    return replace(robot, T_parent_joint=frames)
+
+
 def peak_speeds(run: Identification) -> Float:
     """Greatest speed of every joint in a run's log, (n,), rad/s or m/s; 1 where it is not known."""
+    residuals = run.training.residuals
+    if residuals is not None and len(residuals.t):
+        peak = np.abs(residuals.dq).max(axis=0)
+        return np.where(peak > 0, peak, 1.0)
     joints: Any = run.log_summary.get("joints", ())
     peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
     return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])

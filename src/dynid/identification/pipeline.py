@@ -16,6 +16,7 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
+from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
 from dynid.choose.fit_nonlinear import SPARE, Fitted, NonlinearFit, Search, fit_nonlinear
 from dynid.choose.held_out import held_out_scores
@@ -246,6 +247,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
         else Chosen(settings.terms)
     )
     settled = fit_nonlinear(model.terms, trial, model.start)
+    settled = replace(settled, terms=within_speeds(settled.terms, robot, trial.batches))
     fitted = fit(settled.terms)
     if model.nominal is not None:
         settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)

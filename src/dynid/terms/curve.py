@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import FRICTION, FrictionForm, JointMotion, LogFacts, Role
 from dynid.terms.exports import Part
-from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+from dynid.terms.term import Column, Proposal, Side, Term, Terms, joint_indices, proposal_by_joint
+
+__all__ = ["Coefficient", "CurveTerm", "FrictionCurve", "JointMotion", "Shape", "ShapeValue", "check_shapes"]
 
 ShapeValue = float | tuple[float, ...] | None
 
@@ -45,18 +48,6 @@ class Shape:
     positive: bool = True
 
 
-@dataclass(frozen=True)
-class JointMotion:
-    """How a joint moved in a log: where bounds and starts of shapes come from.
-
-    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
-    """
-
-    peak: float
-    median: float
-    span: float
-
-
 class CurveTerm(Term):
     """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
 
@@ -68,6 +59,31 @@ class CurveTerm(Term):
     joints: tuple[str, ...] = ()
     side = Side.MOTOR
     is_friction = True
+    role = Role.FRICTION
+    question = FRICTION
+    form: ClassVar[FrictionForm | None] = None
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Its form, at a few values of its shapes within each joint's own range."""
+        form = cls.form
+        if form is None or (cls.shapes and not form.tried):
+            return ()
+        term = cls(**form.options)
+        variants: tuple[CurveTerm, ...] = (term,)
+        if cls.shapes:
+            ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])
+            variants = tuple(term.with_shape_table(term.shapes_at(ranges, share)) for share in form.tried)
+        return (
+            proposal_by_joint(robot, term, form.label, form.label, variants=variants, replaces=form.replaces),
+        )
+
+    def shapes_at(self, ranges: Float, share: float) -> Float:
+        """Shapes (m, s) at a share of their ranges (m, s, 2), logarithmic where they are positive."""
+        low, high = ranges[..., 0], ranges[..., 1]
+        positive = np.array([shape.positive for shape in self.shapes])
+        a, b = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
+        return np.asarray(np.where(positive, a * (b / a) ** share, low + (high - low) * share))
 
     @property
     @abstractmethod
@@ -213,6 +229,9 @@ class FrictionCurve(Part):
     def c_texts(self, speed: str) -> tuple[str, ...]:
         """A C expression for each coefficient's share, of the name of the speed."""
         return self.term.c_texts(self.joint, self.shape, speed) or ()
+
+
+_STILL = JointMotion(1.0, 1.0, 1.0)
 
 
 def check_shapes(term: CurveTerm) -> None:

@@ -195,6 +195,7 @@ class SpinningRotor(JointTerm):
     axes: tuple[tuple[float, float, float], ...] = ()
     name: str = "spinning_rotor"
     symbol = "Ia"
+    covers = ("rotor",)
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0

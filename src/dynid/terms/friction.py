@@ -10,10 +10,14 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import FRICTION, LogFacts, Question, Role
 from dynid.terms.exports import Basis, smooth_sign
-from dynid.terms.term import JointTerm, Symbol
+from dynid.terms.term import JointTerm, Proposal, Symbol, proposal_by_joint
 
+# Of the smoothed sign in models that are chosen automatically, rad/s or m/s.
+WIDTH = 0.02
 STEEP = 1e-3
+OFFSETS = Question("offsets")
 
 
 def direction(samples: Samples, width: float, joint: int | None = None) -> Float:
@@ -86,6 +90,7 @@ class Viscous(JointTerm):
     lower = 0.0
     is_friction = True
     exports_as = Basis.SPEED
+    role, question, label = Role.PLAIN, FRICTION, "viscous"
 
     def prior(self, robot: RobotModel) -> Float:
         """Damping of the description."""
@@ -116,10 +121,16 @@ class Coulomb(JointTerm):
     lower = 0.0
     is_friction = True
     exports_as = Basis.SIGN
+    role, question, label = Role.PLAIN, FRICTION, "coulomb"
 
     def __post_init__(self) -> None:
         if not self.width >= 0:
             raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+
+    @classmethod
+    def tried_on(cls, log: LogFacts) -> JointTerm:
+        """With a smoothed sign."""
+        return cls(WIDTH)
 
     def prior(self, robot: RobotModel) -> Float:
         """Dry friction of the description."""
@@ -145,6 +156,12 @@ class Offset(JointTerm):
     unit_prismatic = "N"
     needs_motion = False
     exports_as = Basis.ONE
+    role, question, label, option = Role.PLAIN, OFFSETS, "offset", "offsets"
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Itself; its size is reported beside any model."""
+        return (proposal_by_joint(robot, cls(), cls.label, cls.option, measured=True),)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""

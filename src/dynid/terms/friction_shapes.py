@@ -13,12 +13,12 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
-from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
+from dynid.terms.choice import FrictionForm, JointMotion
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
 from dynid.terms.exports import Basis, Memory, OnJoint, Part, c_number, c_sign
-from dynid.terms.friction import Coulomb, direction, mean_sign, passed_speeds
+from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
 from dynid.terms.term import Symbol, Terms, joint_indices
 
-RIVAL_WIDTH = 0.02
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -33,6 +33,7 @@ class SmoothCoulomb(CurveTerm):
     width: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
+    form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
@@ -42,7 +43,7 @@ class SmoothCoulomb(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a ten thousandth of the peak velocity to all of it."""
@@ -71,6 +72,7 @@ class Stribeck(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
+    form = FrictionForm("stribeck", (), (0.3, 0.5, 0.7, 0.9))
     symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N"),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
@@ -113,6 +115,7 @@ class Sigmoid(CurveTerm):
     shift: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
+    form = FrictionForm("sigmoid", ("coulomb",))
     symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
@@ -122,7 +125,7 @@ class Sigmoid(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak."""
@@ -210,6 +213,7 @@ class Presliding(CurveTerm):
     distance: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "presliding"
+    form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     remembers: ClassVar[bool] = True
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
@@ -220,7 +224,7 @@ class Presliding(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
@@ -233,7 +237,7 @@ class Presliding(CurveTerm):
         return tuple(
             part
             for j, x, d in zip(acting, theta, distance, strict=True)
-            for part in (OnJoint(j, float(x), Basis.SIGN, RIVAL_WIDTH), Memory(j, float(d)))
+            for part in (OnJoint(j, float(x), Basis.SIGN, WIDTH), Memory(j, float(d)))
         )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:

@@ -10,8 +10,9 @@ from dynid.base.arrays import Bool, Float
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.exports import Basis
-from dynid.terms.term import JointTerm, Symbol, empty_panels
+from dynid.terms.term import JointTerm, Proposal, Symbol, empty_panels, proposal_by_joint
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ class RotorInertia(JointTerm):
     unit_prismatic = "kg"
     lower = 0.0
     exports_as = Basis.ACCELERATION
+    role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """All rotors or none."""
+        return (proposal_by_joint(robot, cls(), "rotor", "rotors", build=lambda places: cls()),)
 
     def prior(self, robot: RobotModel) -> Float:
         """Reflected rotor inertia of the drive."""

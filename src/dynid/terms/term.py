@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
+from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
 from dynid.terms.exports import Basis, OnJoint, Part
 
 
@@ -92,6 +93,15 @@ class Term(ABC):
     side: ClassVar[Side] = Side.LINK
     symbols: ClassVar[tuple[Symbol, ...]] = ()
     of_log: ClassVar[bool] = False  # whether it describes the log or its load, and not the robot
+    linearised: ClassVar[bool] = False  # whether it is linear about a model known beforehand
+    role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
+    question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
+    covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """How the automatic choice tries this effect on a log; () = not at all."""
+        return ()
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -156,12 +166,27 @@ class Term(ABC):
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
         return None
 
+    def within(self, robot: RobotModel, peak: Float) -> Self:
+        """The same effect, knowing the greatest speeds (n,) of the log that it is fitted to, rad/s (m/s).
+
+        Friction that grows faster than the speed goes on in proportion to it beyond them, in predictions, plots and
+        exported code alike.
+        """
+        return self
+
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """The pieces of an exported model that stand for this effect with parameters theta (p,).
 
         None for an effect that other programs cannot hold, () for one that is not the robot's.
         """
         return () if self.of_log else None
+
+    def zeros(self, robot: RobotModel, theta: Float) -> Float:
+        """What this effect says that the joints' positions (n,) are above the logged ones, rad (m).
+
+        Exported robots have it in the origins of their joints.
+        """
+        return np.zeros(robot.n)
 
     def channels(self) -> tuple[str, ...]:
         """Names of the extra log channels that this term reads."""
@@ -232,6 +257,10 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
         return side_by_side(robot, parts, samples, wanted, target)
+
+    def within(self, robot: RobotModel, peak: Float) -> Terms:
+        """The same terms, knowing the greatest speeds (n,) of the log that they are fitted to."""
+        return Terms(tuple(term.within(robot, peak) for term in self.terms))
 
     @property
     def remembers(self) -> bool:
@@ -321,6 +350,62 @@ class Terms:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """An effect as the automatic choice tries it.
+
+    label: names it in comparisons and reports.    role, question: of the term.
+    variants: terms of the wide model, one for each value of shapes that is tried.
+    places: of each column of a variant: its joint, pair of joints, or EVERYWHERE.
+    build: the term of the model for the places where it was chosen, shapes left open.
+    option: its name among the answers of its question; {joints}, {count} and {s} stand for where it is, at how many
+    places, and the ending of a plural.
+    replaces: labels of plain effects in whose place it stands.
+    positive: whether it is itself only where all its parameters are positive.
+    alike: label of an effect of single joints that has to come out about the same on all of them.
+    measured: whether its size is reported where it is not chosen.    instead_of: labels left out of the model then.
+    relative: whether its sizes are relative to the first place where it was not chosen.
+    auxiliary: names of parameters that only keep others from being biased.
+    """
+
+    label: str
+    role: Role
+    question: Question
+    variants: tuple[Term, ...]
+    places: tuple[int, ...]
+    build: Callable[[tuple[int, ...]], Term]
+    option: str
+    replaces: tuple[str, ...] = ()
+    positive: bool = False
+    alike: str = ""
+    measured: bool = False
+    instead_of: tuple[str, ...] = ()
+    relative: bool = False
+    auxiliary: tuple[str, ...] = ()
+
+    def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
+        """Its name among the answers of its question."""
+        joints = ", ".join(robot.joint_names[j] for j in places if 0 <= j < robot.n)
+        return self.option.format(joints=joints, count=len(places), s="" if len(places) == 1 else "s")
+
+
+def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
+    """A candidate that is chosen joint by joint.    term: on all joints.    more: further fields."""
+    fields: dict[str, Any] = {
+        "variants": (term,),
+        "places": tuple(column.owner for column in term.columns(robot)),
+        "build": lambda places: on_joints(term, named_joints(robot, places)),
+    }
+    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+
+
+def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
+    """A candidate that is chosen for the whole robot.    build: the term for a model.    more: further fields."""
+    places = (EVERYWHERE,) * len(term.columns(robot))
+    fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
+    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+
+
 # The terms of recipes and run folders by name, filled by dynid.terms.catalogue.
 CATALOGUE: dict[str, type[Term]] = {}
 
@@ -351,7 +436,21 @@ class JointTerm(Term):
     side = Side.MOTOR
     needs_motion: ClassVar[bool] = True
     exports_as: ClassVar[Basis | None] = None
+    label: ClassVar[str] = ""  # in the automatic choice
+    option: ClassVar[str] = ""  # its name among the answers of its question
     joints: tuple[str, ...] = ()
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Itself, joint by joint, where it has a role and a label."""
+        if cls.role is None or not cls.label:
+            return ()
+        return (proposal_by_joint(robot, cls.tried_on(log), cls.label, cls.option or cls.label),)
+
+    @classmethod
+    def tried_on(cls, log: LogFacts) -> JointTerm:
+        """The term that the automatic choice tries on a log."""
+        return cls()
 
     @abstractmethod
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -421,6 +520,11 @@ def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
 def joints_of(term: Term) -> tuple[str, ...]:
     """Names of the joints that a term is kept to; () = all."""
     return tuple(getattr(term, "joints", ()))
+
+
+def named_joints(robot: RobotModel, joints: Sequence[int]) -> tuple[str, ...]:
+    """Names of joints for the field `joints` of a term: () where they are all."""
+    return () if len(joints) == robot.n else tuple(robot.joint_names[j] for j in joints)
 
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:

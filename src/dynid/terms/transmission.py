@@ -93,6 +93,12 @@ class OnMotor(Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
         object.__setattr__(self, "remembers", self.of.remembers)
 
+    def within(self, robot: RobotModel, peak: Float) -> OnMotor:
+        """The term with the greatest speeds that the motors can have had, where no linkage is between."""
+        if robot.drive.linkages:
+            return self
+        return replace(self, of=self.of.within(robot, np.abs(robot.drive.transmission) @ peak))
+
     def channels(self) -> tuple[str, ...]:
         """Those of the term."""
         return self.of.channels()

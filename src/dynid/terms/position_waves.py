@@ -1,4 +1,4 @@
-"""What other effects must not stand for, though no model is offered it: torque that a cable or a spring leaves."""
+"""Slow torque of a joint's own position: what cables, hoses and springs leave that nobody described."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from dynid.base.arrays import Bool
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Term
+from dynid.terms.choice import LogFacts, Role
+from dynid.terms.term import Column, Proposal, Term, proposal_by_joint
 
 
 @dataclass(frozen=True)
 class PositionWaves(Term):
-    """Slow torque of a joint's own position: sin k q and cos k q, k = 1..count, or powers 1..2 count of a slide."""
+    """Slow torque of a joint's own position: sin k q and cos k q, k = 1..count, or powers 1..2 count of a slide.
+
+    No model is offered it automatically; other effects must not stand for it.
+    """
 
     count: int = 2
     name: str = "position_waves"
+    role = Role.SHIELD
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint, so that nothing else stands for it."""
+        return (proposal_by_joint(robot, cls(), "position", "position"),)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """2 count a joint."""
