@@ -16,7 +16,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.catalogue import CATALOGUE, proposals
 from dynid.terms.choice import EVERYWHERE, LogFacts, Role
 from dynid.terms.curve import CurveTerm
-from dynid.terms.exports import Basis
+from dynid.terms.exports import MotionBasis
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Column, JointTerm, Of, Proposal, Term, Terms
 
@@ -25,7 +25,7 @@ Label = tuple[str, int]
 KEPT: Label = ("kept", EVERYWHERE)
 _VARIANT = "@"
 # Rows of the drives of a nominal model.
-_DRIVES = (Basis.ACCELERATION, Basis.SPEED, Basis.SIGN, Basis.ONE)
+_DRIVES = (MotionBasis.ACCELERATION, MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
 
 
 @dataclass(frozen=True)

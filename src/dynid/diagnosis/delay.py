@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.friction import features
+from dynid.diagnosis.effect_tests import features_of, remains_of
 from dynid.diagnosis.residual_analysis import Effect, Evidence
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import ALARM, binned_curve, counts, figures, level, unit
+from dynid.terms.evidence import FRICTION_FORM
 
 # What friction that the model lacks does alike, but not on all joints alike.
 LEAST_SHARE, LEAST_PART, MOST_PART = 0.1, 0.3, 4.0
@@ -81,7 +82,7 @@ class LateTorque:
         common = find_delay(evidence)
         if common is not None and common.believable:
             return []
-        found = []
+        found, remains = [], remains_of(evidence)
         near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)[evidence.index]
         for joint in evidence.joints:
             column = late(evidence, joint)
@@ -89,7 +90,7 @@ class LateTorque:
             if effect is None:
                 continue
             share, p_value = float(effect.share[joint]), min(effect.p_value * len(evidence.joints), 1.0)
-            forms = np.column_stack(list(features(evidence.motion.dq[:, joint]).values()))
+            forms = np.column_stack([f.columns for f in features_of(FRICTION_FORM, remains, joint)])
             if counts(share, p_value) and evidence.beyond(joint, column, forms) > MAINLY * share:
                 away = evidence.alone(joint, np.where(near[:, [joint]], 0.0, column))
                 everywhere = away is not None and counts(float(away.share[joint]), away.p_value)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.spatial.inertia import from_com, to_com
-from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Of
 
 # What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
@@ -82,11 +82,9 @@ def find_load(evidence: Evidence) -> Load | None:
     None without a description of every body or without rigid bodies.
     """
     robot, estimate = evidence.robot, evidence.estimate
-    span = _rigid_columns(evidence)
-    if span is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    rigid = _rigid_columns(evidence)
+    if rigid is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
         return None
-    rigid = np.zeros(len(estimate.columns), dtype=np.bool_)
-    rigid[span] = True
     B = estimate.base.B
     # Base parameters that rotors or friction share tell nothing of bodies alone.
     pure = ~np.any(B[:, ~rigid], axis=1)
@@ -141,14 +139,9 @@ def _unsure(body: Float) -> Float:
     return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
 
 
-def _rigid_columns(evidence: Evidence) -> slice | None:
-    first = 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if isinstance(term, RigidBody):
-            return slice(first, first + count) if count == 10 * evidence.robot.n_bodies else None
-        first += count
-    return None
+def _rigid_columns(evidence: Evidence) -> Bool | None:
+    found = np.array([column.of is Of.BODY for column in evidence.estimate.columns])
+    return found if np.count_nonzero(found) == 10 * evidence.robot.n_bodies else None
 
 
 def _outermost(evidence: Evidence) -> list[int]:

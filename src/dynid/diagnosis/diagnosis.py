@@ -7,9 +7,7 @@ from typing import Protocol
 
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
-from dynid.diagnosis.drift import Drift
-from dynid.diagnosis.friction import FrictionForm
-from dynid.diagnosis.position import FollowsPosition
+from dynid.diagnosis.effect_tests import EffectTest, feature_groups
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
@@ -18,7 +16,9 @@ from dynid.diagnosis.symptom import Symptom
 
 
 class Diagnosis(Protocol):
-    """One effect to look for: to add one write a class with these members in a small file and list it in DIAGNOSES.
+    """One test of residuals: to add one write a class with these members in a small file and list it in DIAGNOSES.
+
+    What the lack of a term leaves needs no diagnosis of its own: the term says it in `features`.
 
     identifier: of its symptoms.    looks_at: what it tests, in a few words, for the report.
     """
@@ -39,11 +39,9 @@ class Diagnosis(Protocol):
 
 
 DIAGNOSES: tuple[Diagnosis, ...] = (
-    FrictionForm(),
-    FollowsPosition(),
+    *(EffectTest(group) for group in feature_groups()),
     GearRipple(),
     LateTorque(),
-    Drift(),
     Saturation(),
     Resonance(),
     Bursts(),

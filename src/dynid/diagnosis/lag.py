@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.adopted_effects import report
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.residual_analysis import Evidence
-
-WARN_SAMPLES, STOP_SAMPLES = 1.0, 5.0
+from dynid.terms.torque_delay import WARN_SAMPLES, lag_notice
 
 
 def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
@@ -18,30 +18,5 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     delay = find_delay(evidence)
     if delay is None or not delay.believable or abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
-    tell_lag(delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
+    report(lag_notice(delay.seconds, 2.0 * delay.std, source_rate, " on every joint"), diagnostics)
     return delay.seconds
-
-
-def tell_lag(seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics) -> None:
-    """Warns of a lag of all joints with its 95 % half width, s; where: put behind its size.
-
-    Claims: torque-lag over five samples of the log, interval included.
-    """
-    found = lag_in_words(seconds, half, source_rate) + where
-    if (abs(seconds) - half) * source_rate > STOP_SAMPLES:
-        diagnostics.claim(
-            "torque-lag",
-            found=found,
-            expected="motion and torque on one clock",
-            do="align the effort channel in time (receive time against header time, filter of the drive)",
-        )
-    else:
-        diagnostics.warn("torque-lag", found)
-
-
-def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
-    """A lag with its 95 % half width, s, in time and in samples of the log."""
-    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
-    size = abs(seconds)
-    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
-    return f"torque that {late} by about {samples}"

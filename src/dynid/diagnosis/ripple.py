@@ -8,10 +8,10 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.delay import late
-from dynid.diagnosis.position import HARMONICS
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
+from dynid.terms.position_waves import HARMONICS
 
 # A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
 WITHIN = 0.7

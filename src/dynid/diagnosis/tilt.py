@@ -10,7 +10,7 @@ from dynid.base.arrays import Float
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.wording import ALARM
 from dynid.kernel import gravity_torque
-from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,10 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
 
 def identified_bodies(evidence: Evidence) -> Float | None:
     """Ten parameters (nb, 10) of each body as chosen by the estimate; None for a model without rigid bodies."""
-    first = 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if isinstance(term, RigidBody):
-            own = evidence.estimate.parameters[first : first + count]
-            return np.asarray(own.reshape(-1, 10)) if count == 10 * evidence.robot.n_bodies else None
-        first += count
-    return None
+    own = [i for i, column in enumerate(evidence.estimate.columns) if column.of is Of.BODY]
+    if len(own) != 10 * evidence.robot.n_bodies:
+        return None
+    return np.asarray(evidence.estimate.parameters[own].reshape(-1, 10))
 
 
 def across(direction: Float) -> tuple[Float, Float]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.adopted_effects import report
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.residual_analysis import Evidence
 from dynid.diagnosis.tilt import find_tilt
+from dynid.terms.gravity_tilt import WARN, lean_notice
 
 SIZE_WARN, SIZE_STOP = 5.0, 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
-TILT_WARN, TILT_STOP = 0.5, 1.0
 MISSES_MUCH = 0.3
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
@@ -59,25 +59,11 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
 
 def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
     tilt = find_tilt(evidence)
-    if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < TILT_WARN:
+    if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < WARN:
         return
     worst = evidence.robot.joint_names[int(np.argmax(tilt.share))]
     why = f": so it explains {100 * tilt.share.max():.2g} % of the residual of '{worst}'"
-    tell_lean(tilt.degrees, 2 * tilt.std, tilt.gravity, why, diagnostics)
-
-
-def tell_lean(degrees: float, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
-    """Warns of a base that leans by so many degrees with their 95 % half width; why: put behind them.
-
-    gravity: (3,) m/s^2 as it was found.    Claims: tilted-base over one degree, interval included.
-    """
-    direction = ", ".join(f"{g:.4g}" for g in gravity)
-    found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}"
-    do = f"level the base, or declare how it stands: gravity = [{direction}] in the robot file's base frame"
-    if degrees - half > TILT_STOP:
-        diagnostics.claim("tilted-base", found=found, expected="gravity along the declared direction", do=do)
-    else:
-        diagnostics.warn("tilted-base", f"{found}; {do}")
+    report(lean_notice(tilt.degrees, 2 * tilt.std, tilt.gravity, why), diagnostics)
 
 
 def _load(evidence: Evidence, diagnostics: Diagnostics) -> None:

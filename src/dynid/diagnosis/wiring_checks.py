@@ -15,14 +15,12 @@ from dynid.base.errors import Place
 from dynid.diagnosis.residual_analysis import Evidence, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.term import Scale, Terms
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
 POOR = 0.01
 RIDGE = 1e-10
-# Torque that follows another joint's motion is what exchanged joints look like.
-ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
 # The product of the joints' mean square errors has to fall by this factor.
 DECISIVE = 6.0
 # A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
@@ -56,7 +54,7 @@ def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
-    if any(term.name == "drive_gain" for term in evidence.terms):
+    if any(term.scale is Scale.FREES for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
     samples = thinned(evidence)
@@ -155,7 +153,7 @@ def _plain(evidence: Evidence) -> tuple[Terms, Bool]:
     kept, masks, first = [], [], 0
     for term in evidence.terms:
         count = len(term.columns(evidence.robot))
-        if term.name not in ABSORBING:
+        if not term.hides_wiring:
             kept.append(term)
             masks.append(evidence.estimate.base.mask[first : first + count])
         first += count

@@ -17,7 +17,7 @@ from dynid.exporters.model import ExportModel
 from dynid.exporters.names import c_comment, c_identifier
 from dynid.exporters.recursion import Recursion
 from dynid.exporters.reduced import reduced
-from dynid.terms.exports import Basis, c_sign
+from dynid.terms.exports import MotionBasis, c_sign
 
 MAX_BODIES = 64
 
@@ -188,7 +188,7 @@ class _Writer:
         if gravity:
             self._add_tilt(recursion, tau, [g.constant(value) for value in self.tilts])
         if "ddq" in arguments:
-            self._add_mixed(g, tau, (Basis.ACCELERATION,))
+            self._add_mixed(g, tau, (MotionBasis.ACCELERATION,))
         return self._function(g, name, arguments, [(f"tau[{j}]", t) for j, t in enumerate(tau)])
 
     def _mass_matrix(self) -> list[str]:
@@ -204,7 +204,7 @@ class _Writer:
                     if factor:
                         M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
         for part in self.model.mixed:
-            if part.basis is Basis.ACCELERATION:
+            if part.basis is MotionBasis.ACCELERATION:
                 own = part.value * np.outer(part.out, part.weights)
                 for i, j in zip(*np.nonzero(own), strict=True):
                     M[i][j] = g.add(M[i][j], g.constant(float(own[i, j])))
@@ -225,10 +225,12 @@ class _Writer:
                     own = g.variable(curve.c_texts(f"dq[{j}]")[k])
                     tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), own))
             total.append(g.add(tau, g.constant(float(m.offset[j]))))
-        self._add_mixed(g, total, (Basis.SPEED, Basis.SIGN, Basis.ONE))
+        self._add_mixed(g, total, (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE))
         return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
 
-    def _add_mixed(self, g: Graph, tau: list[int], bases: Sequence[Basis], first: int | None = None) -> None:
+    def _add_mixed(
+        self, g: Graph, tau: list[int], bases: Sequence[MotionBasis], first: int | None = None
+    ) -> None:
         # first: number of their first parameter in pi, None = the identified values.
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
@@ -320,7 +322,7 @@ class _Writer:
                     total = g.add(total, g.mul(factor, g.variable(curve.c_texts(f"dq[{j}]")[k])))
             tau[j] = total
         first = 10 * self.nb + 4 * self.n + len(self.shares)
-        self._add_mixed(g, tau, tuple(Basis), first)
+        self._add_mixed(g, tau, tuple(MotionBasis), first)
         first += len(self.model.mixed)
         self._add_tilt(recursion, tau, [g.variable(f"pi[{first + i}]") for i in range(len(self.tilts))])
         outputs = [(f"tau[{j}]", t) for j, t in enumerate(tau)]

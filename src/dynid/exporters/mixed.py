@@ -9,17 +9,17 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.exporters.expression import Graph
-from dynid.terms.exports import Basis, Mixed, c_sign
+from dynid.terms.exports import Mixed, MotionBasis, c_sign
 
 
 def share(part: Mixed, g: Graph) -> int:
     """The basis of a part as an expression of dq[...] or ddq[...]."""
-    if part.basis is Basis.ONE:
+    if part.basis is MotionBasis.ONE:
         return g.constant(1.0)
-    if part.basis is Basis.SIGN:
+    if part.basis is MotionBasis.SIGN:
         total = " + ".join(f"({float(x)!r}) * dq[{j}]" for j, x in enumerate(part.weights) if x)
         return g.variable(c_sign(f"({total})", part.width))
-    name = "ddq" if part.basis is Basis.ACCELERATION else "dq"
+    name = "ddq" if part.basis is MotionBasis.ACCELERATION else "dq"
     return g.dot(
         [g.constant(float(x)) for x in part.weights],
         [g.variable(f"{name}[{j}]") for j in range(len(part.weights))],
@@ -36,7 +36,7 @@ class Motor:
     coulomb: float = 0.0
 
 
-_OF_MOTOR = {Basis.ACCELERATION: "inertia", Basis.SPEED: "viscous", Basis.SIGN: "coulomb"}
+_OF_MOTOR = {MotionBasis.ACCELERATION: "inertia", MotionBasis.SPEED: "viscous", MotionBasis.SIGN: "coulomb"}
 
 
 def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
@@ -67,6 +67,6 @@ def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
     )
 
 
-def mixed_torque(parts: Sequence[Mixed], bases: Sequence[Basis], dq: Float, ddq: Float) -> Float:
+def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
     """Sum over the parts with some bases, (T, n)."""
     return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))

@@ -19,7 +19,7 @@ from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import eigenvalues, is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import Basis, Memory, Mixed, OnJoint, smooth_sign
+from dynid.terms.exports import Memory, Mixed, MotionBasis, OnJoint, smooth_sign
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 
@@ -91,7 +91,7 @@ class ExportModel:
             raise UsageError(
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
-        values = {basis: np.zeros(robot.n) for basis in Basis}
+        values = {basis: np.zeros(robot.n) for basis in MotionBasis}
         width, distance = np.zeros(robot.n), np.zeros(robot.n)
         curves: list[FrictionCurve] = []
         mixed: list[Mixed] = []
@@ -108,7 +108,7 @@ class ExportModel:
             for piece in pieces or ():
                 if isinstance(piece, OnJoint):
                     values[piece.basis][piece.joint] += piece.value
-                    if piece.basis is Basis.SIGN:
+                    if piece.basis is MotionBasis.SIGN:
                         width[piece.joint] = piece.width
                 elif isinstance(piece, Memory):
                     distance[piece.joint] = piece.distance
@@ -123,10 +123,10 @@ class ExportModel:
             inertia=np.array(
                 [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
-            rotor=values[Basis.ACCELERATION],
-            viscous=values[Basis.SPEED],
-            coulomb=values[Basis.SIGN],
-            offset=values[Basis.ONE],
+            rotor=values[MotionBasis.ACCELERATION],
+            viscous=values[MotionBasis.SPEED],
+            coulomb=values[MotionBasis.SIGN],
+            offset=values[MotionBasis.ONE],
             width=width,
             left_out=tuple(dict.fromkeys(missing)),
             curves=tuple(curves),
@@ -145,12 +145,12 @@ class ExportModel:
         """M ddq + C dq + g, rotors included, (T, n)."""
         tree = self.robot.tree_motion(q, dq, ddq)
         bodies = inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection
-        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (Basis.ACCELERATION,), dq, ddq)
+        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
         return total if self.tilt is None else total + self.tilt.torque(self.robot, q)
 
     def friction(self, dq: Float) -> Float:
         """Viscous dq + coulomb s(dq) + curves + offset, of joints and of coupled drives, (T, n)."""
-        bases = (Basis.SPEED, Basis.SIGN, Basis.ONE)
+        bases = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
         return self._own_friction(dq) + mixed_torque(self.mixed, bases, dq, np.zeros_like(dq))
 
     def _own_friction(self, dq: Float) -> Float:

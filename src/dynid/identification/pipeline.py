@@ -23,7 +23,7 @@ from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import about_itself
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
-from dynid.diagnosis.adopted_effects import tell_absorbed
+from dynid.diagnosis.adopted_effects import report_held_effects
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.masking import spoilt_times, without_times
@@ -67,7 +67,7 @@ from dynid.run.verdict import judge, refuse_negative_friction, refuse_negative_s
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.term import Scale, Terms
 
 
 def identify(
@@ -314,7 +314,7 @@ def _examine(
         lambda: diagnose(evidence), call.threads
     )  # while the lag is sought and blocks are held out
     check_lag(evidence, data.prepared.source_rate, diagnostics)
-    tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
+    report_held_effects(evidence, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.
     if data.choice.trusted:
         compare_with_description(evidence, diagnostics)
@@ -384,8 +384,8 @@ def _torque_factors(fitted: Fitted, search: Search) -> Factors | None:
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
     # With a free gain every torque is right: only a payload of known mass fixes the scale.
-    names = {term.name for term in terms}
-    if "drive_gain" in names and "known_payload" not in names:
+    scales = {term.scale for term in terms}
+    if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",
             "drive gains are sought without a payload of known mass: nothing in the equations fixes their scale, and "

@@ -12,7 +12,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.exports import Basis, Mixed, Part
+from dynid.terms.exports import Mixed, MotionBasis, Part
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.term import Column, Proposal, Side, Term, proposal_by_joint
 
@@ -34,6 +34,7 @@ class JointCoupling(Term):
     width: float = 0.02
     name: str = "joint_coupling"
     side = Side.MOTOR
+    hides_wiring = True
     role, question = Role.ROBOT, Question("coupling")
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ class JointCoupling(Term):
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """Velocity, sign and acceleration of the other joint."""
         unit = np.eye(robot.n)
-        kinds = ((Basis.SPEED, 0.0), (Basis.SIGN, self.width), (Basis.ACCELERATION, 0.0))
+        kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, self.width), (MotionBasis.ACCELERATION, 0.0))
         return tuple(
             Mixed(self.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
             for i, (j, k) in enumerate(self.pairs(robot))

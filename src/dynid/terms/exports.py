@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 
 
-class Basis(Enum):
+class MotionBasis(Enum):
     """What a torque is made of, x = weights . (dq or ddq)."""
 
     SPEED = "dq"
@@ -32,7 +32,7 @@ class OnJoint(Part):
 
     joint: int
     value: float
-    basis: Basis
+    basis: MotionBasis
     width: float = 0.0
 
 
@@ -53,7 +53,7 @@ class Mixed(Part):
 
     term: str
     value: float
-    basis: Basis
+    basis: MotionBasis
     out: Float
     weights: Float
     width: float = 0.0
@@ -64,10 +64,10 @@ class Mixed(Part):
 
     def torque(self, dq: Float, ddq: Float) -> Float:
         """(T, n) of motion (T, n)."""
-        line = (ddq if self.basis is Basis.ACCELERATION else dq) @ self.weights
-        if self.basis is Basis.SIGN:
+        line = (ddq if self.basis is MotionBasis.ACCELERATION else dq) @ self.weights
+        if self.basis is MotionBasis.SIGN:
             line = smooth_sign(line, self.width)
-        if self.basis is Basis.ONE:
+        if self.basis is MotionBasis.ONE:
             line = np.ones(len(dq))
         return np.asarray(self.value * np.outer(line, self.out))
 

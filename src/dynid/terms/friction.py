@@ -11,7 +11,8 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FRICTION, LogFacts, Question, Role
-from dynid.terms.exports import Basis, smooth_sign
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
+from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.term import JointTerm, Proposal, Symbol, proposal_by_joint
 
 # Of the smoothed sign in models that are chosen automatically, rad/s or m/s.
@@ -89,7 +90,7 @@ class Viscous(JointTerm):
     unit_prismatic = "N s/m"
     lower = 0.0
     is_friction = True
-    exports_as = Basis.SPEED
+    exports_as = MotionBasis.SPEED
     role, question, label = Role.PLAIN, FRICTION, "viscous"
 
     def prior(self, robot: RobotModel) -> Float:
@@ -120,8 +121,17 @@ class Coulomb(JointTerm):
     unit_prismatic = "N"
     lower = 0.0
     is_friction = True
-    exports_as = Basis.SIGN
+    exports_as = MotionBasis.SIGN
     role, question, label = Role.PLAIN, FRICTION, "coulomb"
+    steps = True
+    group = FRICTION_FORM
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A step where the velocity changes its sign."""
+        advice = "Change the width of coulomb" if remains.steps else "Add the term coulomb"
+        seen = "A step where the velocity changes its sign"
+        return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
 
     def __post_init__(self) -> None:
         if not self.width >= 0:
@@ -155,7 +165,7 @@ class Offset(JointTerm):
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False
-    exports_as = Basis.ONE
+    exports_as = MotionBasis.ONE
     role, question, label, option = Role.PLAIN, OFFSETS, "offset", "offsets"
 
     @classmethod

@@ -15,6 +15,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
 from dynid.terms.choice import FrictionForm
 from dynid.terms.curve import Coefficient, CurveTerm
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import c_number, c_sign
 from dynid.terms.friction import direction, direction_sides
 from dynid.terms.term import Symbol
@@ -32,6 +33,8 @@ class AsymmetricCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
     form = FrictionForm("sides", ("coulomb", "offset"))
+    group = FRICTION_FORM
+    steps = True
     symbols = (
         Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
         Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
@@ -40,6 +43,16 @@ class AsymmetricCoulomb(CurveTerm):
 
     def __post_init__(self) -> None:
         _check_width(self.width)
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """Dry friction and its rise with speed that differ between the directions."""
+        speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen = "Friction that differs between the two directions"
+        return tuple(
+            remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
+            for column in (remains.step(joint), speed)
+        )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
@@ -67,6 +80,7 @@ class PolynomialFriction(CurveTerm):
     limit: tuple[float, ...] = ()
     name: str = "polynomial"
     form = FrictionForm("cubic")
+    group = FRICTION_FORM
     symbols = (
         Symbol("fvv", "f", "vv", "friction with the square of velocity"),
         Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
@@ -92,6 +106,13 @@ class PolynomialFriction(CurveTerm):
     def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A bend at high speed."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
+        return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The powers with the sign of the velocity, straight beyond the limit."""

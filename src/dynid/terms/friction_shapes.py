@@ -15,10 +15,13 @@ from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
-from dynid.terms.exports import Basis, Memory, OnJoint, Part, c_number, c_sign
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
+from dynid.terms.exports import Memory, MotionBasis, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
 from dynid.terms.term import Symbol, Terms, joint_indices
 
+# Share of the usual top speed at which friction of low speed has faded.
+LOW = 0.15
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -34,6 +37,7 @@ class SmoothCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
     form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
+    steps = True
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
@@ -73,6 +77,8 @@ class Stribeck(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
     form = FrictionForm("stribeck", (), (0.3, 0.5, 0.7, 0.9))
+    group = FRICTION_FORM
+    steps = True
     symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N"),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
@@ -85,6 +91,17 @@ class Stribeck(CurveTerm):
                 found=f"exponent {self.exponent}, width {self.width}",
                 expected="exponent > 0, width >= 0",
             )
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """More, or less, friction at low speed."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
+
+        def seen(size: float) -> str:
+            return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
+
+        return (remains.friction(joint, column, seen, "Try stribeck"),)
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a thousandth of the peak velocity to all of it."""
@@ -116,6 +133,7 @@ class Sigmoid(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
     form = FrictionForm("sigmoid", ("coulomb",))
+    steps = True
     symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
@@ -164,6 +182,7 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
+    steps = True
     symbols = (
         Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
         Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
@@ -214,6 +233,7 @@ class Presliding(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
+    steps = True
     symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     remembers: ClassVar[bool] = True
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
@@ -237,7 +257,7 @@ class Presliding(CurveTerm):
         return tuple(
             part
             for j, x, d in zip(acting, theta, distance, strict=True)
-            for part in (OnJoint(j, float(x), Basis.SIGN, WIDTH), Memory(j, float(d)))
+            for part in (OnJoint(j, float(x), MotionBasis.SIGN, WIDTH), Memory(j, float(d)))
         )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:

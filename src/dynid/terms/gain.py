@@ -9,7 +9,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm, Symbol
+from dynid.terms.term import JointTerm, Scale, Symbol
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class DriveGain(JointTerm):
     unit_prismatic = "1"
     lower = -1.0
     of_log = True
+    scale = Scale.FREES
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""

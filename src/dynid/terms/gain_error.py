@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,12 @@ from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Held, Level, Notice
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.term import Column, Proposal, Symbol, Term, joint_indices, named_joints, proposal_by_joint
+
+# Share by which a drive's torque may be off: torque constants are known to a few per cent.
+WARN = 0.03
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class GainError(NominalTerm):
     joints: tuple[str, ...] = ()
     name: str = "gain_error"
     of_log = True
+    hides_wiring = True
     role, question = Role.LOG, Question("gains", "as logged")
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
 
@@ -47,6 +53,31 @@ class GainError(NominalTerm):
                 robot, term, "gain", "off on {joints}", build=build, measured=True, relative=True
             ),
         )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over 3 %, 95 % interval included; of the other sign it stops."""
+        # Bodies that nobody has described may be the ones that are wrong.
+        described = bool(np.isfinite(held.robot.inertia_prior).all())
+        for j in self.acting(held.robot):
+            value, half = held.sizes.get(f"dg{j + 1}", (0.0, 0.0))
+            name = held.robot.joint_names[j]
+            if value + half < -1.0:
+                yield Notice(
+                    "torque-sign",
+                    Level.STOP,
+                    f"effort that is {1.0 + value:.3g} +- {half:.2g} times what the other joints tell of the bodies",
+                    "effort that drives the motion",
+                    f"set effort.sign = {{ {name} = -1 }} under [log]",
+                    name,
+                )
+            elif abs(value) - half > WARN:
+                yield Notice(
+                    "drive-gain",
+                    Level.WARNING if described else Level.NOTE,
+                    f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+                    f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque tells of; the "
+                    "model contains it: check this joint's torque constant, gear ratio and effort unit",
+                )
 
     def acting(self, robot: RobotModel) -> tuple[int, ...]:
         """Joints whose gain is free."""

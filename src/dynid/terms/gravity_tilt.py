@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,13 @@ from dynid.base.arrays import Float, locked
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Held, Level, Notice
 from dynid.terms.exports import Part
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
+
+# Degrees that a base may lean: floors and tables are level to half a degree.
+WARN, STOP = 0.5, 1.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class GravityTilt(NominalTerm):
         Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
     )
 
+    hides_wiring = True
     role, question = Role.LOG, Question("base", "level")
 
     def __post_init__(self) -> None:
@@ -45,6 +51,16 @@ class GravityTilt(NominalTerm):
         """The base as a whole."""
         term, moments = cls(log.inertia), ("tmc1", "tms1")
         return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over half a degree, 95 % interval included."""
+        turn, half = np.zeros(3), np.zeros(3)
+        for k in range(3):
+            turn[k], half[k] = held.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
+        degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (turn, half))
+        if degrees - width > WARN:
+            gravity = held.robot.gravity + np.cross(turn, held.robot.gravity)
+            yield lean_notice(degrees, width, gravity, ", which the model contains")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Two tilts and two moments."""
@@ -100,3 +116,18 @@ class Lean(Part):
     def bodies(self, robot: RobotModel) -> Float:
         """(nb, 10): the bodies that it weighs on."""
         return self.term.nominal.bodies(robot)
+
+
+def lean_notice(degrees: float, half: float, gravity: Float, why: str) -> Notice:
+    """A base that leans by so many degrees with their 95 % half width; over one, interval included, it stops.
+
+    why: put behind them.    gravity: (3,) m/s^2 as it was found.
+    """
+    direction = ", ".join(f"{g:.4g}" for g in gravity)
+    return Notice(
+        "tilted-base",
+        Level.STOP if degrees - half > STOP else Level.WARNING,
+        f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}",
+        "gravity along the declared direction",
+        f"level the base, or declare how it stands: gravity = [{direction}] in the robot file's base frame",
+    )

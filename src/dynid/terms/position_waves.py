@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Bool
+from dynid.base.arrays import Bool, Float
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
+from dynid.terms.evidence import Feature, FeatureGroup, Remains
 from dynid.terms.term import Column, Proposal, Term, proposal_by_joint
+
+# Of slow functions of position; waves with more periods a turn are ripple.
+HARMONICS = 3
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,24 @@ class PositionWaves(Term):
     count: int = 2
     name: str = "position_waves"
     role = Role.SHIELD
+    group = FeatureGroup("follows-position", "residual against position")
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """The first three harmonics of the joint's own angle, or the first three powers of a slide's position."""
+        q = remains.motion.q[:, joint]
+        return (
+            Feature(
+                slow_features(q, bool(remains.robot.prismatic[joint])),
+                "residual follows position",
+                lambda _: "A slow function of this joint's position explains {figures}.",
+                "Check gravity and [base] in the robot file; a cable or hose is a channel, a spring or counterbalance "
+                "a spring term, friction that varies over the turn position_friction.",
+                q,
+                f"position, {remains.angle(joint)}",
+                "slow function of position",
+            ),
+        )
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
@@ -57,3 +79,12 @@ class PositionWaves(Term):
             columns.append(np.array([first + i for i in own], dtype=np.int64))
             values.append(np.array([lines[i] for i in own]).reshape(len(own), len(samples)))
         return Panels(columns=tuple(columns), values=tuple(values))
+
+
+def slow_features(q: Float, prismatic: bool) -> Float:
+    """Slow functions of position (N,): sines and cosines of k q, k = 1..3, or powers 1..3 of a slide, (N, k)."""
+    if prismatic:
+        x = (q - q.mean()) / max(float(np.ptp(q)), 1e-12)
+        return np.stack([x, x**2, x**3], axis=1)
+    waves = [f(k * q) for k in range(1, HARMONICS + 1) for f in (np.sin, np.cos)]
+    return np.stack(waves, axis=1)

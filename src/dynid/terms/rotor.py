@@ -11,7 +11,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.exports import Basis
+from dynid.terms.exports import MotionBasis
 from dynid.terms.term import JointTerm, Proposal, Symbol, empty_panels, proposal_by_joint
 
 
@@ -25,7 +25,7 @@ class RotorInertia(JointTerm):
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
-    exports_as = Basis.ACCELERATION
+    exports_as = MotionBasis.ACCELERATION
     role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
 
     @classmethod

@@ -11,9 +11,13 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import c_number
 from dynid.terms.friction import Viscous
 from dynid.terms.term import Symbol, Terms
+
+# Share of the usual top speed at which it bends in what residuals are searched for.
+BENDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class SaturatingViscous(CurveTerm):
     velocity: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "saturating_viscous"
+    group = FRICTION_FORM
     symbols = (Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),)
     coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
     shapes = (Shape("velocity", "rad/s", "m/s", 0.5),)
@@ -39,6 +44,13 @@ class SaturatingViscous(CurveTerm):
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Viscous friction."""
         return Terms((Viscous(joints),))
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A slope at low speed that gives way to a flatter one."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
+        return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class Spring(Term):
     stiffness: float | None = None
     preload: float | None = None
     name: str = "spring"
+    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -81,6 +83,7 @@ class TorsionSpring(Term):
     weights: tuple[float, ...] = ()
     stiffness: float | None = None
     name: str = "torsion_spring"
+    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)

@@ -18,7 +18,8 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
-from dynid.terms.exports import Basis, OnJoint, Part
+from dynid.terms.evidence import Feature, FeatureGroup, Held, Notice, Remains
+from dynid.terms.exports import MotionBasis, OnJoint, Part
 
 
 class Of(StrEnum):
@@ -73,6 +74,14 @@ class Side(StrEnum):
     BOTH = "both"
 
 
+class Scale(StrEnum):
+    """What a term does to the size of all torques: nothing, it leaves it open, or it fixes it."""
+
+    KEEPS = "keeps"
+    FREES = "frees"
+    FIXES = "fixes"
+
+
 class Term(ABC):
     """One physical effect, linear in its parameters; the seam for new physics.
 
@@ -96,12 +105,28 @@ class Term(ABC):
     linearised: ClassVar[bool] = False  # whether it is linear about a model known beforehand
     role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
     question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
+    group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
+    steps: ClassVar[bool] = False  # whether it is friction with a step at rest
+    hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
+    scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
+    passive: ClassVar[bool] = (
+        False  # whether a parameter that is negative beyond doubt is a mistake of the input
+    )
     covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
         """How the automatic choice tries this effect on a log; () = not at all."""
         return ()
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing telling."""
+        return ()
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """What the sizes of this effect in a fitted model mean to whoever recorded the log."""
+        yield from ()
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -435,7 +460,8 @@ class JointTerm(Term):
     lower: float = -np.inf
     side = Side.MOTOR
     needs_motion: ClassVar[bool] = True
-    exports_as: ClassVar[Basis | None] = None
+    exports_as: ClassVar[MotionBasis | None] = None
+    width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
     label: ClassVar[str] = ""  # in the automatic choice
     option: ClassVar[str] = ""  # its name among the answers of its question
     joints: tuple[str, ...] = ()
@@ -489,9 +515,8 @@ class JointTerm(Term):
         basis = self.exports_as
         if basis is None:
             return super().exported(robot, theta)
-        width = float(getattr(self, "width", 0.0))
         acting = joint_indices(robot, self.joints)
-        return tuple(OnJoint(j, float(x), basis, width) for j, x in zip(acting, theta, strict=True))
+        return tuple(OnJoint(j, float(x), basis, self.width) for j, x in zip(acting, theta, strict=True))
 
     def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Held, Level, Notice
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.term import (
     Column,
@@ -26,6 +27,8 @@ from dynid.terms.term import (
 
 # Secants over less of a sample are rounding.
 LEAST_STEPS = 1e-3
+# Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
+WARN_SAMPLES, STOP_SAMPLES = 1.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class TorqueDelay(NominalTerm):
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
     of_log = True
+    hides_wiring = True
     role, question = Role.LOG, Question("time", "in step", "torque")
     symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
 
@@ -82,6 +86,22 @@ class TorqueDelay(NominalTerm):
                 instead_of=("delay",),
             ),
         )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over one sample of the log, 95 % interval included; of all joints together over five it stops."""
+        for column in self.columns(held.robot):
+            value, half = held.sizes.get(column.name, (0.0, 0.0))
+            if (abs(value) - half) * held.rate <= WARN_SAMPLES:
+                continue
+            if column.of is Of.ROBOT:
+                yield lag_notice(value, half, held.rate, "; the model contains it")
+                continue
+            yield Notice(
+                "torque-lag",
+                Level.WARNING,
+                f"{lag_in_words(value, half, held.rate)} on '{held.robot.joint_names[column.owner]}'; the model "
+                "contains it: align this joint's effort in time (its drive's filter, another bus)",
+            )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The delay, or one a joint."""
@@ -124,3 +144,25 @@ def earlier(values: Float, samples: float) -> Float:
         return values
     at = np.arange(len(values), dtype=np.float64)
     return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))
+
+
+def lag_notice(seconds: float, half: float, rate: float, where: str) -> Notice:
+    """A lag of all joints with its 95 % half width, s; over five samples of the log, interval included, it stops.
+
+    where: put behind its size.
+    """
+    return Notice(
+        "torque-lag",
+        Level.STOP if (abs(seconds) - half) * rate > STOP_SAMPLES else Level.WARNING,
+        lag_in_words(seconds, half, rate) + where,
+        "motion and torque on one clock",
+        "align the effort channel in time (receive time against header time, filter of the drive)",
+    )
+
+
+def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
+    """A lag with its 95 % half width, s, in time and in samples of the log."""
+    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
+    size = abs(seconds)
+    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
+    return f"torque that {late} by about {samples}"

@@ -12,7 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Basis, Mixed, OnJoint, Part
+from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.term import Column, Side, Term, empty_panels, joint_indices
 
 
@@ -63,7 +63,7 @@ class MotorInertia(Term):
         if robot.drive.linkages:
             return None
         return tuple(
-            Mixed(self.name, float(x), Basis.ACCELERATION, row, row)
+            Mixed(self.name, float(x), MotionBasis.ACCELERATION, row, row)
             for x, row in zip(theta, robot.drive.transmission, strict=True)
         )
 

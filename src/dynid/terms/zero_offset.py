@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.term import (
     Column,
@@ -27,6 +28,8 @@ from dynid.terms.term import (
 STEP = 1e-4
 # Share of the torque below which its change over a step is rounding: the joint turns about gravity.
 ROUNDING = 1e-11
+# rad and m from which on a joint's zero is worth a warning: half a degree, as of a base that leans, and a millimetre.
+WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class ZeroOffset(NominalTerm):
     about: tuple[float, ...] = ()
     name: str = "zero_offset"
     of_log = True
+    hides_wiring = True
     role, question = Role.LOG, Question("zeros", "as logged")
+    group = FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere")
     symbols = (Symbol("zq", "δq", "", "zero offset of the joint's position"),)
 
     def __post_init__(self) -> None:
@@ -64,6 +69,51 @@ class ZeroOffset(NominalTerm):
 
         near = term.near(robot, log.found)
         return (proposal_by_joint(robot, near, "zero", "off on {joints}", build=build, measured=True),)
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """The change of all joints' torque with the joint's position."""
+        robot, motion = remains.robot, remains.motion
+        if remains.bodies is None:
+            return ()
+        term = cls(tuple(remains.bodies.ravel().tolist()), joints=(robot.joint_names[joint],))
+        (line,) = term.lines(robot, motion)
+        if not line.any():
+            return ()
+        unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
+
+        def text(size: Float) -> str:
+            return f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}."
+
+        return (
+            Feature(
+                line.T[:, :, None],
+                "its zero is off",
+                text,
+                'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
+                motion.q[:, joint],
+                f"position, {remains.angle(joint)}",
+                "a joint that stands elsewhere",
+            ),
+        )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over half a degree or a millimetre, 95 % interval included."""
+        for j in joint_indices(held.robot, self.joints):
+            value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
+            slides = held.robot.prismatic[j]
+            if abs(value) - half <= (WARN_SLIDE if slides else WARN):
+                continue
+            name = held.robot.joint_names[j]
+            unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+            yield Notice(
+                "zero-offset",
+                Level.WARNING,
+                f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
+                "its logged position; the model contains it, and exported robots have it in the joint's origin",
+                do=f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
+                "[log] (in the unit declared there)",
+            )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One a joint."""
