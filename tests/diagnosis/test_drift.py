@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.effect_tests import EffectTest, elapsed, remains_of
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
@@ -100,6 +100,6 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
 
 
 def test_evidence_without_temperature_knows_time_alone() -> None:
-    evidence: Evidence = evidence_of(small_arm(), seed=1)
+    evidence: ResidualAnalysis = evidence_of(small_arm(), seed=1)
     assert evidence.residuals.temperature is None
     assert [cause.name for cause in causes(remains_of(evidence).motion, 0)] == ["time"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.choose.selection import Model, Nuisance, Selection
+from dynid.choose.selection import MeasurementEffect, Model, Selection
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
 from dynid.report.section import Page
@@ -98,7 +98,7 @@ def test_what_belongs_to_the_whole_robot_is_nobodys(identification: Identificati
 
 def chosen(friction: str) -> Selection:
     model = Model((friction, "kept"), 20, 0.01, 0.0, 0.0, True)
-    tilts = tuple(Nuisance(f"tilt{axis}", "tilt", "", "rad", 1e-3, 2e-3, False) for axis in "xy")
+    tilts = tuple(MeasurementEffect(f"tilt{axis}", "tilt", "", "rad", 1e-3, 2e-3, False) for axis in "xy")
     return Selection(("friction", "offsets"), (model,), 4, 5, (), (), tilts)
 
 

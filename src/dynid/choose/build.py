@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dynid.choose.wide_model import Label, Superset
+from dynid.choose.wide_model import Label, WideModel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.term import Term, Terms
 
 
-def terms_of(kept: Terms, effects: Iterable[Label], wide: Superset, started: bool = False) -> Terms:
+def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bool = False) -> Terms:
     """The kept terms and chosen effects as terms.
 
     started: with the shapes that were tried; else these are left open, to be sought with all joints together.

@@ -12,21 +12,21 @@ from dynid.choose.build import terms_of
 from dynid.choose.comparison import Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
-from dynid.choose.forward_selection import Pursuit
-from dynid.choose.measurement_effects import as_estimated, estimate_nuisance
-from dynid.choose.relinearise import about_itself
+from dynid.choose.forward_selection import ForwardSelection
+from dynid.choose.measurement_effects import as_estimated, estimate_effects
+from dynid.choose.relinearise import relinearised
 from dynid.choose.selection import JointForm, Selection
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import (
     KEPT,
     Label,
-    Superset,
+    WideModel,
     effect_name,
     found_effects,
     kept_terms,
     nominal_model,
     plain_effects,
-    superset,
+    wide_model,
 )
 from dynid.estimate.estimator import Estimate
 from dynid.factor.comparison import Candidate, compare
@@ -82,18 +82,18 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             f"{LEAST_TO_COMPARE}: the default model is kept",
         )
         return Chosen(terms)
-    desk = _Desk.of(first, kept, search, first)
+    desk = _Trial.of(first, kept, search, first)
     plain_labels = tuple((one.label, place) for one in plain for place in range(robot.n))
-    shown = Pursuit(desk.contest, plain_labels).found()
+    shown = ForwardSelection(desk.contest, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
         faults = desk.linearised(shown)
         if not faults:
             break
         about = terms_of(kept, (*plain_labels, *faults), desk.contest.wide)
-        _, fitted = about_itself(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
-        desk = _Desk.of(fitted, kept, search, first)
-        before, shown = faults, Pursuit(desk.contest, plain_labels).found()
+        _, fitted = relinearised(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
+        desk = _Trial.of(fitted, kept, search, first)
+        before, shown = faults, ForwardSelection(desk.contest, plain_labels).found()
         if set(before) == set(desk.linearised(shown)):
             break
     contest = desk.contest
@@ -104,7 +104,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     selection = replace(
         selection,
         friction=_joint_forms(contest, base, forms),
-        nuisance=estimate_nuisance(robot, contest, desk.factors, desk.fitted, chosen),
+        nuisance=estimate_effects(robot, contest, desk.factors, desk.fitted, chosen),
     )
     found = terms_of(kept, chosen, contest.wide)
     start = None if is_open(kept) else terms_of(kept, chosen, contest.wide, started=True)
@@ -117,7 +117,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
 
 
 @dataclass(frozen=True, eq=False)
-class _Desk:
+class _Trial:
     """Every column that any candidate has, linearised about a fit, and the contest among them.
 
     factors: of the wide model.    nominal: the fit's model.
@@ -129,7 +129,7 @@ class _Desk:
     contest: ModelComparison
 
     @staticmethod
-    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Desk:
+    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Trial:
         """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
@@ -142,9 +142,9 @@ class _Desk:
             plain.factors.blocks[0].start,
             isinstance(plain.assembly.rows, ElasticRows),
         )
-        wide = superset(robot, kept, log)
+        wide = wide_model(robot, kept, log)
         factors, regression = _wide_regression(wide, fitted, search)
-        return _Desk(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
+        return _Trial(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
 
     def linearised(self, labels: Sequence[Label]) -> list[Label]:
         """Those effects of the log that are linear about the nominal model alone."""
@@ -152,7 +152,7 @@ class _Desk:
         return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
 
 
-def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
+def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
 
     Of the columns that every candidate has those stay that any motion can tell apart; the others are few, and which of
@@ -197,11 +197,11 @@ def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: 
     return found
 
 
-def _forms(wide: Superset) -> list[Proposal]:
+def _forms(wide: WideModel) -> list[Proposal]:
     return [one for one in wide.proposals if one.role is Role.FRICTION]
 
 
-def _with_form(wide: Superset, labels: Sequence[Label], *forms: Option) -> list[Label]:
+def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:
     """Effects with forms of friction among them, in place of the plain friction that these replace."""
     added = [label for form in forms for label in form.labels]
     gone = set(wide.replaced(added))
@@ -230,7 +230,7 @@ def _best_shape(contest: ModelComparison, base: Sequence[Label], form: Proposal,
     return min(options, key=lambda one: float(contest.squares(_with_form(wide, base, one)).sum()))
 
 
-def _axes(wide: Superset, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:
+def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:
     """What is combined, friction first: each answer of a question holds the effects of those before it and one more.
 
     shown: plain effects, and those that the log shows; options that nothing speaks for are left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynid.base.findings import Finding
-from dynid.choose.selection import Nuisance, Selection
+from dynid.choose.selection import MeasurementEffect, Selection
 from dynid.terms.catalogue import question_words
 
 _LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
@@ -24,7 +24,7 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
 
 
-def _in_words(one: Nuisance) -> str:
+def _in_words(one: MeasurementEffect) -> str:
     factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
     where = f" of {one.joint}" if one.joint else ""
     return f"{one.kind}{where} {factor * one.value:.3g} +- {factor * one.half_width:.2g} {unit}"

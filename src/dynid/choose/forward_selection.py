@@ -22,7 +22,7 @@ MOST_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Pursuit:
+class ForwardSelection:
     """Effects that join a model one by one.
 
     base: effects that are in it from the beginning.

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from dynid.base.arrays import Float, Int
 from dynid.choose.comparison import ModelComparison
 from dynid.choose.fit_nonlinear import Fitted
-from dynid.choose.selection import Nuisance
+from dynid.choose.selection import MeasurementEffect
 from dynid.choose.wide_model import Label
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
@@ -31,9 +31,9 @@ class _Fit:
     half_width: Float
 
 
-def estimate_nuisance(
+def estimate_effects(
     robot: RobotModel, contest: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
-) -> tuple[Nuisance, ...]:
+) -> tuple[MeasurementEffect, ...]:
     """Effects of the log, each beside the chosen model; a jackknife over blocks for each.
 
     labels: of the chosen model, from which a kind that it contains is taken. Relative sizes are relative to that of the
@@ -42,7 +42,7 @@ def estimate_nuisance(
     wide = contest.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
-    found: list[Nuisance] = []
+    found: list[MeasurementEffect] = []
     for effect in contest.wide.proposals:
         if not effect.measured:
             continue
@@ -63,7 +63,7 @@ def estimate_nuisance(
                 if place[name] in by_column and own_name not in effect.auxiliary:
                     value, half = by_column[place[name]]
                     found.append(
-                        Nuisance(
+                        MeasurementEffect(
                             name=own_name,
                             kind=effect.label,
                             joint=_joint(robot, label),
@@ -77,7 +77,7 @@ def estimate_nuisance(
     return tuple(found)
 
 
-def as_estimated(found: Sequence[Nuisance], estimate: Estimate) -> tuple[Nuisance, ...]:
+def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tuple[MeasurementEffect, ...]:
     """Those that the model contains with the values and intervals of its final fit, the others as they are."""
     half = estimate.half_width()
     values = {

@@ -18,7 +18,7 @@ ROUNDS = 3
 CLOSE = 0.1
 
 
-def about_itself(
+def relinearised(
     robot: RobotModel, settled: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
 ) -> tuple[NonlinearFit, Fitted]:
     """The model fitted again until the effects that are linearised about a nominal model stay where they are.

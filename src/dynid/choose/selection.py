@@ -54,7 +54,7 @@ class JointForm:
 
 
 @dataclass(frozen=True)
-class Nuisance:
+class MeasurementEffect:
     """A quantity of the log rather than of the robot, estimated beside the chosen model.
 
     half_width: of the 95 % interval.    adopted: whether the chosen model contains it.
@@ -91,7 +91,7 @@ class Selection:
     folds: int
     friction: tuple[JointForm, ...]
     worth: tuple[Worth, ...]
-    nuisance: tuple[Nuisance, ...]
+    nuisance: tuple[MeasurementEffect, ...]
 
     @property
     def chosen(self) -> Model:

@@ -71,7 +71,7 @@ class Labelled(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Superset:
+class WideModel:
     """The wide model, and which of its columns belong to which effect at which place (EVERYWHERE = the whole robot).
 
     proposals: the effects, in the order of the catalogue.
@@ -160,7 +160,7 @@ def found_effects(estimate: Estimate) -> dict[str, float]:
     }
 
 
-def superset(robot: RobotModel, kept: Terms, log: LogFacts) -> Superset:
+def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
     """The wide model around the terms that every proposal has."""
     covered = {label for term in kept for label in term.covers}
     effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
@@ -172,7 +172,7 @@ def superset(robot: RobotModel, kept: Terms, log: LogFacts) -> Superset:
             labelled.append(Labelled(term, name))
             for place, column in zip(proposal.places, term.columns(robot), strict=True):
                 members.setdefault((name, place), []).append(f"{name}:{column.name}")
-    return Superset(
+    return WideModel(
         Terms((*kept.terms, *labelled)),
         {label: tuple(names) for label, names in members.items()},
         effects,

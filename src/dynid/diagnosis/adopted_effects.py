@@ -7,11 +7,11 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import NOWHERE, Place
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.evidence import Held, Level, Notice
 
 
-def report_held_effects(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> None:
+def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> None:
     """Reports what every term of the model says of its sizes.    source_rate: of the log, Hz.    Claims: theirs."""
     estimate = evidence.estimate
     sizes = {

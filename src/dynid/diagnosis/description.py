@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from dynid.base.arrays import Bool, Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.spatial.inertia import from_com, to_com
@@ -33,7 +33,7 @@ class Load:
     explained: float
 
 
-def size_against_description(evidence: Evidence) -> Float | None:
+def size_against_description(evidence: ResidualAnalysis) -> Float | None:
     """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
 
     None without a description of every body.
@@ -54,7 +54,7 @@ def size_against_description(evidence: Evidence) -> Float | None:
         return np.where((alike > 0.5) & (product > 0), product / squares[1], np.nan)
 
 
-def heaviness(evidence: Evidence) -> float | None:
+def heaviness(evidence: ResidualAnalysis) -> float | None:
     """Least mass that gravity's torque takes, over the cube of the arm's length, kg/m^3; None without bodies or length.
 
     A torque g(q) on a joint takes a mass of g / (9.81 length) at the arm's end. Arms from 6 to 300 kg of payload lie
@@ -73,7 +73,7 @@ def heaviness(evidence: Evidence) -> float | None:
     return float((np.abs(torque).max(axis=0) / (g * arms)).max() / length**3)
 
 
-def find_load(evidence: Evidence) -> Load | None:
+def find_load(evidence: ResidualAnalysis) -> Load | None:
     """The load on one of the outermost bodies that brings description and estimate closest together.
 
     With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how
@@ -105,7 +105,7 @@ def find_load(evidence: Evidence) -> Load | None:
     return min(found, key=lambda one: one.p_value, default=None)
 
 
-def _load(evidence: Evidence, C: Float, d: Float, B: Float, body: int) -> Load:
+def _load(evidence: ResidualAnalysis, C: Float, d: Float, B: Float, body: int) -> Load:
     J = B[:, 10 * body : 10 * body + 10]
     heavy = max(float(evidence.robot.inertia_prior[:, 0].sum()), 1e-6)
     size = heavy * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
@@ -139,11 +139,11 @@ def _unsure(body: Float) -> Float:
     return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
 
 
-def _rigid_columns(evidence: Evidence) -> Bool | None:
+def _rigid_columns(evidence: ResidualAnalysis) -> Bool | None:
     found = np.array([column.of is Of.BODY for column in evidence.estimate.columns])
     return found if np.count_nonzero(found) == 10 * evidence.robot.n_bodies else None
 
 
-def _outermost(evidence: Evidence) -> list[int]:
+def _outermost(evidence: ResidualAnalysis) -> list[int]:
     parents = set(evidence.robot.parent.tolist())
     return [i for i in range(evidence.robot.n_bodies) if i not in parents]

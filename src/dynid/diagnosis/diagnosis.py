@@ -8,7 +8,7 @@ from typing import Protocol
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.effect_tests import EffectTest, feature_groups
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation
@@ -33,7 +33,7 @@ class Diagnosis(Protocol):
         """What it tests."""
         ...
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """Symptoms that were found, none in a log without the effect."""
         ...
 
@@ -48,7 +48,7 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
 )
 
 
-def diagnose(evidence: Evidence, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
+def diagnose(evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
     """What all diagnoses find, that which matters most to the torque first."""
     if not evidence.enough:
         return ()

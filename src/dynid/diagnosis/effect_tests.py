@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.residual_analysis import Effect, Evidence
+from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.diagnosis.wording import LEAST_SHARE, binned_curve, counts, figures, level, unit
@@ -33,7 +33,7 @@ class EffectTest:
         """That of the group."""
         return self.group.looks_at
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom a joint: the feature that explains most; one in all of features of the whole robot."""
         found: list[tuple[float, Symptom]] = []
         remains = remains_of(evidence)
@@ -56,7 +56,7 @@ class EffectTest:
         return [symptom for _, symptom in found]
 
     def _symptom(
-        self, evidence: Evidence, joint: int, feature: Feature, effect: Effect, p_value: float
+        self, evidence: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
     ) -> Symptom:
         share, name = float(effect.share[joint]), evidence.robot.joint_names[joint]
         advice = feature.advice
@@ -95,7 +95,7 @@ def features_of(group: FeatureGroup, remains: Remains, joint: int) -> list[Featu
     return [feature for kind in kinds for feature in kind.features(remains, joint)]
 
 
-def remains_of(evidence: Evidence) -> Remains:
+def remains_of(evidence: ResidualAnalysis) -> Remains:
     """The thinned samples, with seconds since the start and logged temperature."""
     logged = evidence.residuals.temperature
     warmth = None if logged is None else logged[evidence.index]
@@ -104,7 +104,7 @@ def remains_of(evidence: Evidence) -> Remains:
     return Remains(evidence.robot, motion, steps, identified_bodies(evidence))
 
 
-def elapsed(evidence: Evidence) -> Float:
+def elapsed(evidence: ResidualAnalysis) -> Float:
     """Seconds (N,) of the thinned samples since the start, trajectories one behind the other where clocks restart."""
     r, i = evidence.residuals, evidence.index
     t = np.array(r.t[i], dtype=np.float64)
@@ -112,16 +112,16 @@ def elapsed(evidence: Evidence) -> Float:
     return np.asarray(t - np.cumsum(np.where(back < 0, back, 0.0)))
 
 
-def _tested(evidence: Evidence, joint: int, columns: Float) -> Effect | None:
-    return evidence.alone(joint, columns) if columns.ndim == 2 else evidence.effect(columns)
+def _tested(evidence: ResidualAnalysis, joint: int, columns: Float) -> FeatureTest | None:
+    return evidence.test_joint(joint, columns) if columns.ndim == 2 else evidence.test_features(columns)
 
 
-def _everywhere(effect: Effect, feature: Feature) -> bool:
+def _everywhere(effect: FeatureTest, feature: Feature) -> bool:
     # What acts on several joints has to show on more than one: alone it could be any error of that joint.
     return feature.columns.ndim == 2 or int(np.count_nonzero(effect.share >= LEAST_SHARE)) > 1
 
 
-def _own_form(evidence: Evidence, joint: int) -> str | None:
+def _own_form(evidence: ResidualAnalysis, joint: int) -> str | None:
     """Name of the form with a shape of its own that the model gives this joint's friction, None for plain friction."""
     for term in evidence.terms:
         if isinstance(term, CurveTerm) and joint in joint_indices(evidence.robot, term.joints):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.adopted_effects import report
 from dynid.diagnosis.delay import find_delay
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.torque_delay import WARN_SAMPLES, lag_notice
 
 
-def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
+def check_lag(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> float:
     """Estimates by how many seconds the measured torque lags behind the motion; 0 when nothing speaks for a lag.
 
     source_rate: of the log, Hz. Warns over one sample of the log.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import ALARM
 from dynid.kernel import gravity_torque
 from dynid.terms.term import Of
@@ -32,7 +32,7 @@ class Tilt:
         return self.p_value < ALARM
 
 
-def find_tilt(evidence: Evidence) -> Tilt | None:
+def find_tilt(evidence: ResidualAnalysis) -> Tilt | None:
     """The lean of the base that explains most of the residuals, to first order; None where no torque shows it.
 
     Gravity g + |g| (a u + b v), u and v across g, adds a g_u(q) + b g_v(q) to the torque of the identified bodies;
@@ -49,7 +49,7 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
         gravity_torque(replace(robot.tree, gravity=size * one), bodies, q) @ robot.projection
         for one in (u, v)
     ]
-    effect = evidence.effect(np.stack([one.T for one in torque], axis=2))
+    effect = evidence.test_features(np.stack([one.T for one in torque], axis=2))
     if effect is None:
         return None
     lean = float(np.linalg.norm(effect.coefficient))
@@ -62,7 +62,7 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
     )
 
 
-def identified_bodies(evidence: Evidence) -> Float | None:
+def identified_bodies(evidence: ResidualAnalysis) -> Float | None:
     """Ten parameters (nb, 10) of each body as chosen by the estimate; None for a model without rigid bodies."""
     own = [i for i, column in enumerate(evidence.estimate.columns) if column.of is Of.BODY]
     if len(own) != 10 * evidence.robot.n_bodies:

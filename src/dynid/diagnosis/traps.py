@@ -7,7 +7,7 @@ import numpy as np
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.adopted_effects import report
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.tilt import find_tilt
 from dynid.terms.gravity_tilt import WARN, lean_notice
 
@@ -18,7 +18,7 @@ MISSES_MUCH = 0.3
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
-def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def compare_with_description(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
@@ -32,7 +32,7 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     _load(evidence, diagnostics)
 
 
-def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _size(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     sizes = size_against_description(evidence)
     if sizes is None or not np.isfinite(sizes).any():
         heavy = heaviness(evidence)
@@ -57,7 +57,7 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
         diagnostics.warn("unit-suspicion", f"{found}; {do}")
 
 
-def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _tilt(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     tilt = find_tilt(evidence)
     if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < WARN:
         return
@@ -66,7 +66,7 @@ def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
     report(lean_notice(tilt.degrees, 2 * tilt.std, tilt.gravity, why), diagnostics)
 
 
-def _load(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _load(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     load = find_load(evidence)
     if load is None or load.p_value > LOAD_CHANCE or load.explained < LOAD_EXPLAINED:
         return

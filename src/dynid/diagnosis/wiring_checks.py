@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
-from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.term import Scale, Terms
@@ -43,7 +43,7 @@ class Rival:
     samples: Samples
 
 
-def refuse_other_readings(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def refuse_other_readings(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Fits the plain model to other readings of the log, and stops if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
@@ -93,7 +93,7 @@ def _mends(rival: Rival, before: Float, after: Float) -> bool:
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
 
 
-def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> None:
+def _tell_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
     large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
     if not large:
         return
@@ -106,7 +106,7 @@ def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> 
     )
 
 
-def thinned(evidence: Evidence) -> Samples:
+def thinned(evidence: ResidualAnalysis) -> Samples:
     """Some hundred samples whose gate shuts each joint near its reversals.
 
     Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
@@ -120,7 +120,7 @@ def thinned(evidence: Evidence) -> Samples:
     return replace(motion, gate=~near[evidence.index[::step]])
 
 
-def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | None:
+def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
     """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
     Returns None if a term of the model reads more than motion.
@@ -148,7 +148,7 @@ def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | 
     return found
 
 
-def _plain(evidence: Evidence) -> tuple[Terms, Bool]:
+def _plain(evidence: ResidualAnalysis) -> tuple[Terms, Bool]:
     # The model less what a wrong reading could hide in, and its base parameters' columns.
     kept, masks, first = [], [], 0
     for term in evidence.terms:

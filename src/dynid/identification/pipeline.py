@@ -20,7 +20,7 @@ from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
 from dynid.choose.fit_nonlinear import SPARE, Fitted, NonlinearFit, Search, fit_nonlinear
 from dynid.choose.held_out import held_out_scores
-from dynid.choose.relinearise import about_itself
+from dynid.choose.relinearise import relinearised
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
 from dynid.diagnosis.adopted_effects import report_held_effects
@@ -28,7 +28,7 @@ from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.raw import first_torque
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import refuse_other_readings
@@ -250,7 +250,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     settled = replace(settled, terms=within_speeds(settled.terms, robot, trial.batches))
     fitted = fit(settled.terms)
     if model.nominal is not None:
-        settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
+        settled, fitted = relinearised(robot, settled, fitted, model.nominal, fit)
     free, shapes = with_shape_uncertainty(fitted, settled, search)
     refuse_negative_stiffness(robot, free, call.diagnostics)
     refuse_negative_springs(free, call.diagnostics)
@@ -275,7 +275,7 @@ def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted],
 
 def _fit_sound(
     call: _Call, data: _Data
-) -> tuple[_Data, _Found, Validation, Evidence | None, tuple[Symptom, ...]]:
+) -> tuple[_Data, _Found, Validation, ResidualAnalysis | None, tuple[Symptom, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
     found, training, evidence = _fit_and_score(trial, data)
@@ -288,19 +288,21 @@ def _fit_sound(
     return data, *_fit_and_score(call, data), sound[1]
 
 
-def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Evidence | None]:
+def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
     found, told = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
     training = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
     if training.residuals is None:
         return found, training, None
     terms, raw = found.settled.terms, first_torque(call.log)
-    evidence = Evidence(call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw)
+    evidence = ResidualAnalysis(
+        call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw
+    )
     return found, training, evidence
 
 
 def _examine(
-    call: _Call, data: _Data, found: _Found, evidence: Evidence | None
+    call: _Call, data: _Data, found: _Found, evidence: ResidualAnalysis | None
 ) -> Callable[[], tuple[Symptom, ...]]:
     """Refuses inputs that the residuals give away; the function waits for what else they say."""
     if evidence is None:

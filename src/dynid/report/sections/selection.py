@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.choose.selection import Model, Nuisance, Selection, Worth
+from dynid.choose.selection import MeasurementEffect, Model, Selection, Worth
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -78,7 +78,7 @@ def _model_row(model: Model, chosen: bool) -> dict[str, object]:
     }
 
 
-def _nuisance_row(one: Nuisance) -> dict[str, object]:
+def _nuisance_row(one: MeasurementEffect) -> dict[str, object]:
     unit = _UNITS.get(one.unit, one.unit)
     factor = _LOUD.get(unit, 1.0)
     value, half = one.value * factor, one.half_width * factor
