@@ -33,7 +33,7 @@ FLOORS = (
     ("run",),
     ("identification", "report"),
     ("online", "exporters", "verbs"),
-    ("testing",),
+    ("testing", "api"),
     ("cli",),
     ("__main__",),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
@@ -21,7 +22,7 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com
 from dynid.terms import KnownPayload
-from dynid.verbs.payload import Payload, find_payload, payload_data, payload_lines
+from dynid.verbs.payload import Payload, find_payload, payload, payload_data, payload_lines
 from dynid.verbs.save import save
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
@@ -82,6 +83,20 @@ def test_a_simulated_load_is_found(unloaded: Identification, loaded: Log, method
     assert (np.abs(found.properties - truth) < 3 * found.half_width()).all()
     assert found.relative < 0.05 < found.relative_without
     assert len(payload_lines(found)) == 12
+
+
+def test_the_verb_takes_frames_and_calibrates(unloaded: Identification, loaded: Log) -> None:
+    frame = pq.read_table(loaded.tables[0].path)
+    diagnostics = Diagnostics()
+    found = payload(unloaded, frame, free_friction=True, threads=1, diagnostics=diagnostics)
+    direct = find_payload(unloaded, loaded, friction="free", threads=1)
+    np.testing.assert_array_equal(found.parameters, direct.parameters)
+    assert repr(found) == "\n".join(payload_lines(direct))
+    assert "payload-gains" not in {item.identifier for item in diagnostics}
+    twice = payload(
+        unloaded, frame, free_friction=True, reference=loaded, reference_mass=2.0 * direct.mass, threads=1
+    )
+    np.testing.assert_allclose(twice.parameters, 2.0 * direct.parameters)
 
 
 def test_no_load_is_told(unloaded: Identification, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
     def refuse(*anything: object) -> Estimate:
         raise SolverError("not-solved", found="no progress", expected="an optimum")
 
-    monkeypatch.setattr(FeasibleFit, "around", refuse)
+    monkeypatch.setattr(FeasibleFit, "solution", refuse)
     sink = Diagnostics()
     found = identify(ROBOT, logs[0], SETTINGS, threads=1, diagnostics=sink)
     assert found.estimate.method == "wls"
@@ -221,7 +221,7 @@ def test_a_channel_in_the_log_can_be_a_term(tmp_path: Path) -> None:
         write_log(tmp_path / "a.parquet", samples.t, columns | {"spring": spring}), ROBOT, extra=["spring"]
     )
     assert log.mapping.extra["spring"] == Channel("spring", "1", 1.0)
-    found = identify(ROBOT, log, replace(SETTINGS, terms=terms), threads=1)
+    found = identify(ROBOT, log, replace(SETTINGS, terms=terms, estimator=WLS()), threads=1)
     index = [c.name for c in found.estimate.columns].index("s_spring")
     assert found.estimate.parameters[index] == pytest.approx(0.7, abs=0.01)
 

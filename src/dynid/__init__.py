@@ -1,4 +1,4 @@
-"""dynid: the dynamics of a real robot, from its log.
+"""dynid: the dynamics of a real robot, tau = Y(q, dq, ddq) theta, from its log.
 
 >>> robot = dynid.load_robot("arm.urdf")
 >>> log = dynid.read_log("motion.parquet", robot)
@@ -12,31 +12,69 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynid.identification.pipeline import identify
-    from dynid.log.read import read_log
-    from dynid.robot import load_robot
-    from dynid.run.store import load
-    from dynid.run.validation import validate
-    from dynid.signals.prepare import prepare
+    from dynid import terms
+    from dynid.api.result import Result
+    from dynid.api.verbs import identify, load, validate
+    from dynid.base.errors import DynidError
+    from dynid.exporters.export import export
+    from dynid.identification.settings import Settings
+    from dynid.log.read import Log, read_log
+    from dynid.robot.load import load_robot
+    from dynid.verbs.excite import excite
+    from dynid.verbs.payload import payload
+    from dynid.verbs.regressor import regressor
     from dynid.verbs.save import save
+    from dynid.verbs.simulate import simulate
 
 from dynid.base.version import __version__
 
-__all__ = ["__version__", "identify", "load", "load_robot", "prepare", "read_log", "save", "validate"]
+__all__ = [
+    "DynidError",
+    "Log",
+    "Result",
+    "Settings",
+    "__version__",
+    "excite",
+    "export",
+    "identify",
+    "load",
+    "load_robot",
+    "payload",
+    "read_log",
+    "regressor",
+    "save",
+    "simulate",
+    "terms",
+    "validate",
+]
 
 # Loaded on first use, so that `dynid --help` need not wait for NumPy.
-_VERBS = {
-    "identify": "dynid.identification.pipeline",
-    "validate": "dynid.run.validation",
+_HOMES = {
     "load_robot": "dynid.robot.load",
     "read_log": "dynid.log.read",
-    "prepare": "dynid.signals.prepare",
-    "load": "dynid.run.store",
+    "Log": "dynid.log.read",
+    "identify": "dynid.api.verbs",
+    "validate": "dynid.api.verbs",
+    "load": "dynid.api.verbs",
+    "Result": "dynid.api.result",
+    "Settings": "dynid.identification.settings",
     "save": "dynid.verbs.save",
+    "excite": "dynid.verbs.excite",
+    "simulate": "dynid.verbs.simulate",
+    "export": "dynid.exporters.export",
+    "payload": "dynid.verbs.payload",
+    "regressor": "dynid.verbs.regressor",
+    "DynidError": "dynid.base.errors",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _VERBS:
-        return getattr(import_module(_VERBS[name]), name)
+    if name == "terms":
+        return import_module("dynid.terms")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'dynid' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -168,16 +170,6 @@ CASES = [
     urdf("24 mimics itself", "</joint>", '<mimic joint="j1"/></joint>', "mimic-cycle", ":3:", "j1 -> j1"),
     Case("24 mimic cycle", swap(swap(ARM, "</joint>", '<mimic joint="j2"/></joint>'), "</robot>",
          SECOND + LIMIT + '<mimic joint="j1"/></joint></robot>'), InputError, "mimic-cycle", ("j1 -> j2 -> j1",)),
-    urdf("26 mesh outside", "</inertial>", '</inertial>\n<visual><geometry><mesh filename="../../x.stl"/></geometry>'
-         "</visual>", "outside-root", ":14:", "'../../x.stl'", error=RefusedError),
-    urdf("26 absolute mesh", "</inertial>", '</inertial><visual><geometry><mesh filename="file:///etc/passwd"/>'
-         "</geometry></visual>", "outside-root", ":13:", "/etc/passwd", error=RefusedError),
-    urdf("26 out of its package", "</inertial>", '</inertial><mesh filename="package://a/../../x.stl"/>',
-         "outside-root", ":13:", error=RefusedError),
-    mjcf("26 mesh outside", "<worldbody>", '<asset><mesh name="m" file="../x.stl"/></asset><worldbody>',
-         "outside-root", ":3:", "'../x.stl'", error=RefusedError),
-    mjcf("26 meshdir outside", "<worldbody>", '<compiler meshdir="/etc"/><asset><mesh name="m" file="passwd"/></asset>'
-         "<worldbody>", "outside-root", ":3:", "/etc/passwd", error=RefusedError),
     Case("26 description outside", 'urdf = "../other.urdf"', RefusedError, "outside-root", (":1:", "../other.urdf"),
          "robot.toml"),
     urdf("27 http mesh", "</inertial>", '</inertial><mesh filename="https://example.org/x.stl"/>', "remote-file",
@@ -258,6 +250,25 @@ WARNINGS = [
 ]  # fmt: skip
 
 
+def visual(name: str) -> str:
+    """The arm with a visual mesh of that name."""
+    return swap(
+        ARM, "</inertial>", f'</inertial><visual><geometry><mesh filename="{name}"/></geometry></visual>'
+    )
+
+
+OUTSIDE = [
+    ("26 mesh outside", visual("../x.stl"), "robot.urdf", 13, "'../x.stl'"),
+    ("26 absolute mesh", visual("file://TMP/x.stl"), "robot.urdf", 13, "/x.stl'"),
+    ("26 mesh behind a link", visual("link.stl"), "robot.urdf", 13, "'link.stl'"),
+    ("26 out of its package", visual("package://a/../../x.stl"), "robot.urdf", 13, "'package://a/../../x.stl'"),
+    ("26 MJCF mesh outside", swap(MJCF, "<worldbody>", '<asset><mesh name="m" file="../x.stl"/></asset><worldbody>'),
+     "robot.xml", 3, "'../x.stl'"),
+    ("26 meshdir outside", swap(MJCF, "<worldbody>", '<compiler meshdir="TMP"/><asset><mesh name="m" file="x.stl"/>'
+     "</asset><worldbody>"), "robot.xml", 3, "/x.stl'"),
+]  # fmt: skip
+
+
 def read(text: str | bytes, path: Path, root: str | None = None) -> tuple[RobotModel, Diagnostics]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     diagnostics = Diagnostics()
@@ -302,6 +313,61 @@ def test_an_odd_description_is_read_with_a_warning(
     assert [item.place.line for item in found] == [line]
     assert says in found[0].text
     assert np.allclose(np.linalg.norm(robot.axis, axis=1), 1.0)
+
+
+@pytest.fixture
+def opened() -> Iterator[set[str]]:
+    """Every path that Python opens or lists while a test runs."""
+    paths: set[str] = set()
+    watching = True
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("open", "os.listdir", "os.scandir"):
+            paths.add(str(arguments[0]))
+
+    sys.addaudithook(hook)  # cannot be taken away again, so it is told to stop
+    yield paths
+    watching = False
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "line", "says"), [row[1:] for row in OUTSIDE], ids=[row[0] for row in OUTSIDE]
+)
+def test_a_mesh_outside_is_noted_and_never_opened(
+    text: str, file: str, line: int, says: str, tmp_path: Path, opened: set[str]
+) -> None:
+    folder = tmp_path / "a" / "urdf"
+    folder.mkdir(parents=True)
+    for place in (tmp_path, tmp_path / "a"):
+        (place / "x.stl").write_bytes(b"not for dynid")
+    (folder / "link.stl").symlink_to(tmp_path / "x.stl")
+    opened.clear()
+    robot, diagnostics = read(text.replace("TMP", str(tmp_path)), folder / file)
+    assert robot.n == 1
+    (note,) = diagnostics
+    assert (note.severity, note.identifier, note.place.line) == ("note", "mesh-outside", line)
+    assert says in note.text
+    assert "dynid limits" in note.text
+    assert str(folder / file) in opened
+    assert not [one for one in opened if one.endswith("x.stl") or one.endswith("link.stl")]
+
+
+def test_many_absent_meshes_are_one_message(tmp_path: Path) -> None:
+    meshes = "".join(f'<visual><geometry><mesh filename="m{k}.stl"/></geometry></visual>' for k in range(6))
+    _, diagnostics = read(swap(ARM, "</inertial>", "</inertial>" + 2 * meshes), tmp_path / "robot.urdf")
+    (warning,) = diagnostics
+    assert warning.identifier == "mesh-missing"
+    assert "'m3.stl' and 2 more are not found" in warning.text
+
+
+def test_meshes_of_a_package_that_is_not_here_are_a_note(tmp_path: Path) -> None:
+    _, diagnostics = read(visual("package://arm/meshes/x.stl"), tmp_path / "robot.urdf")
+    (note,) = diagnostics
+    assert (note.severity, note.identifier) == ("note", "mesh-missing")
+    (tmp_path / "arm" / "meshes").mkdir(parents=True)
+    (tmp_path / "arm" / "package.xml").write_text("<package/>")
+    (tmp_path / "arm" / "meshes" / "x.stl").write_bytes(b"")
+    assert not list(read(visual("package://arm/meshes/x.stl"), tmp_path / "robot.urdf")[1])
 
 
 def test_unknown_priors_are_not_numbers(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_without_any_mass_the_torque_sets_the_size() -> None:
     found = spread(robot, influence)
     assert found["fv1"] == found["fo2"] == 2.0
     reach = [2.0 / typical_length(robot) ** d for d in (0, *(1,) * 3, *(2,) * 6)]
-    np.testing.assert_allclose(found["m1"], np.median(reach * 2))
+    np.testing.assert_allclose(found["m1"], np.median(reach * 2) / np.sqrt(2))
 
 
 def test_other_parameters_take_their_prior_or_the_whole_torque() -> None:

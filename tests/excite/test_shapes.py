@@ -144,6 +144,12 @@ def test_packages_are_found_above_the_file_or_where_told(tmp_path: Path) -> None
     robot = load_robot(elsewhere)
     with pytest.raises(DynidError):
         shape_capsules(robot, elsewhere, tmp_path / "other")
+    # Any folder of the machine could be named so: a package beside the file's own is known by its package.xml.
+    beside = arm(tmp_path / "beside" / "urdf", shape)
+    with pytest.raises(InputError, match="package-missing"):
+        shape_capsules(load_robot(beside), beside)
+    (tmp_path / "my_robot" / "package.xml").write_text("<package/>")
+    assert len(shape_capsules(load_robot(beside), beside).capsules) == 4
     told = arm(tmp_path / "told", shape)
     assert len(shape_capsules(load_robot(told), told, tmp_path).capsules) == 4
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base.errors import RefusedError, UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
 from dynid.feasible.description import limits_from_description, limits_text
@@ -104,14 +104,33 @@ def test_bodies_with_a_shape_that_cannot_be_read_are_left_out(
     assert warning.text.find(message.replace("\\", "")) >= 0
 
 
-def test_meshes_outside_their_package_are_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "mesh", [MESH, '<mesh filename="../../fore.stl"/>', '<mesh filename="file://TMP/fore.stl"/>']
+)
+def test_meshes_outside_their_package_are_not_read(tmp_path: Path, mesh: str) -> None:
     (tmp_path / "fore.stl").write_bytes(binary())
-    path = package(tmp_path)
+    path = package(tmp_path, mesh.replace("TMP", str(tmp_path)))
     (tmp_path / "my_arm" / "meshes" / "fore.stl").unlink()
     (tmp_path / "my_arm" / "meshes" / "fore.stl").symlink_to(tmp_path / "fore.stl")
-    diagnostics = Diagnostics()
-    assert len(limits_from_description(path, diagnostics=diagnostics)) == 1
-    assert "outside-root" in diagnostics.warnings[0].text
+    with pytest.raises(RefusedError, match="outside-root"):
+        limits_from_description(path)
+    # What is not asked for need not be there.
+    visual = Diagnostics()
+    limits_from_description(path, geometry="visual", diagnostics=visual)
+    assert not list(visual)
+
+
+def test_mjcf_meshes_outside_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x.stl").write_bytes(binary())
+    path = tmp_path / "robot" / "robot.xml"
+    path.parent.mkdir()
+    path.write_text(
+        """<mujoco><asset><mesh name="m" file="../x.stl"/></asset><worldbody><body name="a"><joint/>
+        <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+    )
+    with pytest.raises(RefusedError, match="outside-root"):
+        limits_from_description(path)
+    assert limits_from_description(path, geometry="visual") == []
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:

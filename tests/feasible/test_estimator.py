@@ -11,6 +11,7 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, SolverError, UsageError
 from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
+from dynid.estimate.prior import inertia_known
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.experiment import Experiment, SelectionEntry, open_log
@@ -132,10 +133,15 @@ def test_values_that_the_prior_decides_are_labelled(prior: str) -> None:
     case = measured_regression(2, torque_noise=3.0, seconds=4.0)
     shares = [FeasibleFit(prior=prior, strength=s).fit(case.regression).prior_share for s in (0.01, 1.0, 1e4)]
     assert shares[0].max() < 0.05
+    known = inertia_known(case.regression.columns)[case.regression.base.independent]
     assert (shares[0] <= shares[1]).all()
-    assert (shares[1] <= shares[2]).all()
+    assert (shares[1] <= shares[2])[known].all()
     strong = FeasibleFit(prior=prior, strength=1e4).fit(case.regression)
-    assert {v.word for v in base_verdicts(strong, case.regression.factors)} == {Word.PRIOR}
+    words = [v.word for v in base_verdicts(strong, case.regression.factors)]
+    assert {word for word, own in zip(words, known, strict=True) if own} == {Word.PRIOR}
+    # Friction is not drawn to anything.
+    assert not known.all()
+    assert Word.PRIOR not in {word for word, own in zip(words, known, strict=True) if not own}
     if prior == "euclidean":
         # Without a constraint in the way the pull is that of the ridge.
         np.testing.assert_allclose(shares[1], Ridge().fit(case.regression).prior_share, atol=0.02)

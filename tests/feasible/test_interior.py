@@ -94,8 +94,8 @@ def test_no_way_leads_down_from_it(seed: int) -> None:
 def test_slopes_agree_with_differences() -> None:
     A, y, columns, prior, spread = case(2, 0.4)
     rows = np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT)
-    program = Whitened.of(rows, prior, prior, spread, PRIOR_WEIGHT)
-    one = Entropic(program, body_columns(columns), prior, PRIOR_WEIGHT)
+    program = Whitened.of(rows, prior, prior, spread, np.full(len(prior), PRIOR_WEIGHT))
+    one = Entropic(program, body_columns(columns), prior, np.full(len(prior), PRIOR_WEIGHT))
     u = 0.002 * np.random.default_rng(0).normal(size=len(prior))
     gradient, hessian = one.slopes(u)
     h = 1e-6
@@ -123,8 +123,8 @@ def test_other_constraints_go_to_the_cone_program() -> None:
 def test_a_point_where_nothing_exists_is_no_answer() -> None:
     A, y, columns, prior, spread = case(1, 0.4)
     rows = np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT)
-    program = Whitened.of(rows, prior, prior, spread, PRIOR_WEIGHT)
-    one = Entropic(program, body_columns(columns), prior, PRIOR_WEIGHT)
+    program = Whitened.of(rows, prior, prior, spread, np.full(len(prior), PRIOR_WEIGHT))
+    one = Entropic(program, body_columns(columns), prior, np.full(len(prior), PRIOR_WEIGHT))
     far = program.unknowns(-prior)
     assert one.value(far) == np.inf
     assert one.value(program.unknowns(prior)) < np.inf

@@ -12,7 +12,7 @@ from dynid.estimate import Estimator, FeasibleFit
 from dynid.feasible.strength import held_out_strength, l_curve_strength
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_recipe
-from dynid.testing import EstimatorContract
+from dynid.testing import EstimatorContract, measured_regression
 from tests.feasible.test_estimator import half
 
 
@@ -108,7 +108,14 @@ def test_the_experiment_file_and_the_panda(data_dir: Path, tmp_path: Path, stren
     assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
     found = half(FeasibleFit(strength=strength), data_dir / "panda_gaz" / "data.parquet", True)
     assert found.validations[0].scores.total_relative < 0.0176
-    assert "chosen by" in found.estimate.status.text
+    # This description gives no inertia, so there is nothing whose strength could be chosen.
+    assert "knows no inertia" in found.estimate.status.text
+
+
+@pytest.mark.parametrize("strength", ["held-out", "l-curve"])
+def test_the_strength_is_chosen_where_inertias_are_known(strength: str) -> None:
+    case = measured_regression(2, torque_noise=0.3)
+    assert "chosen by" in FeasibleFit(strength=strength, prior="entropic").fit(case.regression).status.text
 
 
 @pytest.mark.parametrize("strength", ["unknown", 0.0, -1.0])

@@ -12,11 +12,12 @@ import pytest
 import dynid
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings, settings_to_recipe
-from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows
+from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows, TorqueRows
+from dynid.signals.settings import Preparation
 from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
-from dynid.verbs.schemes import compare_schemes, scheme_lines
+from dynid.verbs.schemes import compare_on_unseen, compare_schemes, scheme_lines
 from tests.command_line import Run
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()
@@ -85,6 +86,24 @@ def test_rows_on_the_command_line(run: Run, robot_file: Path, train_log: Path, t
     assert run("validate", stored, train_log, "--open-loop", "0").code == 2
     again = run("validate", stored, train_log, "--open-loop", "1", "--picture", tmp_path / "run.html")
     assert again.code == 7
+
+
+def test_schemes_are_compared_on_a_held_out_log(robot_file: Path, train_log: Path) -> None:
+    robot = dynid.load_robot(robot_file)
+    log = dynid.read_log(train_log, robot)
+    settings = Settings(terms=TERMS, preparation=Preparation(cutoff=10.0))
+    schemes = (TorqueRows(), MomentumRows(10.0))
+    results = compare_schemes(robot, log, settings, validation=log, schemes=schemes)
+    found = compare_on_unseen(results)
+    assert found is not None
+    assert [one.name for one in found.candidates] == ["torque", "momentum"]
+    total = [one.squares.sum() for one in found.candidates]
+    assert found.best == int(np.argmin(total))
+    missed = [one.identification.validations[0].scores.rms for one in results if one.identification]
+    worse = np.square(missed) / np.min(np.square(missed), axis=0)
+    np.testing.assert_allclose(total[0] / total[1], worse[0].sum() / worse[1].sum(), rtol=1e-9)
+    assert any("as good as the best on unseen motion" in line for line in scheme_lines(results))
+    assert compare_on_unseen(results[:1]) is None
 
 
 def test_a_scheme_that_fails_is_reported(robot_file: Path, train_log: Path) -> None:

@@ -1,8 +1,11 @@
-"""Parquet tables of a run folder; pyarrow is loaded when the first one is touched."""
+"""Parquet tables of a run folder, and data frames; pyarrow is loaded when the first one is touched."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,3 +28,18 @@ def read_table(path: Path) -> dict[str, Any]:
         name: column.to_numpy() if types.is_primitive(column.type) else column.to_pylist()
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Columns (lists or arrays of equal length) as a data frame.
+
+    Of polars or pandas: of the one that the program has loaded, else of one that is installed; else an Arrow table.
+    """
+    import pyarrow as pa
+
+    table = pa.table(dict(columns))
+    for library in sorted(("polars", "pandas"), key=lambda name: name not in sys.modules):
+        if library in sys.modules or find_spec(library) is not None:
+            module = import_module(library)
+            return module.from_arrow(table) if library == "polars" else table.to_pandas()
+    return table

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import terms_of
-from dynid.choose.comparison import Axis, ModelComparison, Option
+from dynid.choose.comparison import NEGLIGIBLE, Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
 from dynid.choose.forward_selection import ForwardSelection
@@ -29,6 +29,7 @@ from dynid.choose.wide_model import (
     wide_model,
 )
 from dynid.estimate.estimator import Estimate
+from dynid.factor.base import random_states
 from dynid.factor.comparison import Candidate, compare
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
@@ -38,6 +39,8 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import Proposal, Terms
 
 ROUNDS = 2
+# States that show on which joints an effect acts.
+FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +166,9 @@ def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[F
     wanted = np.array(alive)
     common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
-    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + robot.n * int(wanted[common:].sum())
+    tried = Terms(wide.terms.terms[wide.kept :])
+    panels = tried.torque_regressor(robot, random_states(robot, FEW, 0), wanted[common:])
+    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + sum(len(c) for c in panels.columns)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
     factors = made.factors(search.within_memory(fitted, lines), search.threads)
     names = [column.name for column in wide.terms.columns(robot)]
@@ -177,12 +182,10 @@ def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: 
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
-    wide, without = contest.wide, contest.squares(base)
+    wide = contest.wide
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
-        forms = [_best_shape(contest, base, one, j) for one in _forms(wide)]
-        if not forms:
-            break
+        forms = [Option("plain"), *(_best_shape(contest, base, one, j) for one in _forms(wide))]
         scored = [
             Candidate(
                 form.name,
@@ -191,10 +194,14 @@ def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: 
             )
             for form in forms
         ]
-        result = compare(scored, contest.regression.counts)
-        if contest.earns(without, _with_form(wide, base, forms[result.best]), 1.0):
-            found[j] = forms[result.chosen]
-    return found
+        # Of what is negligible for the robot each joint has its part.
+        part = NEGLIGIBLE / search.robot.n
+        chosen = compare(scored, contest.regression.counts, negligible=part).chosen
+        if chosen > 0:
+            found[j] = forms[chosen]
+    # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
+    together = _with_form(wide, base, *found.values())
+    return found if contest.earns(contest.squares(base), together) else {}
 
 
 def _forms(wide: WideModel) -> list[Proposal]:
@@ -236,7 +243,8 @@ def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> 
     shown: plain effects, and those that the log shows; options that nothing speaks for are left out.
     """
     found: dict[str, list[Option]] = {}
-    for effect in sorted(wide.proposals, key=lambda one: one.question.name != FRICTION.name):
+    effects = {one.label: one for one in wide.proposals}
+    for effect in sorted(effects.values(), key=lambda one: one.question.name != FRICTION.name):
         if effect.role in (Role.FRICTION, Role.SHIELD):
             continue
         answers = found.setdefault(effect.question.name, [Option(effect.question.without)])

@@ -105,7 +105,7 @@ class ForwardSelection:
         if not effect.positive:
             return True
         values = self._values([*others, label])
-        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.members[label])
+        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.bounded(label))
 
     def _alike(self, label: Label, by_joint: str, others: Sequence[Label]) -> bool:
         """Whether every joint by itself says about the same as all together."""

@@ -6,13 +6,22 @@ from dataclasses import replace
 
 from dynid.choose.fit_nonlinear import Fitted, NonlinearFit, Search, constant_part_of, refine
 from dynid.estimate.estimator import Estimator
-from dynid.estimate.scores import Origin, Scores, Sums
+from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource
 from dynid.factor.folds import folds_of
 
 
-def held_out_scores(fitted: Fitted, nonlinear: NonlinearFit, search: Search, estimator: Estimator) -> Scores:
-    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction."""
+def held_out_scores(
+    fitted: Fitted,
+    nonlinear: NonlinearFit,
+    search: Search,
+    estimator: Estimator,
+    left_out: LeftOut | None = None,
+) -> Scores:
+    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction.
+
+    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
+    """
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
     constant = constant_part_of(fitted, nonlinear, search)
@@ -32,4 +41,4 @@ def held_out_scores(fitted: Fitted, nonlinear: NonlinearFit, search: Search, est
     for one in sums[1:]:
         total = total + one
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
-    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names))
+    return total.scores(Origin.HELD_OUT_BLOCKS, [group_names[g] for g in scored], tuple(names), left_out)

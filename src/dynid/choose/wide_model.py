@@ -75,12 +75,14 @@ class WideModel:
     """The wide model, and which of its columns belong to which effect at which place (EVERYWHERE = the whole robot).
 
     proposals: the effects, in the order of the catalogue.
+    kept: how many terms every candidate has, which come first.
     """
 
     terms: Terms
     members: dict[Label, tuple[str, ...]]
     proposals: tuple[Proposal, ...]
     robot: RobotModel
+    kept: int
 
     def names(self, labels: Iterable[Label]) -> tuple[str, ...]:
         """Columns of some effects."""
@@ -90,6 +92,17 @@ class WideModel:
         """The proposal of a label."""
         name = label[0].split(_VARIANT)[0]
         return next(one for one in self.proposals if one.label == name)
+
+    def bounded(self, label: Label) -> tuple[str, ...]:
+        """Those columns of an effect that are not negative by nature."""
+        prefix = f"{label[0]}:"
+        return tuple(
+            prefix + column.name
+            for one in self.proposals
+            if one.label == self.proposal(label).label
+            for place, column in zip(one.places, one.variants[0].columns(self.robot), strict=True)
+            if place == label[1] and column.lower >= 0
+        )
 
     def role(self, label: Label) -> Role:
         """What an effect is to the choice."""
@@ -112,7 +125,8 @@ class WideModel:
         """Place and number of the variant of those labels that are of a proposal."""
         for variant in range(len(proposal.variants)):
             name = effect_name(proposal, variant)
-            yield from ((place, variant) for effect, place in sorted(labels) if effect == name)
+            own = sorted(place for effect, place in labels if effect == name and place in proposal.places)
+            yield from ((place, variant) for place in own)
 
     def shape(self, proposal: Proposal, variant: int, joint: int) -> Float:
         """Shapes (s,) of a variant on a joint."""
@@ -177,4 +191,5 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
         {label: tuple(names) for label, names in members.items()},
         effects,
         robot,
+        len(kept.terms),
     )

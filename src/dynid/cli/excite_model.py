@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,7 @@ if TYPE_CHECKING:
     from dynid.base.arrays import Float
     from dynid.excitation.criteria import Criterion
     from dynid.robot.model import RobotModel
-    from dynid.run.result import Identification
-
-from dynid.cli.excite_parts import Current
-
-SHARE = 0.1
+    from dynid.verbs.excite import Current
 
 
 @dataclass(frozen=True)
@@ -49,36 +45,28 @@ def current_of(model: RobotModel, given: Knowledge, criterion: Criterion) -> Cur
 
 
 def _described(model: RobotModel, given: Knowledge, criterion: Criterion) -> Current:
-    from dynid.excitation.plan import information_of, prior_theta
     from dynid.identification.experiment import Experiment
+    from dynid.verbs.excite import described
 
-    information = information_of(model, Experiment.read(given.config).terms(), _noise(model, given))
-    theta = prior_theta(model, information.terms)
-    return Current(replace(information, criterion=criterion), theta, _share(given, known=False))
+    terms = Experiment.read(given.config).terms()
+    return described(model, terms, criterion, _noise(model, given), given.uncertainty)
 
 
 def _identified(model: RobotModel, folder: Path, given: Knowledge, criterion: Criterion) -> Current:
-    from dynid.estimate.residuals import rows_a_sample
-    from dynid.excitation.after import information_after
-    from dynid.excitation.plan import information_of
-    from dynid.excitation.torque_spread import TorqueSpread
+    from dynid.base.errors import Place
     from dynid.run.store import load
+    from dynid.verbs.excite import identified
 
-    run = load(folder)
-    _check_same(model, run, folder)
-    residuals = run.training.residuals
-    rows = None if residuals is None else rows_a_sample(residuals)
-    if given.after is not None:
-        information = information_after(model, run.terms, run.factors, run.estimate.sigma, rows)
-    else:
-        noise = _noise(model, given)
-        information = information_of(model, run.terms, _residual(run) if noise is None else noise)
-    spread = TorqueSpread.of(
-        run.estimate.base, run.estimate.covariance, _residual(run), information.base.rank, given.sigmas
+    return identified(
+        model,
+        load(folder),
+        criterion,
+        go_on=given.after is not None,
+        noise=_noise(model, given),
+        share=given.uncertainty,
+        sigmas=given.sigmas,
+        place=Place(file=str(folder)),
     )
-    share = _share(given, known=spread is not None and spread.complete)
-    information = replace(information, criterion=criterion)
-    return Current(information, run.estimate.parameters, share, spread)
 
 
 def _noise(model: RobotModel, given: Knowledge) -> Float | None:
@@ -91,31 +79,3 @@ def _noise(model: RobotModel, given: Knowledge) -> Float | None:
     if found is not None and len(found) not in (1, model.n):
         raise UsageError("noise", found=f"{len(found)} deviations", expected=f"1 or {model.n}")
     return None if found is None else np.broadcast_to(found, (model.n,)).copy()
-
-
-def _share(given: Knowledge, known: bool) -> float:
-    if given.uncertainty is not None:
-        return given.uncertainty
-    return 0.0 if known else SHARE
-
-
-def _residual(run: Identification) -> Float:
-    # Held-out error counts where it is larger: it is what a motion that was not fitted will show.
-    import numpy as np
-
-    every = [one.scores.rms for one in (run.training, *run.validations)]
-    return np.asarray(np.nanmax(np.stack(every), axis=0))
-
-
-def _check_same(model: RobotModel, run: Identification, folder: Path) -> None:
-    from dynid.base.errors import Place, UsageError
-
-    own = [column.name for column in run.terms.columns(model)]
-    if own != [column.name for column in run.estimate.columns] or run.robot.joint_names != model.joint_names:
-        raise UsageError(
-            "run-robot",
-            found=f"a run of the robot '{run.robot.name}' with other joints or parameters",
-            expected=f"a run of '{model.name}' as described",
-            do="give the description that was identified",
-            place=Place(file=str(folder)),
-        )

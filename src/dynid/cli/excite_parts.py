@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from dynid.base.arrays import Float
     from dynid.excitation.capsules import Capsules
-    from dynid.excitation.criteria import Information
     from dynid.excitation.export import Format
     from dynid.excitation.limits import Bounds
-    from dynid.excitation.torque_spread import TorqueSpread
     from dynid.robot.model import RobotModel
+    from dynid.verbs.excite import Current
 
 Word = TypeVar("Word", bound=StrEnum)
-
-
-@dataclass(frozen=True)
-class Current:
-    """Criterion, current parameters (p,), and what torque limits keep free: a share, a spread, or both."""
-
-    information: Information
-    theta: Float | None
-    share: float
-    spread: TorqueSpread | None = None
 
 
 @dataclass(frozen=True)

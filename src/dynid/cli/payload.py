@@ -50,14 +50,12 @@ def command(
     """Find mass, centre and inertia of a payload, with intervals."""
     import json
 
-    import numpy as np
-
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.exporters.files import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
-    from dynid.verbs.payload import find_payload, payload_data, payload_lines
+    from dynid.verbs.payload import payload, payload_data, payload_lines
 
     if method not in ("difference", "joint"):
         raise UsageError("payload-method", found=f"method '{method}'", expected="difference or joint")
@@ -74,23 +72,23 @@ def command(
     experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
     experiment = experiment.with_topics(topic)
     diagnostics.accept((*experiment.content.accept, *(accept or ())))
-    way = cast(Literal["difference", "joint"], method)
-    friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)
-    found = find_payload(stored, loaded, way, friction=friction, threads=threads, diagnostics=diagnostics)
-    if reference is None and np.isfinite(stored.robot.drive.drive_gain).any():
-        diagnostics.warn(
-            "payload-gains",
-            "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known load, "
-            "given with --reference, calibrates them",
-        )
-    if reference is not None and reference_mass is not None:
-        known = open_log(experiment, [reference], stored.robot, [reference_trajectory], diagnostics)
-        measured = find_payload(
-            stored, known, way, friction=friction, threads=threads, diagnostics=diagnostics
-        )
-        found = found.calibrated(measured, reference_mass)
-    diagnostics.require_found(accept or ())
+    known = (
+        None
+        if reference is None
+        else open_log(experiment, [reference], stored.robot, [reference_trajectory], diagnostics)
+    )
+    found = payload(
+        stored,
+        loaded,
+        method=cast(Literal["difference", "joint"], method),
+        free_friction=free_friction,
+        reference=known,
+        reference_mass=reference_mass,
+        threads=threads,
+        diagnostics=diagnostics,
+        accept=accept or (),
+    )
     if out is not None:
         write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,10 @@ def command(
     from dynid.robot import load_robot
     from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
 
-    fit = Experiment.read(config).settings().estimator if config else FeasibleFit()
+    experiment = Experiment.read(config)
+    fit = experiment.settings().estimator if config else FeasibleFit()
+    if isinstance(fit, FeasibleFit) and experiment.content.estimate.strength is None:
+        fit = replace(fit, strength=1.0)  # coefficients hold no blocks to choose it by
     if not isinstance(fit, FeasibleFit):
         raise UsageError(
             "retrieve-method", found=f"method '{fit.name}'", expected="[estimate] method = 'feasible'"

@@ -74,9 +74,10 @@ class _Anew:
 
     batches: Iterable[Samples]
     spoilt: Spoilt
+    why: str
 
     def __iter__(self) -> Iterator[Samples]:
-        return (_less(samples, self.spoilt) for samples in self.batches)
+        return (_less(samples, self.spoilt, self.why) for samples in self.batches)
 
 
 def widened(mask: Bool, reach: int) -> Bool:
@@ -109,12 +110,14 @@ def left_out(
         "masked", f"{why}: {told} are left out of the fit and of the scores, neighbours included"
     )
     if isinstance(batches, list):
-        return [_less(samples, spoilt) for samples in batches]
-    return _Anew(batches, spoilt)
+        return [_less(samples, spoilt, why) for samples in batches]
+    return _Anew(batches, spoilt, why)
 
 
-def _less(samples: Samples, spoilt: Spoilt) -> Samples:
-    return replace(samples, keep=samples.keep & ~spoilt.among(samples))
+def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
+    among = spoilt.among(samples)
+    left_out = {**samples.left_out, why: samples.keep & among}
+    return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
 def spoilt_times(evidence: ResidualAnalysis) -> tuple[Symptom, ...]:

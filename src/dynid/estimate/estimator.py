@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.overview import Overview, listed
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column
@@ -95,6 +96,7 @@ class Estimate:
     parameters: (p,) one choice of full parameters with these base parameters.
     block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
     prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
+    prior_strength: of that prior, in variances of one equation.
     """
 
     method: str
@@ -112,6 +114,7 @@ class Estimate:
     count: int
     status: Status
     prior_share: Float = field(default_factory=lambda: np.zeros(0))
+    prior_strength: float = 1.0
 
     def __post_init__(self) -> None:
         b, p, g = self.base.rank, len(self.columns), len(self.group_names)
@@ -129,10 +132,45 @@ class Estimate:
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 
+    def overview(self) -> Overview:
+        """What is shown of the estimate: method, size, and the base parameters with their 95 % intervals."""
+        half = self.half_width()
+        rows = tuple(
+            (name, f"{value:.4g}", f"{wide:.2g}", unit)
+            for name, value, wide, unit in zip(self.names, self.value, half, self.units, strict=True)
+        )
+        return Overview(
+            f"Estimate by '{self.method}': {self.base.rank} base parameters from {self.count} equations",
+            (
+                ("status", self.status.text or ("ok" if self.status.ok else "not to be used")),
+                ("parameters", listed([column.name for column in self.columns], 12)),
+                ("residual deviation", listed([f"{name} {one:.3g}" for name, one in zip(
+                    self.group_names, self.sigma, strict=True
+                )])),
+            ),
+            ("base parameter", "value", "95 % half width", "unit"),
+            rows,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
     @property
     def names(self) -> tuple[str, ...]:
         """Base parameters written as formulas, (b,)."""
         return self.base.formulas()
+
+    @property
+    def weakly_informed(self) -> Float:
+        """(b,) how much a prior that weighs as much as one equation would decide: what the log says little of.
+
+        From the share p of a stronger one, p / (p + (1 - p) strength), as for a single parameter.
+        """
+        p, strength = self.prior_share, max(self.prior_strength, 1.0)
+        return np.asarray(p / np.maximum(p + (1.0 - p) * strength, np.finfo(np.float64).tiny))
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
-from dynid.estimate.least_squares import OLS, WLS, residual_sigma
+from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
+from dynid.estimate.prior import inertia_known, prior_pull
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors, stack
 from dynid.feasible.bodies import body_columns, plausible
@@ -21,7 +23,10 @@ from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
 from dynid.spatial.inertia import pseudo_inertia
 
-FOLDS = 5
+# Blocks of time are held out in so many runs, and in no fewer.
+FOLDS, FEWEST_FOLDS = 5, 3
+# Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
+WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
@@ -31,12 +36,17 @@ _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
 class FeasibleFit:
     """Least squares among real bodies: min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
 
+    The strength is that of the pull to the inertias that the description gives. Bodies without one, friction and all
+    else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
+
     Every body's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, the total mass
-    within `total_mass` (kg). Joints weigh 1/sigma^2 of the weighted fit without constraints.
+    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of this
+    fit, bounded as that is.
     The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
     parameters: intervals cover both.
     strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
-    the greatest that predicts left-out blocks as well as the best; "l-curve" = the corner of cost against distance.
+    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out; or
+    "l-curve" = the corner of cost against distance.
     prior: "euclidean", "entropic" or "geodesic" distance from it.
     weights: "joint" as above, "equal" = 1 for every equation.
     limits: what is known of single bodies, see dynid.feasible.limits.
@@ -101,26 +111,54 @@ class FeasibleFit:
 
     def around(self, regression: Regression, free: Estimate) -> Estimate:
         """The fit with constraints, given the one without."""
+        fit, reason = self.settled(regression, free)
+        return fit.solution(regression, free, reason)[0]
+
+    def settled(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
+        """The same fit with a strength that is a number, and how that was chosen."""
+        if not isinstance(self.strength, str):
+            return self, ""
+        if not inertia_known(regression.columns).any():
+            return replace(self, strength=1.0), "; the description knows no inertia to be drawn to"
+        weights = self._weights(free)
+        if self.strength == "l-curve":
+            chosen = l_curve_strength(partial(self._point, regression, weights))
+        elif len(regression.factors.blocks) < FEWEST_FOLDS:
+            why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
+            return replace(self, strength=1.0), f"; strength 1 of the prior, since {why}"
+        else:
+            chosen = held_out_strength(self.unseen(regression, weights))
+        return replace(self, strength=chosen.strength), self._reason(chosen)
+
+    def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
+        """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
         if self.inner is not None:
             return self._nearest(regression, free, self.inner.name)
-        weights = free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
-        chosen = self._chosen(regression, weights)
-        strength = chosen.strength if chosen is not None else float(self.strength)
-        found = self._solved(regression, regression.factors, weights, strength)
+        strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
+        floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b = regression.base.rank
-        R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-        return self._estimate(
-            regression, free, found, R, strength, f"{free.status.text}; {{}}{self._reason(chosen)}"
-        )
+        for _ in range(WEIGHT_ROUNDS):
+            found = self._solved(regression, regression.factors, weights, strength)
+            R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
+            real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
+            again = 1.0 / (real.sigma**2 + floor**2)
+            if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
+                break
+            weights = again
+        return real, found
 
-    def _nearest(self, regression: Regression, free: Estimate, method: str) -> Estimate:
+    def _weights(self, free: Estimate) -> Float:
+        return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
+
+    def _nearest(self, regression: Regression, free: Estimate, method: str) -> tuple[Estimate, Feasible]:
         """The real bodies nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
         found = self._real(regression, R @ regression.base.B, R @ free.value, strength)
-        return self._estimate(regression, free, found, R, strength, f"{method}, {free.status.text}; {{}}")
+        text = f"{method}, {free.status.text}; {{}}"
+        return self._estimate(regression, free, found, R, strength, text), found
 
     def _estimate(
         self, regression: Regression, free: Estimate, found: Feasible, R: Float, strength: float, text: str
@@ -141,6 +179,7 @@ class FeasibleFit:
             parameters=found.parameters,
             status=Status(free.status.ok, text.format(_text(found, moved, R))),
             prior_share=shares,
+            prior_strength=strength,
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
@@ -158,43 +197,41 @@ class FeasibleFit:
             regression.spread,
             strength,
             Distance(self.prior),
+            prior_pull(regression.columns, strength) / strength,
         )
 
-    def _chosen(self, regression: Regression, weights: Float) -> Chosen | None:
-        if self.strength == "l-curve":
+    def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
+        found = self._solved(regression, regression.factors, weights, strength)
+        return found.cost, found.distance
 
-            def point(strength: float) -> tuple[float, float]:
-                found = self._solved(regression, regression.factors, weights, strength)
-                return found.cost, found.distance
+    def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
+        """Squared errors (folds,) on runs of neighbouring blocks that were left out, weights (g,), of a strength.
 
-            return l_curve_strength(point)
-        if self.strength == "held-out":
-            return held_out_strength(self._unseen(regression, weights))
-        return None
-
-    def _unseen(self, regression: Regression, weights: Float) -> Any:
-        factors = regression.factors
+        None in place of a strength: of least squares without constraints.
+        """
+        factors, base = regression.factors, regression.base
         parts = np.array_split(np.arange(len(factors.blocks)), min(FOLDS, len(factors.blocks)))
         folds = [
             (factors.subset(np.setdiff1d(np.arange(len(factors.blocks)), part)), factors.subset(part))
             for part in parts
         ]
 
-        def errors(strength: float) -> Float:
+        def errors(strength: float | None) -> Float:
             missed = []
             for kept, left_out in folds:
                 theta = np.zeros(len(regression.columns))
-                found = self._solved(regression, kept, weights, strength)
-                theta[regression.base.independent] = regression.base.reduce(found.parameters)
+                if strength is None:
+                    theta[base.independent] = solve(replace(regression, factors=kept), weights)[0]
+                else:
+                    found = self._solved(regression, kept, weights, strength)
+                    theta[base.independent] = base.reduce(found.parameters)
                 pairs = zip(weights, left_out.total, strict=True)
                 missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
             return np.array(missed)
 
         return errors
 
-    def _reason(self, chosen: Chosen | None) -> str:
-        if chosen is None:
-            return ""
+    def _reason(self, chosen: Chosen) -> str:
         border = ", at the border of what was tried" if chosen.at_border else ""
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
 
@@ -202,11 +239,13 @@ class FeasibleFit:
 def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
     """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
 
-    Q = strength (B H^-1 B')^-1 with H, (p, p), the curvature of the distance at the prior: 1/spread^2, and for the
-    bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2.    R: (b, b) triangle of the equations.
+    Q = (B H^-1 B')^-1 with H, (p, p), the curvature of the distance at the prior times the pull on each parameter:
+    1/spread^2, and for the bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2.
+    R: (b, b) triangle of the equations.
     """
     columns, base = regression.columns, regression.base
-    inverse = np.diag(regression.spread**2)
+    weight = prior_pull(columns, strength)
+    inverse = np.diag(regression.spread**2 / weight)
     if distance is not Distance.EUCLIDEAN:
         prior = np.array([column.prior for column in columns])
         centre = plausible(columns, prior, regression.spread)
@@ -214,10 +253,11 @@ def prior_share(regression: Regression, R: Float, strength: float, distance: Dis
             parts = np.linalg.solve(
                 pseudo_inertia(centre[ten]), [pseudo_inertia(unit) for unit in np.eye(10)]
             )
-            inverse[np.ix_(ten, ten)] = np.linalg.inv(0.5 * np.einsum("kab,lba->kl", parts, parts))
+            curvature = 0.5 * weight[ten[0]] * np.einsum("kab,lba->kl", parts, parts)
+            inverse[np.ix_(ten, ten)] = np.linalg.inv(curvature)
     free = base.B @ inverse @ base.B.T
     size = np.sqrt(np.diag(free))
-    pull = strength * np.linalg.inv(free / np.outer(size, size))
+    pull = np.linalg.inv(free / np.outer(size, size))
     both = (R * size).T @ (R * size) + pull
     return np.asarray(np.clip(np.diag(np.linalg.solve(both, pull)), 0.0, 1.0))
 

@@ -1,16 +1,25 @@
-"""An estimate brought to real bodies: kept, told of, or given up where the log speaks against it."""
+"""An estimate brought to physically consistent bodies: kept, or given up where unseen data speak against it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
-from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.feasible import FEWEST_FOLDS, FeasibleFit
+from dynid.feasible.bodies import body_columns, thinness
+from dynid.feasible.problem import Feasible
 
-# Real bodies may fit a group of equations this much worse than the estimate that they come from.
+# Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
 MUCH_WORSE = 1.2
+# Strength of a prior that pulls no more.
+NO_PULL = 1e-3
+# Least over greatest second moment of a body that only the condition of consistency keeps apart from an impossible one:
+# a rod a hundred times as long as thick has 1e-4, links have 1e-2 and more.
+EDGE = 1e-4
 
 
 def unconstrained(estimator: Estimator) -> Estimator:
@@ -21,55 +30,132 @@ def unconstrained(estimator: Estimator) -> Estimator:
 def made_real(
     wanted: Estimator, regression: Regression, free: Estimate, asked: bool, diagnostics: Diagnostics
 ) -> tuple[Estimate, Estimator]:
-    """The estimate among real bodies, where they are wanted, and the estimator that it came from.
+    """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
 
-    free: the estimate without constraints.    asked: whether the user named the method; what nobody asked for is given
-    up where it fits much worse, what was asked for is kept with a warning.
-    Raises SolverError if no real bodies are found that were asked for.
+    free: the estimate without constraints.    asked: whether the user named the method. What nobody asked for is given
+    up where it predicts left-out blocks much worse; what was asked for is kept with a warning. A misfit is put down to
+    the prior's pull where it goes away without, and to the constraints in force where it does not.
+    Raises SolverError if no consistent bodies are found that were asked for.
     """
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:
-        real = wanted.around(regression, free)
+        fit, reason = wanted.settled(regression, free)
+        real, found = fit.solution(regression, free, reason)
     except SolverError as error:
         excuse(error, asked, diagnostics)
         return free, unconstrained(wanted)
-    worse = np.asarray(real.sigma) / np.asarray(free.sigma)
-    if worse.max() <= MUCH_WORSE:
-        return real, wanted
-    missed = (
-        f"miss '{real.group_names[int(np.argmax(worse))]}' {worse.max():.2g} times as far as the estimate"
-    )
+    if not much_worse(real, free):
+        return real, fit
+    loose = _without_pull(fit, regression, free)
+    if loose is not None and not much_worse(loose, free):
+        # A strength that unseen blocks chose bears no blame: what it misses more in training it predicts better.
+        if not isinstance(wanted.strength, str):
+            diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
+        return real, fit
+    unseen = _unseen_ratio(fit, regression, free)
     if asked:
         diagnostics.warn(
             "constraints-cost",
-            f"bodies as they were asked for {missed} without constraints: {_asked_for(wanted)} contradict the log, or "
-            "impossible inertias stood for effects that the model lacks. Loosen them, or add what is missing",
+            f"{_cost_text(fit, real, found, free, unseen)}. Loosen what was asked for, or {_ADD}",
         )
-        return real, wanted
-    diagnostics.warn(
-        "not-made-real",
-        f"bodies that can exist {missed}, which is kept: impossible inertias stand for effects that the model lacks. "
-        "Add what is missing, or set method = 'feasible' to have real bodies all the same",
-    )
-    return free, unconstrained(wanted)
+        return real, fit
+    if unseen > MUCH_WORSE:
+        diagnostics.warn(
+            "not-made-real",
+            f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept, of which only "
+            f"combinations of parameters have a meaning; {_ADD}, or set method = 'feasible' to have consistent bodies "
+            "all the same",
+        )
+        return _beside(free, real, regression), unconstrained(wanted)
+    if unseen > 1.0:
+        diagnostics.warn("consistency-costs", f"{_cost_text(fit, real, found, free, unseen)}: {_ADD}")
+    return real, fit
+
+
+_ADD = (
+    "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
+    "base)"
+)
 
 
 def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
-    """Warns of real bodies that were not found; raises the error if they were asked for."""
+    """Warns of consistent bodies that were not found; raises the error if they were asked for."""
     if asked:
         raise error
     # What nobody asked for must not cost the run.
     diagnostics.warn(
         "not-made-real",
-        f"no real bodies were found near the estimate ({error.found}), which may hold bodies that cannot exist: "
-        "see its pseudo-inertias in the report, or give limits and a prior under [estimate]",
+        f"the solver found no physically consistent bodies ({error.found}), which says nothing of the robot: the "
+        "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
+        "a prior under [estimate]",
     )
 
 
-def _asked_for(wanted: FeasibleFit) -> str:
+def much_worse(real: Estimate, free: Estimate) -> bool:
+    """Whether an estimate fits some group of equations much worse than the one without constraints."""
+    return _worst(real, free)[0] > MUCH_WORSE
+
+
+def _worst(real: Estimate, free: Estimate) -> tuple[float, str]:
+    # By how much the residuals of a group grow at most, and of which.
+    worse = np.asarray(real.sigma) / np.asarray(free.sigma)
+    return float(worse.max()), real.group_names[int(np.argmax(worse))]
+
+
+def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> Estimate | None:
+    if not float(fit.strength) > NO_PULL:
+        return None
+    try:
+        return replace(fit, strength=NO_PULL).solution(regression, free)[0]
+    except SolverError:
+        return None
+
+
+def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> float:
+    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown."""
+    if fit.inner is not None or len(regression.factors.blocks) < FEWEST_FOLDS:
+        return float("nan")
+    errors = fit.unseen(regression, free.weights)
+    try:
+        return float(np.sqrt(errors(float(fit.strength)).sum() / errors(None).sum()))
+    except SolverError:
+        return float("nan")
+
+
+def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
+    # The unconstrained estimate with its free directions where the consistent bodies have them.
+    return replace(free, parameters=free.base.lift(free.value, real.parameters, regression.spread))
+
+
+def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
+    ratio, group = _worst(real, free)
+    return (
+        f"the pull to the description's inertias (strength = {fit.strength:g}) makes the fit miss '{group}' "
+        f"{ratio:.2g} times as far as without constraints; consistent bodies without it do not. Lower strength, or set "
+        "'held-out'"
+    )
+
+
+def _cost_text(fit: FeasibleFit, real: Estimate, found: Feasible, free: Estimate, unseen: float) -> str:
+    ratio, group = _worst(real, free)
+    text = f"physically consistent bodies miss '{group}' {ratio:.2g} times as far as the estimate without constraints"
+    if np.isfinite(unseen):
+        text += f" and predict left-out blocks {unseen:.3g} times as far off"
+    thin = thinness(real.columns, real.parameters) < EDGE
+    bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
+    edge = (
+        [f"consistency of bod{'y' if len(bodies) == 1 else 'ies'} {', '.join(map(str, bodies))}"]
+        if bodies
+        else []
+    )
+    force = edge + [name for name in found.active if not name.startswith("pseudo-inertia")]
+    return text + (f"; what holds them back: {', '.join(force)}" if force else "") + _asked_for(fit)
+
+
+def _asked_for(fit: FeasibleFit) -> str:
     known = []
-    if wanted.total_mass is not None:
-        known.append("total_mass = [{:.4g}, {:.4g}]".format(*wanted.total_mass))
-    known += [f"limits of {len(wanted.limits)} bodies"] if wanted.limits else []
-    return " and ".join([*known, f"possible inertias, drawn to the prior (strength = {wanted.strength})"])
+    if fit.total_mass is not None:
+        known.append("total_mass = [{:.4g}, {:.4g}]".format(*fit.total_mass))
+    known += [f"limits of {len(fit.limits)} bodies"] if fit.limits else []
+    return f" (asked for: {' and '.join(known)})" if known else ""

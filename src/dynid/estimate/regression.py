@@ -22,5 +22,5 @@ def regression_of(
     columns = terms.columns(robot)
     kept = factors if base.rank == structural.rank else factors.select(base.mask)
     return Regression(
-        columns, base, kept, parameter_spread(robot, columns, influence(factors)), source=source
+        columns, base, kept, parameter_spread(robot, columns, influence(kept, base)), source=source
     )

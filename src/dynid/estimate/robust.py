@@ -18,7 +18,7 @@ from dynid.estimate.estimator import (
     check_iteration,
     require_enough,
 )
-from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve
+from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve, weight_floor
 from dynid.estimate.source import Places, factors_of_pieces, kept_pieces
 from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors
@@ -32,6 +32,8 @@ MANY = 0.1
 @dataclass(frozen=True)
 class IRLS:
     """Iteratively re-weighted least squares: min sum rho(e / s_j), s_j the robust spread of joint j's residuals.
+
+    Where weighted least squares has to bound the joints' weights, they are bounded by the same model error here.
 
     huber: weight 1 up to c s, then c s / abs(e); convex, one solution.
     tukey: weight (1 - (e / c s)^2)^2, zero beyond c s: contact, blows and other foreign torque count nothing. It is
@@ -66,28 +68,30 @@ class IRLS:
         """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""
         require_enough(regression)
         walk = kept_pieces(regression, self.name)
-        value = WLS().fit(regression).value
+        plain = WLS().fit(regression)
+        value, floor = plain.value, weight_floor(plain.weights, plain.sigma)
         state = None
         for loss in dict.fromkeys(("huber", self.loss)):
             c = TUNING[loss] if self.tuning is None or loss != self.loss else self.tuning
-            state = self._iterated(regression, walk, value if state is None else state.value, loss, c)
+            state = self._iterated(regression, walk, value if state is None else state.value, floor, loss, c)
         if state is None:
             raise UsageError("rounds", found=f"rounds = {self.rounds}", expected="at least 1")
         weighted, spread = state.weighted, state.spread
         status = Status(state.converged, self._text(state))
-        R = solve(replace(regression, factors=weighted), 1.0 / spread**2)[1]
         sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
+        weights = 1.0 / (sigma**2 + floor**2)
+        R = solve(replace(regression, factors=weighted), weights)[1]
         found = completed(
             self,
             regression,
             state.value,
             R,
-            1.0 / sigma**2,
+            weights,
             sigma,
             1.0,
             None,
             status,
-            weighted.scaled(1.0 / sigma**2),
+            weighted.scaled(weights),
         )
         tally = state.tally
         return replace(
@@ -101,6 +105,7 @@ class IRLS:
         regression: Regression,
         walk: Callable[[], Iterable[Piece]],
         value: Float,
+        floor: Float,
         loss: str,
         c: float,
     ) -> _State | None:
@@ -118,7 +123,7 @@ class IRLS:
                     expected=f"{2 * regression.base.rank} equations that count, for {regression.base.rank} parameters",
                     do=f"raise tuning; {TUNING[loss]:g} is usual",
                 )
-            new, R = solve(replace(regression, factors=weighted), 1.0 / spread**2)
+            new, R = solve(replace(regression, factors=weighted), 1.0 / (spread**2 + floor**2))
             moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
             value = new
             state = _State(value, moved < self.tolerance, moved, weighted, spread, number + 1, tally)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UnfitDataError
+from dynid.base.overview import Overview, listed
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, too_few_blocks
@@ -23,6 +24,43 @@ class Origin(StrEnum):
     HELD_OUT_LOG = "held-out log"
 
 
+# A range of motion ends so much of its width further out: filters and noise move its ends by as much from log to log.
+RANGE_MARGIN = 0.05
+# A share of samples beyond the training's range that is worth a word.
+BEYOND_NOTED = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class MotionRange:
+    """Least and greatest position, velocity and acceleration by joint, each (2, n), SI units."""
+
+    position: Float
+    velocity: Float
+    acceleration: Float
+
+    @staticmethod
+    def of(q: Float, dq: Float, ddq: Float) -> MotionRange:
+        """The range of at least one sample, each array (T, n)."""
+        return MotionRange(*(np.array([x.min(axis=0), x.max(axis=0)]) for x in (q, dq, ddq)))
+
+    def __or__(self, other: MotionRange) -> MotionRange:
+        pairs = zip(self.values, other.values, strict=True)
+        return MotionRange(*(np.array([np.minimum(a[0], b[0]), np.maximum(a[1], b[1])]) for a, b in pairs))
+
+    @property
+    def values(self) -> tuple[Float, Float, Float]:
+        """Position, velocity and acceleration."""
+        return self.position, self.velocity, self.acceleration
+
+    def beyond(self, q: Float, dq: Float, ddq: Float) -> Float:
+        """How many of the samples, each array (T, n), lie outside, (3, n): in position, velocity, acceleration."""
+        counts = []
+        for x, (low, high) in zip((q, dq, ddq), self.values, strict=True):
+            room = RANGE_MARGIN * (high - low)
+            counts.append(((x < low - room) | (x > high + room)).sum(axis=0))
+        return np.array(counts, dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Prediction errors e = tau - tau_hat by joint; every array is (n,).
@@ -33,6 +71,10 @@ class Scores:
     mse: mean(e^2), (N m)^2.    sde: standard deviation of e, N m (Nini et al., tables I and II).
     torque_rms: root mean square of tau.    total_relative: ||e|| / ||tau|| over all joints.
     count: samples a joint.
+    left_out: share of the sound samples, by reason, that the figures above leave out.
+    all_samples: the same figures with these samples; None = nothing was left out, or they have not been scored.
+    motion: range of the motion that was scored; None = not known.
+    beyond: share of the samples, (n,), outside the training's range by quantity; empty = not compared.
     """
 
     origin: Origin
@@ -47,16 +89,64 @@ class Scores:
     torque_rms: Float
     total_relative: float
     count: Float
+    left_out: Mapping[str, float] = field(default_factory=dict)
+    all_samples: Scores | None = None
+    motion: MotionRange | None = None
+    beyond: Mapping[str, Float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
         for name in ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count"):
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
 
+    def overview(self) -> Overview:
+        """What is shown of the scores: error in all and by joint."""
+        by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
+            self.joint_names, self.relative, strict=True
+        )]  # fmt: skip
+        return Overview(
+            f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
+            (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
+            ("joint", "error, %", "r.m.s., N m or N", "R^2"),
+            tuple(
+                (name, f"{100 * relative:.3g}", f"{rms:.3g}", f"{r2:.4f}")
+                for name, relative, rms, r2 in zip(
+                    self.joint_names, self.relative, self.rms, self.r2, strict=True
+                )
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
     @property
     def total_nmse(self) -> float:
         """Sum of nmse over the joints (Madsen et al. 2020, eq. 22)."""
         return float(self.nmse.sum())
+
+    @property
+    def useless(self) -> tuple[str, ...]:
+        """Joints that are predicted worse than by no model: relative above 1, or R2 below 0, than a constant torque."""
+        bad = (self.relative > 1.0) | (self.r2 < 0.0)
+        return tuple(name for name, one in zip(self.joint_names, bad, strict=True) if one)
+
+    @property
+    def left_out_text(self) -> str:
+        """Share of the samples that the figures leave out, by reason; "" = none."""
+        return ", ".join(f"{100 * share:.3g} % ({reason})" for reason, share in self.left_out.items())
+
+    @property
+    def beyond_text(self) -> str:
+        """Shares of the samples outside the training's range, where they are worth a word; "" = nowhere."""
+        parts = []
+        for quantity, shares in self.beyond.items():
+            named = zip(self.joint_names, shares, strict=True)
+            joints = [f"{name} {100 * share:.2g} %" for name, share in named if share >= BEYOND_NOTED]
+            parts += [f"{quantity} of {', '.join(joints)}"] if joints else []
+        return "; ".join(parts) + " of the samples" if parts else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +196,18 @@ class Sums:
             np.array([f.target_square for f in total]),
         )
 
-    def scores(self, origin: Origin, joint_names: Sequence[str], trajectories: Sequence[str]) -> Scores:
+    def scores(
+        self,
+        origin: Origin,
+        joint_names: Sequence[str],
+        trajectories: Sequence[str],
+        left_out: LeftOut | None = None,
+    ) -> Scores:
         """The figures; a joint whose torque is constant or zero gets nan where a figure has no meaning."""
+        if left_out is not None and left_out.shares:
+            own, more = self.scores(origin, joint_names, trajectories), left_out.sums
+            whole = None if more is None else (self + more).scores(origin, joint_names, trajectories)
+            return replace(own, left_out=dict(left_out.shares), all_samples=whole)
         with np.errstate(divide="ignore", invalid="ignore"):
             mse = self.error_square / self.count
             variance = self.torque_square - self.torque**2 / self.count
@@ -127,16 +227,29 @@ class Sums:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Samples that scores leave out: what a model misses there, and their share of all sound samples by reason.
+
+    sums: None = not known as an error of the equations that are scored.
+    """
+
+    sums: Sums | None
+    shares: Mapping[str, float]
+
+
 def cross_validate(
     regression: Regression,
     estimator: Estimator,
     folds: int = 5,
     joints: Sequence[str] = (),
     judged: Factors | None = None,
+    left_out: LeftOut | None = None,
 ) -> Scores:
     """Scores on blocks that the fit has not seen: contiguous runs of blocks are left out in turn.
 
     judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
+    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     joints: names of the groups to score where there are others besides; all groups where none is called so.
     The folds are cut in the order of time, so that neighbouring, correlated samples stay together.
     Raises UnfitDataError for fewer than LEAST_BLOCKS blocks.
@@ -161,4 +274,4 @@ def cross_validate(
         raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
-    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names))
+    return total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out)

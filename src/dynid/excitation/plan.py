@@ -65,6 +65,13 @@ class Plan:
     iterations: int
     stopped: bool
 
+    def __repr__(self) -> str:
+        return (
+            f"Plan for '{self.information.robot.name}': {self.trajectory.duration:.4g} s, "
+            f"{self.information.base.rank} base parameters, condition number {self.figures.condition:.3g}; "
+            f"tightest bound: {self.tightest}"
+        )
+
     @property
     def tightest(self) -> Margin:
         """The bound that the motion comes nearest to."""

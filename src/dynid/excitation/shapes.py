@@ -12,10 +12,11 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, UsageError
 from dynid.excitation.capsules import Capsule, Capsules, keep_apart
 from dynid.excitation.mesh import read_vertices
+from dynid.robot.mesh_files import mesh_path
 from dynid.robot.model import RobotModel
 from dynid.robot.urdf_lint import lint
 from dynid.robot.urdf_parts import UrdfJoint
-from dynid.robot.xml import Element, inside, numbers, read_xml
+from dynid.robot.xml import Element, numbers, read_xml
 from dynid.spatial.algebra import placement, rotation_rpy
 
 DIRECTIONS, ROUNDS = 100, 60
@@ -156,21 +157,16 @@ def _own(kind: Element, folder: Path, packages: Path | None) -> tuple[Float, Flo
 
 
 def _mesh_path(kind: Element, folder: Path, packages: Path | None) -> Path:
-    name = kind.attributes.get("filename", "")
-    if not name.startswith(("package://", "model://")):
-        return inside(folder, name.removeprefix("file://"), kind.place)
-    package, _, within = name.partition("://")[2].partition("/")
-    above = folder.resolve()
-    for root in [packages] if packages is not None else [above, *above.parents]:
-        if (root / package).is_dir() and (found := inside(root / package, within, kind.place)).exists():
-            return found
-    raise InputError(
-        "mesh-missing",
-        found=f"no file for '{name}'",
-        expected=f"a folder '{package}' " + ("above the URDF" if packages is None else f"in '{packages}'"),
-        do="name the folder that holds the packages",
-        place=kind.place,
-    )
+    path = mesh_path(kind.attributes.get("filename", ""), folder, kind.place, packages)
+    if not path.exists():
+        raise InputError(
+            "mesh-missing",
+            found="no such file",
+            expected=f"the mesh '{path}'",
+            do="put it there, or give radii",
+            place=kind.place,
+        )
+    return path
 
 
 def _numbers(element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> Float:

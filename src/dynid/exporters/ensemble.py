@@ -135,7 +135,7 @@ def _posterior(run: Identification) -> Posterior:
 
 
 def _spread(run: Identification) -> Float:
-    return parameter_spread(run.robot, run.estimate.columns, influence(run.factors))
+    return parameter_spread(run.robot, run.estimate.columns, influence(run.factors, run.estimate.base))
 
 
 def closest_real(run: Identification) -> tuple[Float, Float]:

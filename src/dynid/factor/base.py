@@ -85,7 +85,7 @@ class BaseMap:
         Parameters without any effect keep the prior.    Returns theta (p,) with B theta = beta.
         """
         centre = np.zeros(len(self.names)) if prior is None else np.where(np.isnan(prior), 0.0, prior)
-        width = np.ones(len(self.names)) if spread is None else spread
+        width = np.where(np.any(self.B, axis=0), 1.0 if spread is None else spread, 0.0)
         Q, R = np.linalg.qr((self.B * width).T)
         theta = centre
         # Spreads of very different size cost digits in one solution; each further step wins them back.
@@ -187,7 +187,8 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
 
     Deterministic for a seed.    Returns the map over all parameters of the terms.
     """
-    names = [column.name for column in terms.columns(robot)]
+    columns = terms.columns(robot)
+    names, absent = [column.name for column in columns], np.array([column.absent for column in columns])
     count = max(64, -(-4 * len(names) // min(robot.n, len(rows.groups(robot)))))
     samples = posed(
         rows, robot, random_states(robot, count, seed, terms.channels(), two_encoders(rows, robot))
@@ -195,11 +196,11 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
     equations = rows.equations(robot, terms, samples, np.ones(len(names), dtype=np.bool_))
     W = np.concatenate(
         [
-            _scatter(panel[:-1], columns, len(names))
-            for panel, columns in zip(equations.panels, equations.columns, strict=True)
+            _scatter(panel[:-1], places, len(names))
+            for panel, places in zip(equations.panels, equations.columns, strict=True)
         ]
     )
-    return base_of_matrix(W, names, STRUCTURAL_TOLERANCE)
+    return base_of_matrix(np.where(absent, 0.0, W), names, STRUCTURAL_TOLERANCE)
 
 
 def random_states(

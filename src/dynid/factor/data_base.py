@@ -9,14 +9,24 @@ from dynid.factor.base import DATA_TOLERANCE, BaseMap, base_of_matrix
 from dynid.factor.factor import Factors, group_scale, stack
 
 
-def influence(factors: Factors) -> Float:
-    """(p,) root mean square of each column over that of the torque it acts on, greatest over the groups; nan = none."""
+def influence(factors: Factors, base: BaseMap | None = None) -> Float:
+    """(p,) root mean square of each column over that of the torque it acts on, greatest over the groups; nan = none.
+
+    base: map onto columns of the factors, with which those that depend on them are measured as well.
+    """
     found = np.full(factors.parameter_count, np.nan)
+    place = {} if base is None else {int(c): i for i, c in enumerate(base.independent)}
     for factor in factors.total:
         torque = np.sqrt(factor.target_square)
-        norms = np.linalg.norm(factor.R[:, :-1], axis=0)
-        if torque > 0:
-            found[factor.columns] = np.fmax(found[factor.columns], norms / torque)
+        if not torque > 0:
+            continue
+        R, columns = factor.R[:, :-1], factor.columns
+        if base is not None:
+            own = np.array([int(c) in place for c in columns], dtype=np.bool_)
+            R = R[:, own] @ base.B[[place[int(c)] for c in columns[own]]]
+            columns = np.arange(factors.parameter_count)
+        norms = np.linalg.norm(R, axis=0)
+        found[columns] = np.fmax(found[columns], norms / torque)
     return np.where(found > 0, found, np.nan)
 
 

@@ -6,19 +6,24 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.feasible.cones import triangle
-from dynid.spatial.inertia import eigenvalues, from_com, is_physical, pseudo_inertia
+from dynid.spatial.inertia import eigenvalues, from_com, nearest_possible, pseudo_inertia, to_com
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column, Of
 
-# Radius of gyration of an unknown body over its length scale, and the least share of a prior that fills in.
+# Radius of gyration of an unknown body over its length scale.
 GYRATION = 0.3
+# Least second moment of a prior over its greatest: a rod ten times as long as thick has 0.0075, links 0.01 to 1. No
+# description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on
+# to it with a force that grows as the square of the inverse.
+THINNEST = 0.01
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
-    """Indices of the ten parameters of every body, (bodies, 10)."""
-    place = {column.name: i for i, column in enumerate(columns) if column.of is Of.BODY}
-    owners = sorted({column.owner for column in columns if column.of is Of.BODY})
+    """Indices of the ten parameters of every body that has mass, (bodies, 10)."""
+    own = [(i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent]
+    place = {column.name: i for i, column in own}
+    owners = sorted({column.owner for _, column in own})
     found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
     return np.array(found, dtype=np.int64).reshape(-1, 10)
 
@@ -28,18 +33,39 @@ def least_eigenvalues(columns: tuple[Column, ...], theta: Float) -> Float:
     return np.array([eigenvalues(theta[ten])[0] for ten in body_columns(columns)])
 
 
-def plausible(columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
-    """The prior (p,) with a plausible body in place of each one that is unknown or impossible.
+def thinness(columns: tuple[Column, ...], theta: Float) -> Float:
+    """Least over greatest second moment of every body about its centre of mass, (bodies,); 0 where it has none."""
+    found = []
+    for ten in body_columns(columns):
+        if not theta[ten[0]] > 0:
+            found.append(0.0)
+            continue
+        inertia = to_com(theta[ten])[2]
+        values = np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+        found.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
+    return np.array(found)
 
-    Such a body has typical mass and length of `spread`, its centre of mass on the joint, equal radii of gyration.
+
+def plausible(columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
+    """The prior (p,) with the nearest possible body in place of an impossible one, and a plausible one where unknown.
+
+    The nearest keeps mass and centre of mass, see `nearest_possible`. An unknown body, or one without mass or extent,
+    has typical mass and length of `spread`, its centre of mass on the joint, equal radii of gyration.
     """
     filled = np.where(np.isnan(prior), 0.0, prior)
     for ten in body_columns(columns):
-        if not is_physical(filled[ten]) or eigenvalues(filled[ten])[0] <= 0:
+        own = filled[ten]
+        if _has_extent(own) and np.isfinite(prior[ten]).all():
+            filled[ten] = nearest_possible(own, THINNEST)
+        else:
             mass = float(spread[ten[0]])
             square = float(spread[ten[4]]) / mass * GYRATION**2
             filled[ten] = from_com(mass, np.zeros(3), mass * square * np.eye(3))
     return filled
+
+
+def _has_extent(pi: Float) -> bool:
+    return bool(pi[0] > 0) and float(np.trace(to_com(pi)[2])) > 0
 
 
 def body_scale(ten_spread: Float) -> Float:

@@ -12,14 +12,15 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, Place, UsageError
+from dynid.base.errors import DynidError, InputError, RefusedError, UsageError
 from dynid.feasible.description_mjcf import points_of_mjcf
 from dynid.feasible.mesh import enclosing_points, mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
+from dynid.robot.mesh_files import mesh_path
 from dynid.robot.urdf import read_urdf
 from dynid.robot.urdf_lint import Urdf, lint
 from dynid.robot.urdf_tree import Children, children_of
-from dynid.robot.xml import MAX_BYTES, Element, inside, number, numbers, parse
+from dynid.robot.xml import MAX_BYTES, Element, number, numbers, parse
 from dynid.spatial.algebra import placement, rotation_rpy
 
 Geometry = Literal["collision", "visual"]
@@ -47,8 +48,9 @@ def limits_from_description(
     path: a URDF or MJCF; for `geometry` in an MJCF see `points_of_mjcf`.
     Links on fixed joints count to the body that carries them. Bodies with a shape that cannot be read, such as a mesh
     that is not there or not STL or OBJ, are left out with a warning: their hull would be too small.
-    A mesh of package://NAME is looked for in a folder NAME above the file, or beside one of the folders above.
-    Raises InputErrors with what is wrong in the file, UsageError for another format.
+    Meshes are looked for as `mesh_path` does.
+    Raises InputErrors with what is wrong in the file, UsageError for another format, RefusedError for a mesh outside
+    its folder or package.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     data = read_bytes(path, "a URDF or MJCF", MAX_BYTES)
@@ -87,6 +89,8 @@ def _points_of_urdf(
     for name in names:
         try:
             points.append(_points_below(shapes, name, np.eye(4)))
+        except RefusedError:
+            raise
         except DynidError as error:
             sink.warn("shape-unread", f"body '{name}' is left out: {error}")
             points.append(np.zeros((0, 3)))
@@ -131,7 +135,9 @@ def _points(shapes: _Shapes, element: Element) -> Float:
         raise InputError("shape", found=f"<{element.tag}> without a shape", place=element.place)
     if shape.tag == "mesh":
         scale = np.array(numbers(shape, "scale", 3, errors, (1.0, 1.0, 1.0)))
-        points = mesh_points(_mesh_path(shapes, shape)) * scale
+        points = (
+            mesh_points(mesh_path(shape.attributes.get("filename", ""), shapes.folder, shape.place)) * scale
+        )
     elif shape.tag == "box":
         points = box_points(np.array(numbers(shape, "size", 3, errors, (np.nan,) * 3)) / 2)
     elif shape.tag in ("cylinder", "capsule"):
@@ -155,26 +161,3 @@ def _points(shapes: _Shapes, element: Element) -> Float:
             "shape", found=f"<{shape.tag}> without its sizes", expected="finite numbers", place=shape.place
         )
     return np.asarray(points @ T[:3, :3].T + T[:3, 3])
-
-
-def _mesh_path(shapes: _Shapes, mesh: Element) -> Path:
-    name = mesh.attributes.get("filename", "")
-    for scheme in ("package://", "model://"):
-        if name.startswith(scheme):
-            package, _, rest = name.removeprefix(scheme).partition("/")
-            return inside(_package(shapes.folder, package, mesh.place), rest, mesh.place)
-    return inside(shapes.folder, name.removeprefix("file://"), mesh.place)
-
-
-def _package(folder: Path, name: str, place: Place) -> Path:
-    for above in (folder.resolve(), *folder.resolve().parents):
-        if name and above.name == name:
-            return above
-        if name not in ("", ".", "..") and "\\0" not in name and (above / name / "package.xml").is_file():
-            return above / name
-    raise InputError(
-        "package-missing",
-        found=f"no folder of the package '{name}' above '{folder}'",
-        expected="the file within its package, or beside it",
-        place=place,
-    )

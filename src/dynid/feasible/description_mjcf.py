@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.errors import DynidError, InputError, Place, RefusedError
 from dynid.feasible.mesh import mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
@@ -26,7 +26,8 @@ def points_of_mjcf(
 
     collision: geoms that may touch others (contype or conaffinity), or else those that touch none.
     Geoms of bodies without joints count to the body that carries them. A body with a geom that cannot be read has no
-    points and is named in a warning.    body: the tree below that body of the world alone.
+    points and is named in a warning; a mesh outside the file's folder is refused.
+    body: the tree below that body of the world alone.
     """
     resolve_includes(root, path.parent)
     meshes = _Meshes.of(root, path.parent)
@@ -44,6 +45,8 @@ def points_of_mjcf(
         try:
             points = _points(compiled, meshes, geom)
             found[index].append(points @ T[:3, :3].T + T[:3, 3])
+        except RefusedError:
+            raise
         except DynidError as error:
             faults.setdefault(index, error)
     for index in sorted(faults):

@@ -23,12 +23,12 @@ def divergence(pi: Float, prior: Float) -> float:
 
 
 def entropic_program(
-    bodies: Int, reference: Float, prior: Float, spread: Float, first: int
+    bodies: Int, reference: Float, prior: Float, spread: Float, weight: Float, first: int
 ) -> tuple[Float, list[Block]]:
     """Linear objective and cones for theta = reference + spread d, d being the first unknowns.
 
     With W = L^-1 P L^-T, P0 = L L', and lower triangular Z: log det W >= sum t_i where [[W, Z], [Z', diag Z]] >= 0
-    and exp(t_i) <= Z_ii. Each body adds ten unknowns Z and four t from `first` on.
+    and exp(t_i) <= Z_ii. Each body adds ten unknowns Z and four t from `first` on. weight: (nb,) of each body.
     Source: Ben-Tal and Nemirovski 2001, section 4.2.
     """
     n = first + 14 * len(bodies)
@@ -44,7 +44,7 @@ def entropic_program(
             unit = np.zeros((8, 8))
             unit[:4, :4] = from_triangle(whiten[:, k]) * spread[j]
             matrix[:, j] = triangle(unit)
-            q[j] += float(np.trace(unit))
+            q[j] += float(weight[b] * np.trace(unit))
         for k, (row, column) in enumerate(_LOWER):
             unit = np.zeros((8, 8))
             unit[row, 4 + column] = unit[4 + column, row] = 1.0
@@ -54,7 +54,7 @@ def entropic_program(
                 exponential[0, z + 10 + row] = exponential[2, z + k] = 1.0
                 blocks.append(Block(Cone.EXPONENTIAL, exponential, np.array([0.0, 1.0, 0.0])))
             matrix[:, z + k] = triangle(unit)
-        q[z + 10 : z + 14] = -1.0
+        q[z + 10 : z + 14] = -weight[b]
         blocks.append(Block(Cone.SEMIDEFINITE, matrix, triangle(offset)))
     return q, blocks
 

@@ -26,15 +26,20 @@ _BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + w (sum over others (theta - centre)^2 / spread^2 + sum over bodies D(P || P0)).
+    """f(u) = ||data u + start||^2 + sum over others w (theta - centre)^2 / spread^2 + sum over bodies w D(P || P0).
 
-    bodies: (nb, 10) columns of each.    weight: w.
+    bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
     """
 
     program: Whitened
     bodies: Int
     centre: Float
-    weight: float
+    weight: Float
+
+    @cached_property
+    def of_bodies(self) -> Float:
+        """(nb,) weights of the bodies."""
+        return np.asarray(self.weight[self.bodies[:, 0]])
 
     @cached_property
     def others(self) -> Bool:
@@ -58,10 +63,10 @@ class Entropic:
         sign, log_det = np.linalg.slogdet(ratio)
         if not (sign > 0).all() or not all(self._exists(P) for P in self._inertias(theta)):
             return np.inf
-        far = ((theta - self.centre) / program.spread)[self.others]
+        far = (np.sqrt(self.weight) * (theta - self.centre) / program.spread)[self.others]
         missed = program.data @ u + program.start
-        entropy = np.einsum("bii->", ratio) - log_det.sum() - 4.0 * len(self.bodies)
-        return float(missed @ missed + self.weight * (far @ far + entropy))
+        entropy = np.einsum("bii->b", ratio) - log_det - 4.0
+        return float(missed @ missed + far @ far + self.of_bodies @ entropy)
 
     @staticmethod
     def _exists(P: Float) -> bool:
@@ -73,7 +78,7 @@ class Entropic:
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
-        program, w = self.program, self.weight
+        program = self.program
         theta = program.theta(u)
         inverse = np.linalg.inv(self._inertias(theta))
         turned = np.einsum("bij,kjl->bkil", inverse, _BASIS)
@@ -82,15 +87,15 @@ class Entropic:
         gradient = np.zeros(len(theta))
         hessian = np.zeros((len(theta), len(theta)))
         spread = program.spread
-        gradient[self.others] = 2.0 * ((theta - self.centre) / spread)[self.others]
-        hessian[self.others, self.others] = 2.0
-        for b, ten in enumerate(self.bodies):
-            gradient[ten] = slope[b] * spread[ten]
-            hessian[np.ix_(ten, ten)] = curve[b] * np.outer(spread[ten], spread[ten])
+        gradient[self.others] = 2.0 * (self.weight * (theta - self.centre) / spread)[self.others]
+        hessian[self.others, self.others] = 2.0 * self.weight[self.others]
+        for b, (ten, w) in enumerate(zip(self.bodies, self.of_bodies, strict=True)):
+            gradient[ten] = w * slope[b] * spread[ten]
+            hessian[np.ix_(ten, ten)] = w * curve[b] * np.outer(spread[ten], spread[ten])
         missed = program.data @ u + program.start
         return (
-            2.0 * program.data.T @ missed + w * (program.T.T @ gradient),
-            2.0 * program.data.T @ program.data + w * (program.T.T @ hessian @ program.T),
+            2.0 * program.data.T @ missed + program.T.T @ gradient,
+            2.0 * program.data.T @ program.data + program.T.T @ hessian @ program.T,
         )
 
     def first(self) -> Float:
@@ -144,11 +149,12 @@ def _minimum(problem: Entropic, theta: Float, held: Int) -> Minimum | None:
     program = problem.program
     A = (program.spread[:, None] * program.T)[held]
     u = program.unknowns(theta)
-    first = problem.value(u) / (GENTLE * problem.weight)
+    heaviest = float(problem.weight.max())
+    first = problem.value(u) / (GENTLE * heaviest)
     stages = int(np.clip(np.ceil(np.log10(max(first, 1.0))), 0, STAGES)) if np.isfinite(first) else 0
     for stage in range(stages, 0, -1):
         eased = replace(problem, weight=problem.weight * 10.0**stage)
-        u, passed = _descended(eased, u, A, LOOSE * eased.weight)
+        u, passed = _descended(eased, u, A, LOOSE * heaviest * 10.0**stage)
         if passed is None:
             return None
     u, ended = _descended(problem, u, A, 0.0)

@@ -28,6 +28,8 @@ INSIDE = 1e-9
 ACTIVE = 1e-5
 # Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
 _STEPS, _GAIN = 40, 1e-6
+# Where the cone solver stalls, the distance itself keeps bodies inside: how much it is raised, and how often at most.
+_RAISED, _RAISES = 10.0, 6
 
 
 class Distance(StrEnum):
@@ -77,10 +79,13 @@ def feasible_parameters(
     spread: Float,
     strength: float,
     distance: Distance = Distance.EUCLIDEAN,
+    pull: Float | None = None,
 ) -> Feasible:
     """Min ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
 
     A: (r, p), rows of data or of coefficients.    y: (r,).    prior: (p,), nan = unknown.    spread: (p,) > 0.
+    pull: (p,) > 0, by how much each parameter's part of the distance counts; that of a body's mass for the whole body
+    in the entropic and geodesic distance. None = 1.
     Raises SolverError (exit code 5) when the constraints exclude every solution, naming those in conflict, and when an
     answer does not pass the checks; UsageError for shapes that disagree.
     """
@@ -96,16 +101,20 @@ def feasible_parameters(
         raise UsageError("prior-strength", found=f"strength = {strength}", expected="a number > 0")
     if not (np.isfinite(A).all() and np.isfinite(y).all()):
         raise UsageError("feasible-values", found="nan or inf in A or y", expected="finite numbers")
+    weight = PRIOR_WEIGHT * (np.ones(p) if pull is None else pull)
+    if not (weight > 0).all():
+        raise UsageError("prior-pull", found=f"pull = {pull}", expected="numbers > 0")
     centre = plausible(columns, prior, spread)
     conditions = all_conditions(constraints, columns, spread)
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
-    reference = _without_constraints(rows, centre, spread)
-    task = _Task(rows, reference, columns, conditions, centre, spread, distance)
+    reference = _without_constraints(rows, centre, spread, weight)
+    task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance)
     theta, certificate = _optimum(task)
+    theta = np.where([column.absent for column in columns], 0.0, theta)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),
-        distance=task.away(theta),
+        distance=task.away(theta) / PRIOR_WEIGHT,
         least_eigenvalue=least_eigenvalues(columns, theta),
         active=tuple(c.name for c in conditions if slack(c.block, theta) <= ACTIVE),
         certificate=certificate,
@@ -115,9 +124,10 @@ def feasible_parameters(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Min ||X (theta / spread) - z||^2 + PRIOR_WEIGHT distance(theta, centre) under conditions.
+    """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under conditions.
 
     rows: (k, p + 1), [X, z].    reference: (p,), where the programs start from; any will do, a near one is exacter.
+    weight: (p,) of each parameter's part of the distance.
     """
 
     rows: Float
@@ -126,6 +136,7 @@ class _Task:
     conditions: tuple[Condition, ...]
     centre: Float
     spread: Float
+    weight: Float
     distance: Distance
 
     @cached_property
@@ -144,21 +155,23 @@ class _Task:
     @cached_property
     def whitened(self) -> Whitened:
         """Unknowns in which every direction counts alike."""
-        return Whitened.of(self.rows, self.reference, self.centre, self.spread, PRIOR_WEIGHT)
+        return Whitened.of(self.rows, self.reference, self.centre, self.spread, self.weight)
 
     def away(self, theta: Float) -> float:
-        """Distance of parameters from the centre."""
-        far = ((theta - self.centre) / self.spread) ** 2
+        """Weighted distance of parameters from the centre."""
+        far = self.weight * ((theta - self.centre) / self.spread) ** 2
         squares = float(np.where(self.pulled, far, 0.0).sum())
         if self.distance is Distance.EUCLIDEAN:
             return squares
         measure = divergence if self.distance is Distance.ENTROPIC else geodesic
-        return squares + sum(measure(theta[ten], self.centre[ten]) for ten in self.bodies)
+        return squares + sum(
+            float(self.weight[ten[0]]) * measure(theta[ten], self.centre[ten]) for ten in self.bodies
+        )
 
     def value(self, theta: Float) -> float:
         """What is to be least."""
         missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
-        return float(missed @ missed) + PRIOR_WEIGHT * self.away(theta)
+        return float(missed @ missed) + self.away(theta)
 
     def violated(self, theta: Float) -> bool:
         """Whether some condition is."""
@@ -168,10 +181,12 @@ class _Task:
         """Linear objective (n,) and blocks in d, theta = reference + spread d; what cones add begins at `first`."""
         linear, blocks = np.zeros(first), list[Block]()
         if self.distance is Distance.ENTROPIC:
-            linear, blocks = entropic_program(self.bodies, self.reference, self.centre, self.spread, first)
+            linear, blocks = entropic_program(
+                self.bodies, self.reference, self.centre, self.spread, self.weight[self.bodies[:, 0]], first
+            )
         n = len(linear)
         blocks += [c.around(self.reference, self.spread, n) for c in self.conditions]
-        return PRIOR_WEIGHT * linear, blocks
+        return linear, blocks
 
 
 def _optimum(task: _Task) -> tuple[Float, Certificate]:
@@ -179,14 +194,38 @@ def _optimum(task: _Task) -> tuple[Float, Certificate]:
         return task.reference, Certificate(0.0, 0.0, 0.0, 0)
     if task.distance is Distance.GEODESIC:
         return _geodesic(task)
-    found = _interior(task) if task.distance is Distance.ENTROPIC else None
-    return found or _solved(task)
+    if task.distance is not Distance.ENTROPIC:
+        return _solved(task)
+    found = _interior(task)
+    if found is not None:
+        return found
+    try:
+        return _solved(task)
+    except SolverError as error:
+        inner = _further_inside(task) if error.identifier == "not-solved" else None
+        if inner is None:
+            raise
+        return inner
+
+
+def _further_inside(task: _Task) -> tuple[Float, Certificate] | None:
+    """The entropic optimum with more weight on the distance, the least of a few that fulfils all conditions; or None.
+
+    It is possible and slightly nearer to the prior than the optimum of the task.
+    """
+    for k in range(1, _RAISES + 1):
+        found = _interior(replace(task, weight=task.weight * _RAISED**k))
+        if found is not None:
+            return found
+    return None
 
 
 def _interior(task: _Task) -> tuple[Float, Certificate] | None:
     """The entropic optimum if no constraint but bounds of single parameters holds it; None where cones are needed."""
+    absent = np.array([column.absent for column in task.columns])
     lower, upper = (np.array([getattr(c, end) for c in task.columns]) for end in ("lower", "upper"))
-    found = entropic_optimum(Entropic(task.whitened, task.bodies, task.centre, PRIOR_WEIGHT), lower, upper)
+    lower, upper = np.where(absent, -np.inf, lower), np.where(absent, np.inf, upper)
+    found = entropic_optimum(Entropic(task.whitened, task.bodies, task.centre, task.weight), lower, upper)
     return None if found is None or task.violated(found[0]) else found
 
 
@@ -220,8 +259,9 @@ def _linear(task: _Task, theta: Float) -> _Task:
     for b, ten in enumerate(task.bodies):
         J, r = linearised(theta[ten], task.centre[ten])
         lines = slice(10 * b, 10 * b + 10)
-        further[lines, ten], further[lines, -1] = J * task.spread[ten], r
-    stacked = _triangular(np.concatenate([task.rows, np.sqrt(PRIOR_WEIGHT) * further]))
+        root = np.sqrt(task.weight[ten[0]])
+        further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
+    stacked = _triangular(np.concatenate([task.rows, further]))
     return replace(task, rows=stacked, reference=theta)
 
 
@@ -232,12 +272,12 @@ def _triangular(rows: Float) -> Float:
     return np.asarray(np.linalg.qr(rows, mode="r")[:-1])
 
 
-def _without_constraints(rows: Float, centre: Float, spread: Float) -> Float:
-    # theta = centre + spread x with min ||X x - z||^2 + w ||x||^2; y stands for A theta, so A centre is taken off.
+def _without_constraints(rows: Float, centre: Float, spread: Float, weight: Float) -> Float:
+    # theta = centre + spread x with min ||X x - z||^2 + x' diag(w) x; y stands for A theta, so A centre is taken off.
     X = rows[:, :-1]
     z = rows[:, -1] - X @ (centre / spread)
     p = X.shape[1]
-    stacked = np.concatenate([X, np.sqrt(PRIOR_WEIGHT) * np.eye(p)])
+    stacked = np.concatenate([X, np.diag(np.sqrt(weight))])
     x = np.linalg.lstsq(stacked, np.concatenate([z, np.zeros(p)]), rcond=None)[0]
     return np.asarray(centre + spread * x)
 
@@ -266,7 +306,7 @@ def _whitened_program(task: _Task) -> tuple[Answer, Float]:
     q, blocks = task.cones(p)
     P = np.zeros((len(q), len(q)))
     P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
-    q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + np.sqrt(PRIOR_WEIGHT) * (prior.T @ program.away))
+    q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + prior.T @ (np.sqrt(task.weight) * program.away))
     answer = solve_cones(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
     return answer, program.theta(answer.x[:p])
 
@@ -277,7 +317,7 @@ def _residual_program(task: _Task) -> tuple[Answer, Float]:
     p, k = len(task.columns), len(task.rows)
     X = task.rows[:, :-1]
     start = X @ (task.reference / task.spread) - task.rows[:, -1]
-    weight = 2.0 * PRIOR_WEIGHT * task.pulled
+    weight = 2.0 * task.weight * task.pulled
     q, blocks = task.cones(p + k)
     n = len(q)
     P = np.diag(np.concatenate([weight, np.full(k, 2.0), np.zeros(n - p - k)]))

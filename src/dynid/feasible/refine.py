@@ -42,6 +42,8 @@ class Chart:
         bodies = body_columns(columns)
         lower = np.array([c.lower for c in columns]) / spread
         upper = np.array([c.upper for c in columns]) / spread
+        absent = [c.absent for c in columns]
+        lower[absent], upper[absent] = -np.inf, np.inf
         lower[bodies], upper[bodies] = -np.inf, np.inf
         scale = np.array([body_scale(spread[ten]) for ten in bodies]).reshape(-1, 4)
         return Chart(bodies, scale, spread, lower, upper)

@@ -14,8 +14,8 @@ from dynid.base.arrays import Float
 class Whitened:
     """theta = reference + spread T u, with ||X (theta - reference) / spread + start||^2 = ||data u + start||^2.
 
-    T: (p, p), the inverse of R in [X; sqrt(w) 1] = Q R.    data: (k, p), upper part of Q.    prior: (p, p), lower part,
-    sqrt(w) T. Orthonormal together, so no square of a condition number comes in.    start: (k,).
+    T: (p, p), the inverse of R in [X; diag(sqrt(w))] = Q R.    data: (k, p), upper part of Q.    prior: (p, p), lower
+    part, diag(sqrt(w)) T. Orthonormal together, so no square of a condition number comes in.    start: (k,).
     away: (p,) (reference - centre) / spread.
     """
 
@@ -29,11 +29,11 @@ class Whitened:
     away: Float
 
     @staticmethod
-    def of(rows: Float, reference: Float, centre: Float, spread: Float, weight: float) -> Whitened:
-        """rows: (k, p + 1), [X, y] in units of the spread.    weight: w, of the prior."""
+    def of(rows: Float, reference: Float, centre: Float, spread: Float, weight: Float) -> Whitened:
+        """rows: (k, p + 1), [X, y] in units of the spread.    weight: (p,) w, of the prior."""
         X, k = rows[:, :-1], len(rows)
         p = X.shape[1]
-        Q, R = np.linalg.qr(np.concatenate([X, np.sqrt(weight) * np.eye(p)]))
+        Q, R = np.linalg.qr(np.concatenate([X, np.diag(np.sqrt(weight))]))
         return Whitened(
             reference,
             spread,

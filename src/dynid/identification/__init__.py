@@ -1,1 +1,25 @@
 """The main job: what shapes an identification, the experiment file, and the whole way from log to result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.settings import Settings
+
+__all__ = [
+    "Experiment",
+    "Settings",
+    "open_log",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "experiment": "Experiment open_log",
+        "settings": "Settings",
+    },
+)

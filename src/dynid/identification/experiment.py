@@ -337,6 +337,7 @@ class Experiment:
             )
         if section.method is None and method == "feasible":
             options.setdefault("prior", default_estimator().prior)
+            options.setdefault("strength", default_estimator().strength)
         if section.limits is not None and "limits" in known:
             options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
         if not wrapped:

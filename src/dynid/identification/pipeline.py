@@ -33,9 +33,9 @@ from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import refuse_other_readings
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.physical import excuse, made_real, unconstrained
+from dynid.estimate.physical import excuse, made_real, much_worse, unconstrained
 from dynid.estimate.regression import regression_of
-from dynid.estimate.scores import Origin, cross_validate
+from dynid.estimate.scores import LeftOut, Origin, cross_validate
 from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
@@ -108,11 +108,11 @@ def identify(
         try:
             validations = _held_out_blocks(found, found.estimator, call.diagnostics)
         except SolverError as error:
-            excuse(error, found.estimator != default_estimator(), call.diagnostics)
+            excuse(error, data.settings.estimator != default_estimator(), call.diagnostics)
             validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
     else:
         hashes.join()
-        validations = (_held_out_log(call, data, found, validation),)
+        validations = (_held_out_log(call, data, found, validation, training),)
     hashes.join()
     sink.require_found(chosen.accept)
     symptoms = masked + diagnosed()
@@ -182,7 +182,7 @@ class _Found:
     """The fit of the model as it was chosen and settled.
 
     free: the estimate before its bodies were made real; it shows signs that no real robot has.
-    estimator: that the estimate came from.
+    estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
     """
 
     search: Search
@@ -194,6 +194,7 @@ class _Found:
     estimator: Estimator
     shapes: tuple[ShapeEstimate, ...]
     stiffness: dict[str, list[dict[str, object]]]
+    left_out: LeftOut | None = None
 
 
 def _read(call: _Call) -> _Data:
@@ -291,13 +292,17 @@ def _fit_sound(
 def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
     found, told = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
-    training = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+    training, left_out = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+    found = replace(found, left_out=left_out)
     if training.residuals is None:
         return found, training, None
     terms, raw = found.settled.terms, first_torque(call.log)
-    evidence = ResidualAnalysis(
-        call.robot, terms, found.free, training.residuals, data.prepared.bandwidth, raw
-    )
+    residuals = training.residuals
+    if much_worse(found.estimate, found.free):
+        # What constraints leave behind is no sign of the log.
+        plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
+        residuals = residuals if plain.residuals is None else plain.residuals
+    evidence = ResidualAnalysis(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
     return found, training, evidence
 
 
@@ -323,7 +328,9 @@ def _examine(
     return diagnosed
 
 
-def _held_out_log(call: _Call, data: _Data, found: _Found, validation: Log) -> Validation:
+def _held_out_log(
+    call: _Call, data: _Data, found: _Found, validation: Log, training: Validation
+) -> Validation:
     origin = origin_of(validation, call.log.identity(), call.diagnostics)
     return score_log(
         call.robot,
@@ -335,6 +342,7 @@ def _held_out_log(call: _Call, data: _Data, found: _Found, validation: Log) -> V
         call.threads,
         origin,
         call.progress,
+        training.scores.motion,
     )
 
 
@@ -347,7 +355,8 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
 
 
 def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
-    fitted, settled, search = found.fitted, found.settled, found.search
+    left_out, fitted = found.left_out, found.fitted
+    settled, search = found.settled, found.search
     blocks = len(fitted.regression.factors.blocks)
     if blocks < LEAST_BLOCKS:
         diagnostics.warn(
@@ -366,12 +375,16 @@ def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnosti
             f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
         )
         return ()
+    judged = None if settled.sought else _torque_factors(fitted, search)
+    if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
+        left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
     if settled.sought:
-        return (Validation(held_out_scores(fitted, settled, search, estimator)),)
-    judged = _torque_factors(fitted, search)
+        return (Validation(held_out_scores(fitted, settled, search, estimator, left_out)),)
     return (
         Validation(
-            cross_validate(fitted.regression, estimator, search.folds, search.robot.joint_names, judged)
+            cross_validate(
+                fitted.regression, estimator, search.folds, search.robot.joint_names, judged, left_out
+            )
         ),
     )
 

@@ -20,8 +20,8 @@ from dynid.terms.term import Terms
 
 
 def default_estimator() -> FeasibleFit:
-    """Weighted least squares among real bodies, drawn to the description as little as one equation does."""
-    return FeasibleFit(prior="entropic")
+    """Weighted least squares among real bodies, drawn to the description's as strongly as unseen blocks bear."""
+    return FeasibleFit(strength="held-out", prior="entropic")
 
 
 DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()

@@ -22,8 +22,8 @@ class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
     To add a file format write one class with these members and register its reader in dynid.log.read. It may also have
-    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; and `remarks`,
-    diagnostics for the user.
+    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; `remarks`,
+    diagnostics for the user; and `sha256`, the hash of what is no file.
     """
 
     path: Path

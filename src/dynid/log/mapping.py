@@ -127,7 +127,8 @@ def canonical_map(
             "no-mapping",
             found=f"columns {', '.join(columns[:30])}{' ...' if len(columns) > 30 else ''}",
             expected="dynid's own names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
-            do="pass --config with this table, units filled in:\n" + suggestion(columns, robot),
+            do="give this table with units filled in, by --config or as mapping in Python:\n"
+            + suggestion(columns, robot),
             place=Place(file=file),
         )
 

@@ -58,14 +58,7 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.column_names = tuple(self._file.schema_arrow.names)
-        twice = sorted({name for name in self.column_names if self.column_names.count(name) > 1})
-        if twice:
-            raise InputError(
-                "duplicate-column",
-                found=f"column(s) {', '.join(twice)} more than once",
-                expected="unique names",
-                place=Place(file=str(path)),
-            )
+        check_unique(self.column_names, path)
         self.row_count: int | None = self._file.metadata.num_rows
 
     def extent(self, column: str) -> tuple[float, float] | None:
@@ -109,7 +102,8 @@ class ParquetTable:
                 position += batch.num_rows
                 if b > a:
                     yield {
-                        name: _column(batch.column(name).slice(a, b - a), name, self.path) for name in columns
+                        name: arrow_column(batch.column(name).slice(a, b - a), name, self.path)
+                        for name in columns
                     }
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
@@ -124,14 +118,28 @@ class ParquetTable:
         )
 
 
-def _column(array: Any, name: str, path: Path) -> Float | Text:
+def check_unique(names: tuple[str, ...], path: Path) -> None:
+    """Raises InputError for a column name that is used twice."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            "duplicate-column",
+            found=f"column(s) {', '.join(twice)} more than once",
+            expected="unique names",
+            place=Place(file=str(path)),
+        )
+
+
+def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
+    """An Arrow array as numbers or text; raises InputError for what is neither."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
     kind = array.type
     if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
         coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        # Indices may be unsigned, as polars writes them.
+        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
     if kinds.is_timestamp(kind) or kinds.is_duration(kind):
         array = array.cast(pa.int64())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, InputErrors, Place, ResourceError, UsageError
+from dynid.base.overview import Overview, listed
 from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
 from dynid.log.bag_files import bag_files
+from dynid.log.chunks import joined, taken, within
 from dynid.log.csv import CsvReader
 from dynid.log.log import Channel, ChannelMap, LogReader, ManyTopics, RawChunk, Table, Trajectory
-from dynid.log.mapping import canonical_map, completed
+from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
+from dynid.log.memory import Arrays, frame_table
 from dynid.log.parquet import ParquetReader
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.model import RobotModel
@@ -31,14 +35,15 @@ READERS: tuple[LogReader, ...] = (ParquetReader(), *BAG_READERS, CsvReader())
 def read_log(
     paths: str | Path | Sequence[str | Path],
     robot: RobotModel,
-    mapping: ChannelMap | None = None,
+    mapping: ChannelMap | Mapping[str, Any] | None = None,
     select: Sequence[Selection | str] = (Selection(),),
     extra: Sequence[str] = (),
     topics: Sequence[str] = (),
 ) -> Log:
     """Opens one or several logs of a robot: CSV, Parquet, ROS bags, MCAP files, folders of rosbag2.
 
-    mapping: which column measures what; None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
+    mapping: which column measures what, also as the plain data of an experiment's [log] table;
+    None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
     select: trajectories to use, by name or glob, in whole or in part.
     extra: further columns that terms of the model read, for a log with dynid's own column names.
     topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
@@ -50,15 +55,34 @@ def read_log(
         raise UsageError("no-log", found="no log file", expected="at least one")
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("log-twice", found="the same log file twice", expected="each file once")
-    delimiter, decimal = (mapping.delimiter, mapping.decimal) if mapping else (",", ".")
+    chosen = _channel_map(mapping, robot)
+    delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (",", ".")
     tables = [open_table(file, delimiter, decimal) for file in files]
-    joints, named = _joints_and_topics(robot, mapping)
-    tables = [_of_joints(table, joints, topics or named) for table in tables]
-    columns = tables[0].column_names
+    joints, named = _joints_and_topics(robot, chosen)
+    return _mapped_log(
+        [_of_joints(table, joints, topics or named) for table in tables], robot, chosen, select, extra
+    )
+
+
+def _channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotModel) -> ChannelMap | None:
+    if mapping is None or isinstance(mapping, ChannelMap):
+        return mapping
+    return channel_map(validate(LogSection, dict(mapping), {}, "mapping"), robot, "mapping")
+
+
+def _mapped_log(
+    tables: list[Table],
+    robot: RobotModel,
+    mapping: ChannelMap | None,
+    select: Sequence[Selection | str],
+    extra: Sequence[str],
+) -> Log:
+    """The log of open tables: columns by the mapping, trajectories as selected."""
+    columns, file = tables[0].column_names, str(tables[0].path)
     if mapping is None:
-        chosen = canonical_map(columns, robot, str(files[0]), extra)
+        chosen = canonical_map(columns, robot, file, extra)
     else:
-        chosen = completed(mapping, columns, robot, str(files[0]), extra)
+        chosen = completed(mapping, columns, robot, file, extra)
     for table in tables:
         _require_columns(table, chosen)
     tables = [_of_columns(table, _columns(chosen)) for table in tables]
@@ -121,6 +145,93 @@ class Log:
     tables: tuple[Table, ...]
     trajectories: tuple[Trajectory, ...]
 
+    @staticmethod
+    def from_arrays(
+        robot: RobotModel,
+        t: npt.ArrayLike,
+        q: npt.ArrayLike,
+        tau: npt.ArrayLike | None = None,
+        dq: npt.ArrayLike | None = None,
+        *,
+        theta: npt.ArrayLike | None = None,
+        dtheta: npt.ArrayLike | None = None,
+        temperature: npt.ArrayLike | None = None,
+        extra: Mapping[str, npt.ArrayLike] | None = None,
+        trajectory: npt.ArrayLike | None = None,
+        joints: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
+        name: str = "arrays",
+    ) -> Log:
+        """A log of arrays in memory, which are copied.
+
+        t: (T,) s.    q, dq, tau: (T, n) rad, rad/s, N m (m, m/s, N); missing values are nan.
+        theta, dtheta: (T, n), reflected motion of motors with encoders of their own.    temperature: (T, n), degC.
+        extra: further channels that terms read, (T,) each.    trajectory: name of every row (T,), None = one motion.
+        joints: names of the arrays' columns in their order; None = robot.joint_names.
+        units: of t, q, dq, tau, ... where they are not those above, e.g. {"q": "deg", "tau": "A"}.
+        name: what messages and results call the log.
+
+        Raises UsageError for arrays that do not fit together, InputError for units and joints that are not known.
+        """
+        given = {"q": q, "dq": dq, "tau": tau, "theta": theta, "dtheta": dtheta, "temperature": temperature}
+        by_joint = {key: values for key, values in given.items() if values is not None}
+        arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
+        mapping = _channel_map(arrays.section(units or {}), robot)
+        return _mapped_log([arrays.table(name)], robot, mapping, (Selection(),), ())
+
+    @staticmethod
+    def from_frame(
+        frame: Any,
+        robot: RobotModel,
+        mapping: ChannelMap | Mapping[str, Any] | None = None,
+        *,
+        select: Sequence[Selection | str] = (Selection(),),
+        extra: Sequence[str] = (),
+        name: str = "frame",
+    ) -> Log:
+        """A log of a data frame: pandas, polars, Arrow, or anything with Arrow's C stream interface.
+
+        mapping, select, extra: as for `read_log`.    name: what messages and results call the log.
+        The frame may be read where it lies: do not change it while the log is in use.
+
+        Raises UsageError for what is no data frame, InputError for columns or trajectories that do not exist.
+        """
+        return _mapped_log([frame_table(frame, name)], robot, _channel_map(mapping, robot), select, extra)
+
+    def overview(self) -> Overview:
+        """What is shown of the log: its files, trajectories and channels."""
+        m = self.mapping
+        groups = {
+            "position": m.position,
+            "velocity": m.velocity,
+            m.effort_quantity: m.effort,
+            "motor position": m.motor_position,
+            "motor velocity": m.motor_velocity,
+            "temperature": m.temperature,
+        }
+        channels = [f"{name} ({_units(group)})" for name, group in groups.items() if group] + list(m.extra)
+        return Overview(
+            f"Log of '{self.robot.name}': {len(self.trajectories)} "
+            f"{'trajectory' if len(self.trajectories) == 1 else 'trajectories'}, {self.duration:.4g} s",
+            (
+                ("from", listed([table.path.name for table in self.tables])),
+                ("trajectories", listed([one.name for one in self.trajectories])),
+                ("channels", listed(channels)),
+                ("joints", listed(self.robot.joint_names)),
+            ),
+            ("trajectory", "rows", "from, s", "to, s"),
+            tuple(
+                (one.name, str(one.row_count), f"{one.start_time:.6g}", f"{one.end_time:.6g}")
+                for one in self.trajectories
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
     @property
     def duration(self) -> float:
         """Seconds of all trajectories together."""
@@ -138,8 +249,10 @@ class Log:
 
     @cached_property
     def sha256(self) -> dict[str, str]:
-        """SHA-256 of every file, by path."""
-        return {str(table.path): file_hash(table.path) for table in self.tables}
+        """SHA-256 of every file, by path; of a log in memory that of its values, by name."""
+        return {
+            str(table.path): getattr(table, "sha256", None) or file_hash(table.path) for table in self.tables
+        }
 
     def identity(self) -> list[list[Any]]:
         """What makes the data of each trajectory itself: [hash of the file, first row, start time, end time]."""
@@ -151,13 +264,13 @@ class Log:
             yield _sorted(self, trajectory)
             return
         for chunk in self._chunks(trajectory, rows):
-            part = _within(chunk, trajectory)
+            part = within(chunk, trajectory)
             if len(part.t):
                 yield part
 
     def read(self, trajectory: Trajectory) -> RawChunk:
         """The whole trajectory at once."""
-        return _joined(list(self.chunks(trajectory)))
+        return joined(list(self.chunks(trajectory)))
 
     def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
         table = next(table for table in self.tables if table.path == trajectory.file)
@@ -280,6 +393,18 @@ class Log:
         )
 
 
+def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
+    """A Log as it is, or that of a data frame with dynid's own column names.
+
+    extra: further columns of the frame that terms of the model read.    Raises as Log.from_frame.
+    """
+    return log if isinstance(log, Log) else Log.from_frame(log, robot, extra=extra)
+
+
+def _units(channels: Mapping[str, Channel]) -> str:
+    return ", ".join(dict.fromkeys(channel.unit for channel in channels.values()))
+
+
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
     """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
     if np.array_equal(matrix, np.eye(len(matrix))):
@@ -348,53 +473,5 @@ def _require_columns(table: Table, m: ChannelMap) -> None:
 
 
 def _sorted(log: Log, trajectory: Trajectory) -> RawChunk:
-    whole = _joined(list(log._chunks(trajectory, ROWS)))
-    return _within(_taken(whole, np.argsort(whole.t, kind="stable")), trajectory)
-
-
-def _within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
-    outside = (chunk.t < trajectory.start_time) | (chunk.t > trajectory.end_time)
-    if not outside.any():
-        return chunk
-    index = np.flatnonzero(~outside)
-    first = chunk.first_row + (int(index[0]) if len(index) else 0)
-    return replace(_taken(chunk, index), first_row=first)
-
-
-def _taken(chunk: RawChunk, index: Any) -> RawChunk:
-    def take(values: Float | None) -> Float | None:
-        return None if values is None else values[index]
-
-    return replace(
-        chunk,
-        t=chunk.t[index],
-        q=chunk.q[index],
-        dq=take(chunk.dq),
-        tau=take(chunk.tau),
-        theta=take(chunk.theta),
-        dtheta=take(chunk.dtheta),
-        temperature=take(chunk.temperature),
-        extra={name: values[index] for name, values in chunk.extra.items()},
-    )
-
-
-def _joined(chunks: list[RawChunk]) -> RawChunk:
-    if len(chunks) == 1:
-        return chunks[0]
-    first = chunks[0]
-
-    def join(parts: list[Float | None]) -> Float | None:
-        present = [part for part in parts if part is not None]
-        return np.concatenate(present) if present else None
-
-    return replace(
-        first,
-        t=np.concatenate([chunk.t for chunk in chunks]),
-        q=np.concatenate([chunk.q for chunk in chunks]),
-        dq=join([chunk.dq for chunk in chunks]),
-        tau=join([chunk.tau for chunk in chunks]),
-        theta=join([chunk.theta for chunk in chunks]),
-        dtheta=join([chunk.dtheta for chunk in chunks]),
-        temperature=join([chunk.temperature for chunk in chunks]),
-        extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
-    )
+    whole = joined(list(log._chunks(trajectory, ROWS)))
+    return within(taken(whole, np.argsort(whole.t, kind="stable")), trajectory)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
 
 if TYPE_CHECKING:
     from dynid.robot.description import describe
+    from dynid.robot.drive import Drive
     from dynid.robot.load import load_example, load_robot
+    from dynid.robot.model import JointType, Limits, RobotModel
 
-__all__ = ["describe", "load_example", "load_robot"]
+__all__ = [
+    "Drive",
+    "JointType",
+    "Limits",
+    "RobotModel",
+    "describe",
+    "load_example",
+    "load_robot",
+]
 
-
-def __getattr__(name: str) -> Any:
-    # Types of this room are imported by every other one; the readers are loaded only when they are called.
-    if name == "describe":
-        from dynid.robot.description import describe
-
-        return describe
-    if name in ("load_example", "load_robot"):
-        from dynid.robot import load
-
-        return getattr(load, name)
-    raise AttributeError(name)
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "description": "describe",
+        "drive": "Drive",
+        "load": "load_example load_robot",
+        "model": "JointType Limits RobotModel",
+    },
+)

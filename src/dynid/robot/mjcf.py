@@ -16,7 +16,7 @@ from dynid.robot._mujoco import compile_spec, read_spec
 from dynid.robot.drive import Drive
 from dynid.robot.mjcf_lint import check_mjcf
 from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.urdf_lint import inertia_problem, stop
+from dynid.robot.urdf_lint import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible, stop
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
@@ -122,14 +122,18 @@ def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> l
         full = not math.isnan(body.fullinertia[0])
         matrix = _matrix(body.fullinertia) if full else np.diag(body.inertia)
         principal = np.linalg.eigvalsh(matrix).astype(np.float64)
-        problem = inertia_problem(principal)
-        if problem is not None and problem[0] == "inertia-not-psd":
+        problem = inertia_problem(matrix)
+        if (
+            problem is not None
+            and problem[0] == "inertia-not-psd"
+            and not slightly_impossible(_own(body, matrix))
+        ):
             errors.append(
-                InputError(problem[0], found=f"{what}: {problem[1]}", expected="all >= 0", place=place)
+                InputError(problem[0], found=f"{what}: {problem[1]}", expected=NOT_NEGATIVE, place=place)
             )
             continue
         if problem is not None:
-            diagnostics.warn(problem[0], f"{what}: {problem[1]}; used as a prior only", place)
+            diagnostics.warn(problem[0], f"{what}: {problem[1]}; {AS_PRIOR}", place)
         excess = float(principal[2] - principal[0] - principal[1])
         if excess > -1e-9 * principal[2]:
             shift = max(excess, 0.0) + 1e-6 * float(principal[2]) + 1e-12
@@ -140,6 +144,12 @@ def _checked_inertias(spec: Any, places: _Places, diagnostics: Diagnostics) -> l
                 body.inertia = np.array(body.inertia) + shift
     stop(errors)
     return shifts
+
+
+def _own(body: Any, matrix: Float) -> Float:
+    # Ten parameters about the body's frame.
+    R = rotation_quaternion(np.array(body.iquat))
+    return from_com(float(body.mass), np.array(body.ipos), R @ matrix @ R.T)
 
 
 def _matrix(fullinertia: Float) -> Float:

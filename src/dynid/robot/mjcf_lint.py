@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError
+from dynid.robot.mesh_files import note_absent_meshes
 from dynid.robot.urdf_lint import stop
 from dynid.robot.urdf_parts import duplicate, unit_axis
 from dynid.robot.xml import (
@@ -19,7 +20,6 @@ from dynid.robot.xml import (
     inside,
     number,
     numbers,
-    present,
     read_xml,
 )
 
@@ -43,7 +43,7 @@ _BOMBS = {"flexcomp", "composite"}
 def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
     """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
 
-    Raises RefusedError for remote files, paths outside the folder, replicated bodies and models over the size
+    Raises RefusedError for remote files, includes outside the folder, replicated bodies and models over the size
     budget, InputErrors with all that is wrong otherwise.
     """
     resolve_includes(root, folder)
@@ -115,6 +115,7 @@ def _refuse_bombs(elements: list[Element]) -> None:
 
 def _check_files(root: Element, elements: list[Element], folder: Path, diagnostics: Diagnostics) -> None:
     settings: dict[str, str] = {}
+    named: list[tuple[str, Element]] = []
     for compiler in root.all("compiler"):
         settings |= compiler.attributes
     for element in elements:
@@ -131,15 +132,8 @@ def _check_files(root: Element, elements: list[Element], folder: Path, diagnosti
         if element.tag not in _FOLDERS or not name:
             continue
         start = settings.get(_FOLDERS[element.tag], settings.get("assetdir", ""))
-        file = (
-            inside(folder, name, element.place)
-            if not start
-            else inside(folder, f"{start}/{name}", element.place)
-        )
-        if not present(file) and element.tag == "mesh":
-            diagnostics.warn(
-                "mesh-missing", f"mesh '{file.name}' does not exist; meshes are not needed", element.place
-            )
+        named.append((f"{start}/{name}" if start else name, element))
+    note_absent_meshes(named, folder, diagnostics)
 
 
 def _check_names(elements: list[Element], errors: list[DynidError]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
+from dynid.base.overview import Overview, counted, listed
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
 
@@ -54,7 +55,8 @@ class RobotModel:
     body_names, tree_joint_names: (nb,)     joint_names: (n,) the independent joints, in tree order.
     parent: (nb,), -1 = base                joint_types: (nb,)
     T_parent_joint: (nb, 4, 4)              axis: (nb, 3)
-    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown.
+    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown,
+        all zero = without mass.
     gravity: (3,), m/s^2, in the base frame.
     merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
     friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
@@ -150,6 +152,36 @@ class RobotModel:
                 raise UsageError(
                     "tree-order", found=f"body {i} with parent {parent}", expected="parents before children"
                 )
+
+    def overview(self) -> Overview:
+        """What is shown of the robot: joints, bodies, what the description knows."""
+        known = np.isfinite(self.inertia_prior[:, 0])
+        mass = f"{self.inertia_prior[known, 0].sum():.4g} kg" if known.all() else "not of every body"
+        kinds = [f"{name} ({self.joint_types[i]})" for name, i in zip(
+            self.joint_names, self.independent_bodies, strict=True
+        )]  # fmt: skip
+        return Overview(
+            f"Robot '{self.name}': {counted(self.n, 'joint')}, {self.n_bodies} moving bodies",
+            (
+                ("joints", listed(kinds)),
+                ("gravity", f"{self.gravity.tolist()} m/s^2"),
+                ("mass in the description", mass),
+                ("source", self.source or "none"),
+            ),
+            ("joint", "type", "lower", "upper", "velocity", "effort"),
+            tuple(
+                (name, str(self.joint_types[i]), *(f"{float(limit[j]):.4g}" for limit in (
+                    self.limits.lower, self.limits.upper, self.limits.velocity, self.limits.effort
+                )))
+                for j, (name, i) in enumerate(zip(self.joint_names, self.independent_bodies, strict=True))
+            ),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     @property
     def n(self) -> int:

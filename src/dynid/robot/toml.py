@@ -32,7 +32,7 @@ from dynid.spatial.inertia import transformed
 _Z = np.array([0.0, 0.0, 1.0])
 _X = np.array([1.0, 0.0, 0.0])
 _GRAVITY = (0.0, 0.0, -9.81)
-_OVERRIDES = {"name", "drive", "friction", "lower", "upper", "velocity", "effort"}
+_OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
 
 Reader = Callable[[Path, str | None, Diagnostics], RobotModel]
 
@@ -260,6 +260,11 @@ class _Builder:
 
     def _prior(self, i: int, frame: Float) -> Float:
         joint = self.d.joint[i]
+        if joint.inertia is not None:
+            if joint.inertial is not None:
+                found = f"joint '{joint.name}': inertial and inertia = 'none'"
+                self.findings.fail("two-sources", found, "one of them", "joint", i, "inertia")
+            return np.zeros(10)
         if joint.inertial is None:
             return np.full(10, np.nan)
         own = parameters(joint.inertial, f"joint '{joint.name}'", self.findings, "joint", i, "inertial")
@@ -294,13 +299,17 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
     limited = limits(d, names, kinds, robot.limits, findings)
     driven = drive(d, names, kinds, limited, robot.drive, findings)
     findings.stop()
+    described = np.array(robot.inertia_prior)
+    for joint in d.joint:
+        if joint.inertia is not None:
+            described[robot.tree_joint_names.index(joint.name)] = 0.0
     placements = np.array(robot.T_parent_joint)
     placements[robot.parent < 0] = base_placement(d) @ placements[robot.parent < 0]
     return replace(
         robot,
         name=d.name or robot.name,
         T_parent_joint=placements,
-        inertia_prior=robot.inertia_prior + added,
+        inertia_prior=described + added,
         gravity=np.array(d.gravity) if d.gravity is not None else robot.gravity,
         limits=limited,
         friction_prior=friction(d, names, robot.friction_prior),

@@ -14,7 +14,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.robot.model import JointType, Limits
 from dynid.robot.toml_schema import Description, Inertial
-from dynid.robot.urdf_lint import inertia_problem
+from dynid.robot.urdf_lint import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, six, symmetric, to_com, transformed
 
@@ -66,11 +66,11 @@ def parameters(inertial: Inertial, who: str, findings: Findings, *key: Key) -> F
     else:
         pi = np.concatenate([[inertial.mass], inertial.mass * np.array(inertial.com), six(matrix)])
         matrix = to_com(pi)[2]
-    problem = inertia_problem(np.linalg.eigvalsh(matrix).astype(np.float64))
-    if problem is not None and problem[0] == "inertia-not-psd":
-        findings.fail(problem[0], f"{who}: {problem[1]} about the centre of mass", "all >= 0", *key)
+    problem = inertia_problem(matrix)
+    if problem is not None and problem[0] == "inertia-not-psd" and not slightly_impossible(pi):
+        findings.fail(problem[0], f"{who}: {problem[1]} about the centre of mass", NOT_NEGATIVE, *key)
     elif problem is not None:
-        findings.warn(problem[0], f"{who}: {problem[1]}; used as a prior only", *key)
+        findings.warn(problem[0], f"{who}: {problem[1]}; {AS_PRIOR}", *key)
     return pi
 
 

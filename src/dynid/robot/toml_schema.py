@@ -88,6 +88,7 @@ class Joint(Strict):
     velocity: Positive | None = None
     effort: Positive | None = None
     inertial: Inertial | None = None
+    inertia: Literal["none"] | None = None
     drive: DriveEntry | None = None
     friction: Friction | None = None
 

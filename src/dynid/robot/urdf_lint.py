@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +10,19 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError
+from dynid.robot.mesh_files import note_absent_meshes
 from dynid.robot.urdf_parts import UrdfJoint, UrdfLink, read_joints, read_links
 from dynid.robot.urdf_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
-from dynid.robot.xml import Element, inside, present
+from dynid.robot.xml import Element
+from dynid.spatial.inertia import symmetric
 
 MAX_LINKS = 10_000
 MAX_MOVING = 256
 MAX_ERRORS = 50
 _ROUNDING = 1e-15
+# A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
+# a centre of mass that is a little off; a greater one is no inertia.
+SLIGHT = 0.1
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,7 @@ class Urdf:
 def lint(robot: Element, folder: Path, root: str | None, diagnostics: Diagnostics) -> Urdf:
     """Checks a <robot> element; `root` picks a tree if there are several.
 
-    Raises RefusedError for remote files, paths outside the folder and robots over the size budget,
-    InputErrors with all that is wrong otherwise.
+    Raises RefusedError for remote files and robots over the size budget, InputErrors with all that is wrong otherwise.
     """
     _check_size(robot)
     _check_files(robot, folder, diagnostics)
@@ -95,25 +98,12 @@ def _check_moving(robot: Element, joints: dict[str, UrdfJoint], errors: list[Dyn
 
 
 def _check_files(robot: Element, folder: Path, diagnostics: Diagnostics) -> None:
-    for element in robot.walk():
-        name = element.attributes.get("filename", "")
-        if element.tag not in ("mesh", "texture") or not name:
-            continue
-        if name.startswith(("package://", "model://")):
-            _check_package(name, element)
-            continue
-        if not present(inside(folder, name.removeprefix("file://"), element.place)):
-            diagnostics.warn(
-                "mesh-missing", f"mesh '{name}' does not exist; meshes are not needed", element.place
-            )
-
-
-def _check_package(name: str, element: Element) -> None:
-    within = posixpath.normpath(name.partition("://")[2].replace("\\", "/").lstrip("/"))
-    if within == ".." or within.startswith("../"):
-        raise RefusedError(
-            "outside-root", found=f"'{name}'", expected="a path inside its package", place=element.place
-        )
+    named = [
+        (element.attributes["filename"], element)
+        for element in robot.walk()
+        if element.tag in ("mesh", "texture") and element.attributes.get("filename")
+    ]
+    note_absent_meshes(named, folder, diagnostics)
 
 
 def _check_inertia(
@@ -163,22 +153,36 @@ def _check_mass(
 def _check_principal(link: UrdfLink, base: bool, errors: list[DynidError], diagnostics: Diagnostics) -> None:
     if link.inertial is None:
         return
-    principal = np.linalg.eigvalsh(link.inertial.inertia).astype(np.float64)
-    problem = inertia_problem(principal)
+    problem = inertia_problem(link.inertial.inertia)
     if problem is None:
         return
     identifier, text = problem
     text = f"link '{link.name}': {text}"
-    if identifier == "inertia-not-psd" and not base:
-        errors.append(InputError(identifier, found=text, expected="all >= 0", place=link.element.place))
+    if identifier == "inertia-not-psd" and not base and not slightly_impossible(link.inertial.parameters):
+        errors.append(InputError(identifier, found=text, expected=NOT_NEGATIVE, place=link.element.place))
         return
     # What stands still has no influence on the dynamics.
-    reason = "part of the base, so it is not used" if base else "used as a prior only"
+    reason = "part of the base, so it is not used" if base else AS_PRIOR
     diagnostics.warn(identifier, f"{text}; {reason}", link.element.place)
 
 
-def inertia_problem(principal: Float) -> tuple[str, str] | None:
-    """What is wrong with ascending principal inertias (3,) about a centre of mass: identifier and text."""
+NOT_NEGATIVE = f"all >= 0 (about the joint, -{100 * SLIGHT:g} % of the greatest is let pass as a prior)"
+AS_PRIOR = "the nearest possible inertia is the prior"
+
+
+def slightly_impossible(pi: Float) -> bool:
+    """Whether the inertia about the frame of ten parameters, which the joint feels, is negative by SLIGHT at most.
+
+    By so much of its greatest principal moment. A centre of mass that is a little off makes the inertia about it
+    impossible, and hardly changes the one about the joint.
+    """
+    principal = np.linalg.eigvalsh(symmetric(pi[4:]))
+    return bool(principal[0] >= -SLIGHT * principal[-1] and principal[-1] > 0)
+
+
+def inertia_problem(inertia: Float) -> tuple[str, str] | None:
+    """What is wrong with an inertia (3, 3) about a centre of mass: identifier and text."""
+    principal = np.linalg.eigvalsh(inertia).astype(np.float64)
     listed = "[" + ", ".join(f"{x:.3g}" for x in principal) + "] kg m^2"
     if principal[0] < -1e-9 * abs(principal[-1]) - _ROUNDING:
         return "inertia-not-psd", f"inertia with eigenvalues {listed}"

@@ -1,1 +1,22 @@
 """The result of an identification: verdict, validation, provenance, and the folder that holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.run.result import Identification, Validation
+
+__all__ = [
+    "Identification",
+    "Validation",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "result": "Identification Validation",
+    },
+)

@@ -26,6 +26,9 @@ class Validation:
     scores: Scores
     residuals: Residuals | None = None
 
+    def __repr__(self) -> str:
+        return repr(self.scores)
+
 
 @dataclass(frozen=True, eq=False)
 class Identification:
@@ -66,3 +69,6 @@ class Identification:
         """Codes of claims that the user accepted for this run."""
         experiment = self.recipe.get("experiment")
         return claim_codes(experiment.get("accept", ())) if isinstance(experiment, Mapping) else ()
+
+    def __repr__(self) -> str:
+        return f"Identification of '{self.robot.name}': {self.verdict.level.upper()}: {self.verdict.headline}"

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dynid.choose.serial import selection_from_dict, selection_to_dict
 from dynid.choose.shapes import Choice, FormScore, ShapeEstimate
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
 from dynid.estimate.estimator import Estimate, Status
-from dynid.estimate.scores import Origin, Scores
+from dynid.estimate.scores import MotionRange, Origin, Scores
 from dynid.factor.base import BaseMap
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.run.result import Identification, Validation
@@ -137,10 +138,21 @@ def load(folder: str | Path) -> Identification:
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
     """Plain data of scores."""
+    whole, motion = scores.all_samples, scores.motion
     return {
         "origin": str(scores.origin),
         "joints": list(scores.joint_names),
         "trajectories": list(scores.trajectories),
+        **_figures(scores),
+        "left_out": _clean(scores.left_out),
+        "all_samples": None if whole is None else _figures(whole),
+        "motion": None if motion is None else _clean(vars(motion)),
+        "beyond": _clean(scores.beyond),
+    }
+
+
+def _figures(scores: Scores) -> dict[str, Any]:
+    return {
         "total_relative": finite_or_none(scores.total_relative),
         "total_nmse": finite_or_none(scores.total_nmse),
     } | {name: _clean(getattr(scores, name)) for name in _SCORE_ARRAYS}
@@ -148,12 +160,32 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
 
 def scores_from_dict(data: Mapping[str, Any]) -> Scores:
     """Scores from plain data."""
+    whole, motion = data["all_samples"], data["motion"]
+    return replace(
+        _scores(data, data),
+        left_out={reason: float(share) for reason, share in data["left_out"].items()},
+        all_samples=None if whole is None else _scores(data, whole),
+        motion=None if motion is None else MotionRange(**{name: _array(motion[name]) for name in motion}),
+        beyond={quantity: _array(shares) for quantity, shares in data["beyond"].items()},
+    )
+
+
+def _scores(data: Mapping[str, Any], figures: Mapping[str, Any]) -> Scores:
+    arrays = {name: _array(figures[name]) for name in _SCORE_ARRAYS}
+    total = figures["total_relative"]
     return Scores(
-        origin=Origin(data["origin"]),
-        joint_names=tuple(data["joints"]),
-        trajectories=tuple(data["trajectories"]),
-        total_relative=math.nan if data["total_relative"] is None else float(data["total_relative"]),
-        **{name: _array(data[name]) for name in _SCORE_ARRAYS},
+        Origin(data["origin"]),
+        tuple(data["joints"]),
+        tuple(data["trajectories"]),
+        total_relative=math.nan if total is None else float(total),
+        rms=arrays["rms"],
+        relative=arrays["relative"],
+        r2=arrays["r2"],
+        nmse=arrays["nmse"],
+        mse=arrays["mse"],
+        sde=arrays["sde"],
+        torque_rms=arrays["torque_rms"],
+        count=arrays["count"],
     )
 
 
@@ -244,6 +276,7 @@ def _model(one: Identification) -> dict[str, Any]:
             "parameters": _clean(estimate.parameters),
             "block_leverage": _clean(estimate.block_leverage),
             "prior_share": _clean(estimate.prior_share),
+            "prior_strength": estimate.prior_strength,
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
@@ -302,6 +335,7 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
         parameters=_array(data["parameters"]),
         block_leverage=_array(data["block_leverage"]),
         prior_share=_array(data["prior_share"]),
+        prior_strength=float(data.get("prior_strength", 1.0)),
         count=int(data["count"]),
         status=Status(**data["status"]),
     )

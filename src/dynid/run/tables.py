@@ -18,11 +18,17 @@ from dynid.factor.factor import Block, Factor, Factors
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 
+SCORES = ("relative", "rms", "r2", "nmse", "mse", "sde", "torque_rms", "count")
 _RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
 
 
 def write_parameters(one: Identification, folder: Path) -> None:
     """Writes base and full parameters, one row each."""
+    write_table(folder / "parameters.parquet", parameter_columns(one))
+
+
+def parameter_columns(one: Identification) -> dict[str, Any]:
+    """Base and full parameters and shapes, one row each, as columns by name; docs/run-folder.md explains them."""
     estimate = one.estimate
     half = estimate.half_width()
     verdicts = base_verdicts(estimate, one.factors)
@@ -35,46 +41,58 @@ def write_parameters(one: Identification, folder: Path) -> None:
     wide = np.array([estimate.quantile() * shape.std for shape in shapes])
     value = np.array([shape.value for shape in shapes])
     unknown = [math.nan] * len(shapes)
-    write_table(
-        folder / "parameters.parquet",
-        {
-            "kind": ["base"] * b + ["full"] * p + ["shape"] * len(shapes),
-            "name": [c.name for c in lead] + [c.name for c in estimate.columns] + [s.name for s in shapes],
-            "formula": [*estimate.names, *(c.name for c in estimate.columns), *(s.term for s in shapes)],
-            "unit": [*estimate.units, *(c.unit for c in estimate.columns), *(s.unit for s in shapes)],
-            "value": [*estimate.value.tolist(), *estimate.parameters.tolist(), *value.tolist()],
-            "std": [*estimate.std.tolist(), *std.tolist(), *(s.std for s in shapes)],
-            "lower95": [
-                *(estimate.value - half).tolist(),
-                *(full - t * std).tolist(),
-                *(value - wide).tolist(),
-            ],
-            "upper95": [
-                *(estimate.value + half).tolist(),
-                *(full + t * std).tolist(),
-                *(value + wide).tolist(),
-            ],
-            "textbook_std": [*estimate.textbook_std.tolist(), *nan, *unknown],
-            "prior": [math.nan] * b + [c.prior for c in estimate.columns] + unknown,
-            "verdict": [
-                *(str(v.word) for v in verdicts),
-                *(str(v.standing) for v in whole),
-                *(shape.note for shape in shapes),
-            ],
-            "known": [
-                *(str(how_well(x, h)) for x, h in zip(estimate.value, half, strict=True)),
-                *(str(v.known or "") for v in whole),
-                *[""] * len(shapes),
-            ],
-            "combination": [
-                *[""] * b,
-                *("; ".join(v.combination) if v.standing is Standing.COMBINATION else "" for v in whole),
-                *[""] * len(shapes),
-            ],
-            "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
-        }
-        | _evidence(one, p + len(shapes)),
-    )
+    return {
+        "kind": ["base"] * b + ["full"] * p + ["shape"] * len(shapes),
+        "name": [c.name for c in lead] + [c.name for c in estimate.columns] + [s.name for s in shapes],
+        "formula": [*estimate.names, *(c.name for c in estimate.columns), *(s.term for s in shapes)],
+        "unit": [*estimate.units, *(c.unit for c in estimate.columns), *(s.unit for s in shapes)],
+        "value": [*estimate.value.tolist(), *estimate.parameters.tolist(), *value.tolist()],
+        "std": [*estimate.std.tolist(), *std.tolist(), *(s.std for s in shapes)],
+        "lower95": [
+            *(estimate.value - half).tolist(),
+            *(full - t * std).tolist(),
+            *(value - wide).tolist(),
+        ],
+        "upper95": [
+            *(estimate.value + half).tolist(),
+            *(full + t * std).tolist(),
+            *(value + wide).tolist(),
+        ],
+        "textbook_std": [*estimate.textbook_std.tolist(), *nan, *unknown],
+        "prior": [math.nan] * b + [c.prior for c in estimate.columns] + unknown,
+        "verdict": [
+            *(str(v.word) for v in verdicts),
+            *(str(v.standing) for v in whole),
+            *(shape.note for shape in shapes),
+        ],
+        "known": [
+            *(str(how_well(x, h)) for x, h in zip(estimate.value, half, strict=True)),
+            *(str(v.known or "") for v in whole),
+            *[""] * len(shapes),
+        ],
+        "combination": [
+            *[""] * b,
+            *("; ".join(v.combination) if v.standing is Standing.COMBINATION else "" for v in whole),
+            *[""] * len(shapes),
+        ],
+        "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
+    } | _evidence(one, p + len(shapes))
+
+
+def score_columns(one: Identification) -> dict[str, Any]:
+    """Scores by set of data and joint, one row each, as columns by name; docs/conventions.md explains them.
+
+    set: 0 = the data that was fitted.    data: where it comes from.
+    """
+    every = [one.training.scores, *(validation.scores for validation in one.validations)]
+    columns: dict[str, Any] = {
+        "set": [i for i, scores in enumerate(every) for _ in scores.joint_names],
+        "data": [str(scores.origin) for scores in every for _ in scores.joint_names],
+        "joint": [name for scores in every for name in scores.joint_names],
+    }
+    for name in SCORES:
+        columns[name] = np.concatenate([getattr(scores, name) for scores in every])
+    return columns
 
 
 def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:

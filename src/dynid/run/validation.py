@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads, ordered_map
@@ -17,7 +17,7 @@ from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.bands import Bands
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Origin, Sums
+from dynid.estimate.scores import LeftOut, MotionRange, Origin, Sums
 from dynid.factor.assemble import Assembly
 from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
@@ -69,6 +69,7 @@ def validate(
         threads or default_threads(),
         origin,
         None,
+        identification.training.scores.motion,
     )
     diagnostics.require_found(accept)
     return found
@@ -150,20 +151,28 @@ def score(
     origin: Origin,
     threads: int,
     progress: Callable[[float], None] | None,
-) -> Validation:
-    """Scores and residuals of an estimate on samples, filtered and thinned as in the equations.
+    trained: MotionRange | None = None,
+) -> tuple[Validation, LeftOut]:
+    """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
 
+    trained: range of the motion that the estimate was fitted to; None = not to be compared.
     Raises UnfitDataError if no sample is left between the filters' edges.
     """
     robot, theta = assembly.robot, estimate.full_vector
-    bands = Bands(robot, assembly.terms, estimate)
+    bands, tally = Bands(robot, assembly.terms, estimate), _Tally(robot.n, trained)
 
-    def one(samples: Samples) -> tuple[Samples, Float, Float]:
+    def one(samples: Samples) -> tuple[Samples, Float, Float, _Counted]:
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
-        kept, times = assembly.parallel.apply(np.ascontiguousarray(lines), samples)
-        std = bands.std(samples, assembly.parallel.kept(samples))
-        return samples, np.concatenate([kept, std.T]), times
+        whole = samples.with_left_out
+        sound, times = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
+        index = assembly.parallel.kept(whole)
+        counted = _Counted.of(samples, index, sound[: 2 * robot.n], trained)
+        kept = samples.keep[index]
+        if not kept.all():
+            sound, times, index = sound[:, kept], times[kept], index[kept]
+        std = bands.std(samples, index)
+        return samples, np.concatenate([sound, std.T]), times, counted
 
     # Room for all of it where their number is known: the residuals are never there twice.
     room = (
@@ -175,7 +184,8 @@ def score(
     segment: list[int] = []
     names: dict[str, int] = {}
     warmth: list[Float] = []
-    for samples, kept, t in ordered_map(one, batches, threads):
+    for samples, kept, t, counted in ordered_map(one, batches, threads):
+        tally.add(counted)
         if samples.temperature is not None:
             warmth.append(samples.temperature[assembly.parallel.kept(samples)])
         index = names.setdefault(samples.trajectory, len(names))
@@ -206,8 +216,74 @@ def score(
         temperature=np.concatenate(warmth) if warmth else None,
     )
     release_memory()
-    sums = Sums.of_arrays(residuals.measured, residuals.predicted)
-    return Validation(sums.scores(origin, robot.joint_names, tuple(names)), residuals)
+    sums, left_out = Sums.of_arrays(residuals.measured, residuals.predicted), tally.left_out
+    scores = sums.scores(origin, robot.joint_names, tuple(names), left_out)
+    return Validation(replace(scores, motion=tally.motion, beyond=tally.beyond), residuals), left_out
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What one batch adds to a set of scores beside its residuals.
+
+    left_out: what the model misses on samples that do not count.    reasons: their number by reason.
+    motion: range of those that count, None = there are none.    beyond: (3, n) how many lie outside the training's.
+    """
+
+    count: int
+    left_out: Sums
+    reasons: Mapping[str, int]
+    motion: MotionRange | None
+    beyond: Float
+
+    @staticmethod
+    def of(samples: Samples, index: Int, torque: Float, trained: MotionRange | None) -> _Counted:
+        """index: of the sound samples.    torque: (2 n, len(index)) measured, then predicted."""
+        kept, n = samples.keep[index], samples.n
+        left = torque[:, ~kept]
+        moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
+        return _Counted(
+            count=int(kept.sum()),
+            left_out=Sums.of_arrays(left[:n].T, left[n:].T),
+            reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
+            motion=MotionRange.of(*moved) if kept.any() else None,
+            beyond=trained.beyond(*moved) if trained is not None else np.zeros((3, n)),
+        )
+
+
+class _Tally:
+    """What the batches add up to."""
+
+    def __init__(self, n: int, trained: MotionRange | None) -> None:
+        self.motion: MotionRange | None = None
+        self._compared = trained is not None
+        self._count, self._beyond = 0, np.zeros((3, n))
+        self._sums = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
+        self._reasons: dict[str, int] = {}
+
+    def add(self, one: _Counted) -> None:
+        """Adds a batch."""
+        self._count += one.count
+        self._sums = self._sums + one.left_out
+        self._beyond += one.beyond
+        for reason, number in one.reasons.items():
+            self._reasons[reason] = self._reasons.get(reason, 0) + number
+        if one.motion is not None:
+            self.motion = one.motion if self.motion is None else self.motion | one.motion
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The samples that do not count."""
+        everything = self._count + sum(self._reasons.values())
+        shares = {reason: number / everything for reason, number in self._reasons.items() if number}
+        return LeftOut(self._sums, shares)
+
+    @property
+    def beyond(self) -> dict[str, Float]:
+        """Share of the samples that count outside the training's range, by quantity."""
+        if not self._compared:
+            return {}
+        shares = self._beyond / self._count
+        return dict(zip(("position", "velocity", "acceleration"), shares, strict=True))
 
 
 class _Gathered:
@@ -259,6 +335,7 @@ def score_log(
     threads: int,
     origin: Origin,
     progress: Progress | None,
+    trained: MotionRange | None = None,
 ) -> Validation:
     """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid."""
     # Filtered as in training; the time grid is this log's own.
@@ -270,7 +347,7 @@ def score_log(
     batches, _ = read_samples(
         prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
     )
-    return score(assembly, estimate, batches, origin, threads, None)
+    return score(assembly, estimate, batches, origin, threads, None, trained)[0]
 
 
 def stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

@@ -17,7 +17,7 @@ from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.symptom import Symptom
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
-from dynid.estimate.scores import Origin, Scores
+from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
 from dynid.run.result import Validation
@@ -150,8 +150,10 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float) -> str:
         if level == "poor":
             return "Do not use this model yet. It fits its training data, which hardly determine it."
         return "The model fits its training data; nothing is known about other motions."
-    total = max(v.scores.total_relative for v in unseen)
-    text = f"On data it has not seen the model misses {100 * total:.2g} % of the torque"
+    worst = max((v.scores for v in unseen), key=lambda scores: scores.total_relative)
+    text = f"On data it has not seen the model misses {100 * worst.total_relative:.2g} % of the torque"
+    if worst.all_samples is not None:
+        text += f", {100 * worst.all_samples.total_relative:.2g} % with the samples that this leaves out"
     text += f" (worst joint R² = {worst_r2:.4f})."
     return {
         "good": f"This model can be trusted on motions like the ones recorded. {text}",
@@ -169,7 +171,12 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             findings.append(Finding("warning", f"{name}: no torque variation", "Its score has no meaning."))
             continue
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}"
-        if r2 < USABLE_R2:
+        if name in scores.useless:
+            level = "poor"
+            text += ": no model at all, a constant torque, misses less."
+            advice = "Leave this joint's model out, or look at its residuals against velocity and position."
+            findings.append(Finding("problem", f"{name}: worse than predicting nothing", text, advice))
+        elif r2 < USABLE_R2:
             level = "poor"
             advice = "Look at its residuals against velocity and position; try another friction model."
             findings.append(Finding("problem", f"{name}: poorly predicted", text, advice))
@@ -177,6 +184,15 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             level = _worse(level, "usable")
             advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
             findings.append(Finding("warning", f"{name}: weakly predicted", text, advice))
+    if scores.beyond_text:
+        findings.append(
+            Finding(
+                "warning",
+                f"Scored outside the training's range on {scores.origin}",
+                f"Outside it, by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
+                "There the model extrapolates; train on motion as far and as fast as the model is for.",
+            )
+        )
     if (
         scores.total_relative > OVERFIT_RATIO * training.scores.total_relative
         and scores.total_relative > 0.03
@@ -200,7 +216,8 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
         found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
-    borrowed = int(np.sum(np.asarray(estimate.prior_share) > PRIOR_DECIDES))
+    # A prior that unseen blocks chose to be strong may decide what the log tells well enough by itself.
+    borrowed = int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
         found.append(

@@ -28,6 +28,7 @@ from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.signals.windows import Cutter, Window, between
 
+REST = "rest"
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
@@ -180,6 +181,8 @@ class Prepared:
             name: values[0] if len(values) == 1 else np.ascontiguousarray(values.T)
             for name, values in ((key[6:], v) for key, v in others.items() if key.startswith("extra:"))
         }
+        sound = own & sound[index]
+        moving = np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0))
         tau = others.get("tau")
         theta = self._motors(layout, index) if "theta" in layout else (None, None, None)
         return Samples(
@@ -188,7 +191,8 @@ class Prepared:
             dq=_rows(dq),
             ddq=_rows(ddq),
             tau=_rows(tau) if tau is not None else np.zeros((len(index), n)),
-            keep=own & sound[index] & np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0)),
+            keep=sound & moving,
+            left_out={REST: sound & ~moving},
             rate=self.rate,
             segment=window.segment,
             trajectory=window.trajectory,

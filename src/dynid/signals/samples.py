@@ -21,6 +21,7 @@ class Samples:
     temperature: (T, n) or None.    extra: further channels by name, each (T,) or (T, n).
     keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
         they are there so that a further filter along time has something to run over.
+    left_out: (T,) by reason, samples that are sound and do not count all the same; none of them in keep.
     rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
     past: by joint, the positions at which the motion before the first sample turned round, oldest first; None =
         unknown.
@@ -44,6 +45,7 @@ class Samples:
     temperature: Float | None = None
     extra: Mapping[str, Float] = field(default_factory=dict)
     gate: Bool | None = None
+    left_out: Mapping[str, Bool] = field(default_factory=dict)
     past: tuple[tuple[float, ...], ...] | None = None
     span: float = 0.0
 
@@ -87,6 +89,7 @@ class Samples:
             ddtheta=cut(self.ddtheta),
             temperature=cut(self.temperature),
             gate=None if self.gate is None else self.gate[own],
+            left_out={reason: mask[own] for reason, mask in self.left_out.items()},
             extra={name: values[own] for name, values in self.extra.items()},
             first=self.first + start,
             past=None,
@@ -96,6 +99,13 @@ class Samples:
     def n(self) -> int:
         """Number of joints."""
         return int(self.q.shape[1])
+
+    @property
+    def with_left_out(self) -> Samples:
+        """The same samples, those that were left out counted as well."""
+        if not any(mask.any() for mask in self.left_out.values()):
+            return self
+        return replace(self, keep=np.any([self.keep, *self.left_out.values()], axis=0), left_out={})
 
     @cached_property
     def motor(self) -> Samples:

@@ -122,6 +122,26 @@ def is_physical(pi: Float, tolerance: float = 0.0) -> bool:
     return bool(values[0] >= -tolerance * max(values[-1], 0.0) and pi[0] >= 0)
 
 
+def nearest_possible(pi: Float, thinnest: float) -> Float:
+    """The body of the same mass and centre of mass with the nearest inertia that a mass distribution can have.
+
+    Its second moments about the centre of mass, J = tr(I)/2 - I, keep their axes; each is raised to at least
+    `thinnest` times the greatest, which is the nearest such J in the Frobenius norm. A body that is thick enough comes
+    back as it is, bit for bit.
+    Raises UsageError for a mass that is not positive, or no positive second moment.
+    """
+    m, c, inertia = to_com(pi)
+    J = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    values, axes = np.linalg.eigh(J)
+    if not values[-1] > 0:
+        raise UsageError("no-extent", found=f"second moments {values} kg m^2", expected="one above zero")
+    floor = thinnest * values[-1]
+    if values[0] >= floor:
+        return np.array(pi, dtype=np.float64)
+    raised = (axes * np.maximum(values, floor)) @ axes.T
+    return from_com(m, c, np.trace(raised) * np.eye(3) - raised)
+
+
 def to_khalil(pi: Float) -> Float:
     """(XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M) about the joint frame, the order of Khalil and Dombre."""
     return np.asarray(pi)[_KHALIL]

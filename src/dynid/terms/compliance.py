@@ -30,6 +30,7 @@ class Compliance(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "compliance"
+    reads_rate = True
     symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
 
     role, question = Role.ROBOT, Question("elasticity")

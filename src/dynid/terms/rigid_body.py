@@ -97,7 +97,8 @@ def _project(robot: RobotModel, tree_panels: Panels) -> Panels:
 
 @lru_cache(maxsize=32)
 def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
-    # Asked for with every batch of samples.
+    # Asked for with every batch of samples. A body that is declared to have no mass has no parameters to be found.
+    absent = ~np.any(robot.inertia_prior, axis=1)
     return tuple(
         Column(
             name=f"{symbol}{body + 1}",
@@ -105,7 +106,8 @@ def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
             term=term,
             owner=body,
             prior=float(robot.inertia_prior[body, k]),
-            lower=0.0 if symbol in _NON_NEGATIVE else -np.inf,
+            lower=0.0 if symbol in _NON_NEGATIVE or absent[body] else -np.inf,
+            upper=0.0 if absent[body] else np.inf,
             of=Of.BODY,
         )
         for body in range(robot.n_bodies)

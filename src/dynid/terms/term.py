@@ -49,7 +49,7 @@ class Column:
 
     name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
-    prior: value from the description, nan = unknown.    lower, upper: physical bounds.
+    prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
     of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
     """
 
@@ -61,6 +61,11 @@ class Column:
     lower: float = -np.inf
     upper: float = np.inf
     of: Of = Of.JOINT
+
+    @property
+    def absent(self) -> bool:
+        """Whether the parameter is known to be zero, as those of a body without mass are."""
+        return self.lower == self.upper == 0.0
 
 
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
@@ -95,6 +100,7 @@ class Term(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
     remembers: ClassVar[bool] = False  # whether it reads Samples.past
+    reads_rate: ClassVar[bool] = False  # whether it differentiates along time
     is_friction: ClassVar[bool] = False
     knows_friction: ClassVar[bool] = (
         False  # whether friction sought beside it is what its own lacks, of either sign
@@ -379,14 +385,15 @@ class Terms:
 class Proposal:
     """An effect as the automatic choice tries it.
 
-    label: names it in comparisons and reports.    role, question: of the term.
+    label: names it in comparisons and reports; proposals of one label are chosen together.
+    role, question: of the term.
     variants: terms of the wide model, one for each value of shapes that is tried.
     places: of each column of a variant: its joint, pair of joints, or EVERYWHERE.
     build: the term of the model for the places where it was chosen, shapes left open.
     option: its name among the answers of its question; {joints}, {count} and {s} stand for where it is, at how many
     places, and the ending of a plural.
     replaces: labels of plain effects in whose place it stands.
-    positive: whether it is itself only where all its parameters are positive.
+    positive: whether it is itself only where its parameters with a bound of zero are above it.
     alike: label of an effect of single joints that has to come out about the same on all of them.
     measured: whether its size is reported where it is not chosen.    instead_of: labels left out of the model then.
     relative: whether its sizes are relative to the first place where it was not chosen.

@@ -47,6 +47,7 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
+    reads_rate = True
     of_log = True
     hides_wiring = True
     role, question = Role.LOG, Question("time", "in step", "torque")

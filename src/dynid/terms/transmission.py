@@ -12,8 +12,20 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
-from dynid.terms.term import Column, Side, Term, empty_panels, joint_indices
+from dynid.terms.friction import WIDTH, Coulomb, Viscous
+from dynid.terms.term import (
+    Column,
+    Proposal,
+    Side,
+    Term,
+    empty_panels,
+    joint_indices,
+    proposal_of_robot,
+)
+
+MOTORS = Question("motors")
 
 
 @dataclass(frozen=True)
@@ -21,27 +33,37 @@ class MotorInertia(Term):
     """Rotor inertia, one parameter a motor: tau = J' I_m d^2 theta_m / dt^2, I_m in kg m^2 on the motor's side.
 
     With a constant N this is N' I_m N ddq: where N is not diagonal a rotor loads several joints and couples them.
+    joints: names of the joints whose motors have one; empty = all.
     Source: Nini et al. 2024 eq. 24 with K_r = N'; K_r^2 I_m as printed holds for a diagonal N alone.
     """
 
+    joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
     side = Side.MOTOR
+    role, question = Role.ROBOT, MOTORS
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """At motors that move several joints."""
+        motors = () if log.both_sides else shared_motors(robot)
+        return tuple(at_motor(robot, cls(joints=(robot.joint_names[i],)), i) for i in motors)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
         return tuple(
-            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(prior), lower=0.0)
-            for i, prior in enumerate(robot.drive.rotor_inertia)
+            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(robot.drive.rotor_inertia[i]), lower=0.0)
+            for i in joint_indices(robot, self.joints)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The motors' accelerations on the joints that they move."""
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
         n = robot.n
+        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
         own = Panels(
-            columns=tuple(np.array([i] if wanted[i] else [], dtype=np.int64) for i in range(n)),
+            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(n)),
             values=tuple(
-                acceleration[None, :, i] if wanted[i] else np.zeros((0, len(samples))) for i in range(n)
+                acceleration[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(n)
             ),
         )
         return from_motors(robot, samples, own)
@@ -56,20 +78,22 @@ class MotorInertia(Term):
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
         speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
-        return np.ascontiguousarray(0.5 * speed.T[wanted] ** 2), empty_panels(robot, samples)
+        own = speed.T[list(joint_indices(robot, self.joints))]
+        return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """One line a motor; None through linkages."""
+        N = robot.drive.transmission
         if robot.drive.linkages:
             return None
         return tuple(
-            Mixed(self.name, float(x), MotionBasis.ACCELERATION, row, row)
-            for x, row in zip(theta, robot.drive.transmission, strict=True)
+            Mixed(self.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
+            for x, i in zip(theta, joint_indices(robot, self.joints), strict=True)
         )
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Motors that turned."""
-        return motors_moved(robot, moved)
+        return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
 
 
 @dataclass(frozen=True)
@@ -87,6 +111,18 @@ class OnMotor(Term):
     of: Term
     name: str = "on_motor"
     side = Side.MOTOR
+    role, question = Role.ROBOT, MOTORS
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
+        found = []
+        for i in () if log.both_sides else shared_motors(robot):
+            own = (robot.joint_names[i],)
+            ratio = float(np.abs(robot.drive.transmission[i]).max())
+            for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
+                found.append(at_motor(robot, cls(term), i))
+        return tuple(found)
 
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
@@ -152,6 +188,27 @@ class OnMotor(Term):
         same[column.owner] = robot.drive.transmission[column.owner, column.owner]
         alone = np.array_equal(robot.drive.transmission[column.owner], same)
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+def shared_motors(robot: RobotModel) -> tuple[int, ...]:
+    """Motors that move with several joints; none where linkages stand between, whose effects no export holds."""
+    if robot.drive.linkages:
+        return ()
+    N = robot.drive.transmission
+    return tuple(i for i in range(robot.n) if np.count_nonzero(N[i]) > 1)
+
+
+def coupled_joints(robot: RobotModel) -> tuple[int, ...]:
+    """Joints that a shared motor moves."""
+    N = robot.drive.transmission[list(shared_motors(robot))]
+    return tuple(np.flatnonzero(N.any(axis=0)).tolist())
+
+
+def at_motor(robot: RobotModel, term: Term, motor: int) -> Proposal:
+    """An effect of one motor; all effects of a motor are chosen together."""
+    places = (motor,) * len(term.columns(robot))
+    option = "friction and rotor on {joints}"
+    return proposal_of_robot(robot, term, "motor", option, places=places)
 
 
 def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:

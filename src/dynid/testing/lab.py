@@ -123,7 +123,7 @@ def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> ResidualAnalysi
     assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, length)
     factors = assembly.factors([samples])
     estimate = WLS().fit(regression_of(robot, terms, structural, factors))
-    residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None).residuals
+    residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None)[0].residuals
     if residuals is None:
         raise RuntimeError("a fit without residuals")
     return ResidualAnalysis(robot, terms, estimate, residuals, CUTOFF)

@@ -11,6 +11,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.estimate.estimator import Regression
+from dynid.estimate.physical import unconstrained
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.comparison import Candidate, compare
 from dynid.factor.data_base import influence
@@ -103,12 +104,13 @@ def compare_sides(
     Raises UsageError if the model holds none of the friction terms, UnfitDataError if the log is too short to hold
     blocks out.
     """
+    # Models are compared by estimates that no constraint bends.
     chosen = settings or Settings()
     # What is accepted for one of two models need not be found with the other.
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
     other = Diagnostics(accepting=sink.accepting)
-    chosen = replace(chosen, accept=())
+    chosen = replace(chosen, accept=(), estimator=unconstrained(chosen.estimator))
     models = {side: friction_on(chosen.terms, side, friction, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.factor import Factor, Factors, group_scale, stack
 from dynid.identification.further_log import torque_factors
 from dynid.kernel import qr_panel
-from dynid.log.read import Log
+from dynid.log.read import Log, as_log
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, is_physical, six, symmetric
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
@@ -57,6 +58,9 @@ class Payload:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (10,), "parameters"))
         object.__setattr__(self, "covariance", locked(self.covariance, (10, 10), "covariance"))
+
+    def __repr__(self) -> str:
+        return "\n".join(payload_lines(self))
 
     @property
     def mass(self) -> float:
@@ -190,6 +194,54 @@ def find_payload(
         relative_without=_relative(loaded, E_run @ beta),
     )
     _judge(found, sink)
+    return found
+
+
+def payload(
+    run: Identification,
+    log: Any,
+    *,
+    method: Method = "difference",
+    free_friction: bool = False,
+    reference: Any = None,
+    reference_mass: float | None = None,
+    threads: int | None = None,
+    diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
+) -> Payload:
+    """The payload at the last body of an identified robot, from a log with it mounted.
+
+    log: a Log or a data frame.    method: "difference" holds the run's parameters fast, "joint" fits both together.
+    free_friction: whether friction may differ from the run's.
+    reference, reference_mass: a log with a load of known mass (kg), which calibrates the drive gains.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the run.
+
+    Raises UsageError for one of reference and reference_mass alone or an accepted code that is not found, and as
+    `find_payload`.
+    """
+    if (reference is None) != (reference_mass is None):
+        raise UsageError(
+            "reference-mass",
+            found="one of reference and reference_mass",
+            expected="both: a log and the mass of the load in it",
+        )
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    sink.accept((*run.accepted, *accept))
+    friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
+    channels = run.terms.channels()
+    loaded = as_log(log, run.robot, channels)
+    found = find_payload(run, loaded, method, friction=friction, threads=threads, diagnostics=sink)
+    if reference is not None and reference_mass is not None:
+        known = as_log(reference, run.robot, channels)
+        measured = find_payload(run, known, method, friction=friction, threads=threads, diagnostics=sink)
+        found = found.calibrated(measured, reference_mass)
+    elif np.isfinite(run.robot.drive.drive_gain).any():
+        sink.warn(
+            "payload-gains",
+            "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known load, "
+            "given as reference, calibrates them",
+        )
+    sink.require_found(accept)
     return found
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
+from dynid.factor.comparison import Candidate, Comparison, compare
+from dynid.factor.folds import LEAST_BLOCKS
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
@@ -20,6 +23,7 @@ from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
+from dynid.run.validation import BLOCK_CYCLES, BLOCKS_WANTED
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.simulation.open_loop import OpenLoop, first_stretch, open_loop
@@ -74,6 +78,40 @@ def compare_schemes(
     return tuple(found)
 
 
+def compare_on_unseen(results: Sequence[SchemeResult]) -> Comparison | None:
+    """The schemes compared on blocks of a held-out log, each joint's error by the least that any scheme leaves of it.
+
+    None without a held-out log, or where fewer than two schemes were scored on the same samples of enough blocks.
+    """
+    scored = [
+        (one.name, one.identification, one.identification.validations[0].residuals)
+        for one in results
+        if one.identification is not None and one.identification.validations
+    ]
+    runs = [(name, run, r) for name, run, r in scored if r is not None]
+    if len(runs) < 2 or any(not np.array_equal(r.t, runs[0][2].t) for _, _, r in runs):
+        return None
+    first = runs[0][2]
+    settings: Any = runs[0][1].preparation["settings"]
+    seconds = max(len(first.t) / first.rate / BLOCKS_WANTED, BLOCK_CYCLES / float(settings["cutoff"]))
+    segments = np.stack([first.trajectory, first.segment, np.floor(first.t / seconds).astype(np.int64)])
+    _, block = np.unique(segments, axis=1, return_inverse=True)
+    counts: Float = np.bincount(block).astype(np.float64)
+    if len(counts) < LEAST_BLOCKS:
+        return None
+    noise = np.min([np.mean(r.error**2, axis=0) for _, _, r in runs], axis=0)
+    weights = np.where(noise > 0, 1.0 / np.where(noise > 0, noise, 1.0), 0.0)
+    return compare(
+        [
+            Candidate(
+                name, run.estimate.base.rank, np.bincount(block, r.error**2 @ weights).astype(np.float64)
+            )
+            for name, run, r in runs
+        ],
+        counts,
+    )
+
+
 def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
     """Drives an identified model by the torque of a log's first seconds, prepared as in the identification.
 
@@ -116,6 +154,10 @@ def scheme_lines(results: Sequence[SchemeResult]) -> list[str]:
             f"{run.estimate.base.rank:>6}{run.estimate.base.condition:>11.3g}"
             f"{100 * float(np.median(run.estimate.relative_std)):>10.2g} %{_open_loop_cell(one.open_loop):>18}"
         )
+    unseen = compare_on_unseen(results)
+    if unseen is not None:
+        equal = [one.name for one, within in zip(unseen.candidates, unseen.within, strict=True) if within]
+        lines += ["", f"as good as the best on unseen motion, within one standard error: {', '.join(equal)}"]
     lines += _open_loop_lines(results)
     return lines + _parameter_lines([one for one in results if one.identification is not None])
 

@@ -76,13 +76,26 @@ def static_lines(result: StaticEstimate) -> list[str]:
 def score_lines(scores: Scores) -> list[str]:
     """A table of scores by joint."""
     names = ", ".join(scores.trajectories[:3]) + (" ..." if len(scores.trajectories) > 3 else "")
-    lines = [f"{scores.origin} ({names}): {100 * scores.total_relative:.3g} % of the torque missed"]
-    lines.append(f"  {'joint':<20}{'relative':>10}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}")
+    whole = scores.all_samples
+    missed = f"{100 * scores.total_relative:.3g} % of the torque missed"
+    if whole is not None:
+        missed += f" on the samples kept, {100 * whole.total_relative:.3g} % on all samples"
+    lines = [f"{scores.origin} ({names}): {missed}"]
+    if scores.left_out:
+        lines.append(f"  left out: {scores.left_out_text}")
+    every = "" if whole is None else f"{'all samples':>13}"
+    lines.append(
+        f"  {'joint':<20}{'relative':>10}{every}{'RMS':>11}{'R2':>9}{'torque RMS':>12}{'samples':>9}"
+    )
     for j, name in enumerate(scores.joint_names):
+        every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
+        useless = "  worse than predicting nothing" if name in scores.useless else ""
         lines.append(
-            f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
-            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}"
+            f"  {name:<20}{100 * scores.relative[j]:>8.2f} %{every}{scores.rms[j]:>11.4g}{scores.r2[j]:>9.4f}"
+            f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{useless}"
         )
+    if scores.beyond_text:
+        lines.append(f"  outside the training's range: {scores.beyond_text}")
     return lines
 
 

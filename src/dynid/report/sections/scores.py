@@ -35,12 +35,17 @@ class ScoresSection:
                 "label": label,
                 "kind": kind,
                 "relative": percent(v.scores.total_relative, 3),
+                "all_samples": _all_samples(v.scores, None),
+                "left_out": v.scores.left_out_text,
+                "beyond": v.scores.beyond_text,
                 "nmse": number(v.scores.total_nmse),
                 "trajectories": v.scores.trajectories,
             }
             for label, kind, v in sets
         ]
-        return render("scores.html.jinja", {"joints": joints, "totals": totals, "sets": len(sets)})
+        content = {"joints": joints, "totals": totals, "sets": len(sets)}
+        content["whole"] = any(row["all_samples"] for row in totals)
+        return render("scores.html.jinja", content)
 
 
 def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
@@ -50,6 +55,8 @@ def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
         "relative": percent(float(scores.relative[j]), 3),
         "r2": r_squared(float(scores.r2[j])),
         "grade": _grade(float(scores.r2[j])),
+        "useless": "worse than predicting nothing" if scores.joint_names[j] in scores.useless else "",
+        "all_samples": _all_samples(scores, j),
         "rms": number(float(scores.rms[j])),
         "torque_rms": number(float(scores.torque_rms[j])),
         "nmse": number(float(scores.nmse[j])),
@@ -57,6 +64,13 @@ def _row(label: str, kind: str, scores: Scores, j: int) -> dict[str, str]:
         "sde": number(float(scores.sde[j])),
         "count": f"{scores.count[j]:.0f}",
     }
+
+
+def _all_samples(scores: Scores, j: int | None) -> str:
+    whole = scores.all_samples
+    if whole is None:
+        return ""
+    return percent(whole.total_relative if j is None else float(whole.relative[j]), 3)
 
 
 def _grade(r2: float) -> str:

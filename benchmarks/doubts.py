@@ -1,0 +1,300 @@
+"""Are faults of a log found, and clean logs left in peace?  Plants that the model does not describe, made by pinocchio.
+
+    python benchmarks/doubts.py [--clean 60] [--seeds 2] [--report] [--out doubts.jsonl] [--workers 2]
+
+Clean logs have a random choice of what real robots have and the default model lacks (benchmarks/plants.py); none may be
+stopped, and a doubt is wrong if what it names is not in the plant. Each fault is put on such a log, its description's
+masses within 15 %; a fault is named if the run says one of the words that mean it, and a word that is also said of
+more than 2 % of the clean logs does not count. --report: other robots and seeds than those that the thresholds were
+developed on. Runs that are in --out already are not repeated. The model is left to the data, as by the default command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.plants import DEVELOPED, REPORTED, Plant, Recorded, Unmodelled, plant, record
+from benchmarks.trap_robots import imprecise
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
+from dynid.log.read import read_log
+from dynid.log.write import canonical_columns, write_log
+
+CLEAN = "clean"
+# Masses of a description are off by up to this share; a word said of more clean logs than that is no notice.
+MASSES, COMMON = 0.15, 0.02
+# First seeds of the logs that thresholds are developed on, and of those that are reported.
+FIRST_SEED = {False: 0, True: 100_000}
+# What a claim names: the effects of a plant that make it right.
+RIGHT = {
+    "tilted-base": {"lean"},
+    "torque-lag": {"stale"},
+    "stale-samples": {"stale"},
+    "temperature": {"warming"},
+    "torque-drift": {"warming"},
+}
+
+Spoil = Callable[[Plant, np.random.Generator, Unmodelled, Recorded], Recorded]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a log.    spoil: makes it so.    words: identifiers that name it."""
+
+    name: str
+    words: tuple[str, ...]
+    spoil: Spoil
+
+
+def factor(size: float) -> Spoil:
+    """All torques times a factor."""
+    return lambda one, rng, lacks, log: replace(log, tau=size * log.tau)
+
+
+def load(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """A load of 2 kg, or a quarter of a small arm's mass."""
+    total = sum(inertia.mass for inertia in one.model.inertias)
+    return record(one, rng, lacks, load=min(2.0, 0.25 * total))
+
+
+def other_half(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """The second half from another robot of the same kind: a fifth heavier, with other friction."""
+    other = replace(one, viscous=1.6 * one.viscous, coulomb=0.6 * one.coulomb, model=one.model.copy())
+    for i in range(1, other.model.njoints):
+        other.model.inertias[i] = type(other.model.inertias[i])(
+            1.2 * other.model.inertias[i].mass,
+            other.model.inertias[i].lever,
+            1.2 * other.model.inertias[i].inertia,
+        )
+    second, half = record(other, rng, lacks), len(log.t) // 2
+    # The motions meet where they do not fit: a log of two runs glued together has a gap there.
+    t = np.concatenate([log.t[:half], log.t[half:] + 1.0])
+    join = [np.concatenate([a[:half], b[half:]]) for a, b in zip(_of(log), _of(second), strict=True)]
+    return Recorded(t, join[0], join[1], join[2], log.effects)
+
+
+def last_sign(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """The torque of the last, light joint with the wrong sign."""
+    sign = np.ones(one.described.n)
+    sign[-1] = -1.0
+    return replace(log, tau=log.tau * sign)
+
+
+def one_gain(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """The torque of one of the first three joints halved."""
+    gain = np.ones(one.described.n)
+    gain[rng.integers(1, 3)] = 0.5
+    return replace(log, tau=log.tau * gain)
+
+
+def warming(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Viscous friction that falls by 40 % over the log."""
+    return record(one, rng, replace(lacks, warming=0.4))
+
+
+def pushes(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Someone pushes the arm, three times half a second."""
+    tau = log.tau.copy()
+    for start in rng.uniform(2.0, log.t[-1] - 3.0, 3):
+        shape = np.exp(-(((log.t - start - 0.25) / 0.15) ** 2))[:, None]
+        tau -= shape * 0.5 * one.scale * rng.uniform(-1.0, 1.0, one.described.n)
+    return replace(log, tau=tau)
+
+
+def wrong_clock(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Stamps that run at twice the pace; positions alone."""
+    return replace(log, t=0.5 * log.t)
+
+
+def frozen(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """The torque of one joint stops being updated half way."""
+    tau = log.tau.copy()
+    tau[len(tau) // 2 :, rng.integers(one.described.n)] = tau[len(tau) // 2, 0]
+    return replace(log, tau=tau)
+
+
+def coarse(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Torque in steps of an eighth of its peak."""
+    step = np.abs(log.tau).max(axis=0) / 8.0
+    return replace(log, tau=np.round(log.tau / step) * step)
+
+
+def lost_rows(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """A twentieth of the rows lost in bunches, time numbered anew."""
+    kept = np.ones(len(log.t), dtype=np.bool_)
+    for start in rng.integers(0, len(log.t) - 20, len(log.t) // 400):
+        kept[start : start + 20] = False
+    q, dq, tau = (column[kept] for column in _of(log))
+    return Recorded(log.t[: len(q)], q, dq, tau, log.effects)
+
+
+def long_lag(one: Plant, rng: np.random.Generator, lacks: Unmodelled, log: Recorded) -> Recorded:
+    """Torque that is late by 37 samples."""
+    return replace(log, tau=log.tau[np.maximum(np.arange(len(log.t)) - 37, 0)])
+
+
+FAULTS = (
+    Fault("torque x2", ("torque-scale",), factor(2.0)),
+    Fault("torque x0.5", ("torque-scale",), factor(0.5)),
+    Fault("payload 2 kg", ("payload",), load),
+    Fault("two robots", ("changed-robot", "changed-within-log"), other_half),
+    Fault("last sign", ("torque-sign", "negative-friction", "negative-inertia"), last_sign),
+    Fault("one gain", ("drive-gain",), one_gain),
+    Fault("warming", ("friction-drift", "temperature", "changed-within-log", "torque-drift"), warming),
+    Fault("pushes", ("contact", "bursts"), pushes),
+    Fault("wrong clock", ("time-base", "wrong-clock"), wrong_clock),
+    Fault("frozen torque", ("frozen-torque", "constant-effort"), frozen),
+    Fault("coarse torque", ("quantised-torque", "quantised"), coarse),
+    Fault("lost rows", ("lost-rows", "position-jump"), lost_rows),
+    Fault("37 samples late", ("torque-lag",), long_lag),
+)
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+
+def _of(log: Recorded) -> tuple[Any, Any, Any]:
+    return log.q, log.dq, log.tau
+
+
+Job = tuple[str, str, int]
+
+
+def work(job: Job) -> dict[str, Any]:
+    """One log through an identification: what stopped it, what was doubted, warned of, the verdict, the plant."""
+    name, fault, seed = job
+    robots = list(DEVELOPED | REPORTED)
+    rng = np.random.default_rng([seed, robots.index(name), [CLEAN, *BY_NAME].index(fault)])
+    one, lacks = plant(name, rng), Unmodelled.random(rng)
+    log = record(one, rng, lacks)
+    if fault != CLEAN:
+        log = BY_NAME[fault].spoil(one, rng, lacks, log)
+    described = imprecise(one.described, rng, (0.0, MASSES))
+    found = {"robot": name, "fault": fault, "seed": seed, "effects": sorted(log.effects)}
+    sink, started = Diagnostics(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        # A wrong clock shows only where velocity was not logged with it.
+        columns = canonical_columns(described.joint_names, log.q, dq=log.dq, tau=log.tau)
+        write_log(path, log.t, columns)
+        stop, level, effects = None, "", []
+        try:
+            result = identify(
+                described, read_log(path, described), Settings(automatic=True), diagnostics=sink, threads=1
+            )
+            level = result.verdict.level
+            effects = [one.identifier for one in result.symptoms if one.level == "warning"]
+        except DynidError as error:
+            stop = error.identifier
+    said = [(str(item.severity), item.identifier) for item in sink]
+    return found | {
+        "stop": stop,
+        "doubts": sorted({code for severity, code in said if severity == "doubt"}),
+        "warned": sorted({*effects, *(code for severity, code in said if severity == "warning")}),
+        "level": level,
+        "seconds": round(time.process_time() - started, 2),
+    }
+
+
+def jobs(clean: int, seeds: int, report: bool) -> Iterator[Job]:
+    """All runs: clean logs over the robots in turn, and every fault on every robot."""
+    robots, first = list(REPORTED if report else DEVELOPED), FIRST_SEED[report]
+    for k in range(clean):
+        yield robots[k % len(robots)], CLEAN, first + k
+    for seed, name, fault in product(range(seeds), robots, BY_NAME):
+        yield name, fault, first + seed
+
+
+def said(result: Mapping[str, Any]) -> set[str]:
+    """All words of a run."""
+    return ({result["stop"]} - {None}) | set(result["doubts"]) | set(result["warned"])
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Clean logs, words that are too common, and by fault how many were named, noticed and silent."""
+    clean = [r for r in results if r["fault"] == CLEAN]
+    counts: dict[str, int] = {}
+    for one in clean:
+        for word in said(one):
+            counts[word] = counts.get(word, 0) + 1
+    common = {word for word, count in counts.items() if count > COMMON * max(len(clean), 1)}
+    stopped = [r for r in clean if r["stop"]]
+    wrong = [r for r in clean if any(not RIGHT.get(d, set()) & set(r["effects"]) for d in r["doubts"])]
+    levels = {level: sum(r["level"] == level for r in clean) for level in sorted({r["level"] for r in clean})}
+    lines = [
+        f"clean logs: {len(clean)}; stopped {len(stopped)}; wrong doubts {len(wrong)} "
+        f"({100.0 * len(wrong) / max(len(clean), 1):.2g} %); verdicts {levels}",
+        f"said of more than {100 * COMMON:.0f} % of them: "
+        + (", ".join(f"{w} ({counts[w]})" for w in sorted(common)) or "nothing"),
+        "",
+        f"{'fault':<18}{'runs':>6}{'named':>9}{'noticed':>9}{'stopped':>9}   otherwise said",
+    ]
+    for fault in FAULTS:
+        own = [r for r in results if r["fault"] == fault.name]
+        if not own:
+            continue
+        told = [said(r) - common for r in own]
+        named = sum(bool(words & set(fault.words)) for words in told)
+        noticed = sum(
+            bool(words) or r["level"] in ("doubtful", "poor") for words, r in zip(told, own, strict=True)
+        )
+        other: dict[str, int] = {}
+        for words in told:
+            if not words & set(fault.words):
+                for word in words or {"nothing"}:
+                    other[word] = other.get(word, 0) + 1
+        text = ", ".join(f"{w} {k}" for w, k in sorted(other.items(), key=lambda pair: -pair[1])[:6])
+        lines.append(
+            f"{fault.name:<18}{len(own):>6}{100 * named / len(own):>7.0f} %{100 * noticed / len(own):>7.0f} %"
+            f"{sum(bool(r['stop']) for r in own):>9}   {text}"
+        )
+    seconds = sum(r["seconds"] for r in results)
+    return [*lines, "", f"{len(results)} logs, {seconds:.0f} s of processor time"]
+
+
+def main() -> None:
+    """Runs what is missing and prints the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clean", type=int, default=60)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--report", action="store_true", help="robots and seeds that nothing was developed on"
+    )
+    parser.add_argument("--out", type=Path, default=None)
+    chosen = parser.parse_args()
+    results = []
+    if chosen.out and chosen.out.exists():
+        results = [json.loads(line) for line in chosen.out.read_text().splitlines()]
+    done = {(r["robot"], r["fault"], r["seed"]) for r in results}
+    wanted = list(jobs(chosen.clean, chosen.seeds, chosen.report))
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        for result in pool.map(work, [job for job in wanted if job not in done]):
+            results.append(result)
+            if chosen.out:
+                with chosen.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+    print("\n".join(table([r for r in results if (r["robot"], r["fault"], r["seed"]) in set(wanted)])))
+
+
+if __name__ == "__main__":
+    main()

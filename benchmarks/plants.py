@@ -1,0 +1,248 @@
+"""Robots as they are, simulated by pinocchio with what real ones have and dynid's model lacks.
+
+A link follows a random motion; pinocchio gives the torque at the link; the joint's spring bends under it; the motor
+turns ahead by the deflection and feels its rotor, friction, ripple and cables. Encoders sit at the motors. Nothing here
+is computed by dynid but the random motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import files
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from dynid.base.arrays import Float
+from dynid.robot import load_robot
+from dynid.robot.model import Limits, RobotModel
+from dynid.trajectories.trajectory import FourierTrajectory
+
+# Robots to develop with, and others to report: file in example-robot-data, rate of the log in Hz, top speed in rad/s.
+DEVELOPED = {
+    "ur5": ("ur_description/urdf/ur5_robot.urdf", 125.0, 2.0),
+    "xarm7": ("xarm_description/urdf/xarm7.urdf", 250.0, 2.0),
+    "so101": ("so_arm_description/urdf/so101.urdf", 100.0, 2.5),
+}
+REPORTED = {
+    "ur10": ("ur_description/urdf/ur10_robot.urdf", 500.0, 1.5),
+    "ur3": ("ur_description/urdf/ur3_robot.urdf", 125.0, 2.5),
+    "talos_left_arm": ("talos_data/robots/talos_left_arm.urdf", 200.0, 1.8),
+    "z1": ("z1_description/urdf/z1.urdf", 250.0, 2.5),
+    "kinova": ("kinova_description/robots/kinova.urdf", 100.0, 0.8),
+}
+SECONDS, HARMONICS, FUNDAMENTAL = 24.0, 5, 0.1  # s, -, Hz
+FINE = 4  # steps of the plant a sample
+REACH = 1.5  # rad about the middle of a joint's range
+LEAST_SCALE = 0.02  # of the strongest joint: drives of light joints are not much smaller
+
+
+@dataclass(frozen=True)
+class Unmodelled:
+    """What a plant has beyond dynid's default model: sizes by effect, empty = none.
+
+    flexibility: rad of deflection at the joint's largest torque.    hysteresis: rad over which friction builds up.
+    cable: share of the joint's torque.    ripple: the same.    gear_friction: share of Coulomb friction that turns with
+    the gear.    warming: share of viscous friction lost over the log.    current: share of torque lost at the peak.
+    stale: share of samples that repeat the one before.    encoder: counts a turn.    torque_step: share of the peak.
+    lean: rad.
+    """
+
+    flexibility: float = 0.0
+    hysteresis: float = 0.0
+    cable: float = 0.0
+    ripple: float = 0.0
+    gear_friction: float = 0.0
+    warming: float = 0.0
+    current: float = 0.0
+    stale: float = 0.0
+    encoder: float = 2.0**17
+    torque_step: float = 0.0
+    lean: float = 0.0
+
+    @staticmethod
+    def random(rng: np.random.Generator) -> Unmodelled:
+        """Each effect in two logs of five, as large as on real arms."""
+        ranges = {
+            "flexibility": (1e-3, 5e-3),
+            "hysteresis": (1e-3, 5e-3),
+            "cable": (0.005, 0.02),
+            "ripple": (0.005, 0.02),
+            "gear_friction": (0.05, 0.2),
+            "warming": (0.05, 0.15),
+            "current": (0.005, 0.03),
+            "stale": (0.02, 0.1),
+            "torque_step": (0.002, 0.005),
+            "lean": (np.deg2rad(0.1), np.deg2rad(0.4)),
+        }
+        found = {name: float(rng.uniform(*ends)) for name, ends in ranges.items()}
+        kept = {name: value for name, value in found.items() if rng.random() < 0.4}
+        return Unmodelled(**kept, encoder=float(2.0 ** rng.integers(14, 20)))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The effects that are there."""
+        return frozenset(name for name, value in vars(self).items() if value and name != "encoder")
+
+
+@dataclass(frozen=True, eq=False)
+class Plant:
+    """A robot as it is.    described: what its URDF says of it, masses exact.
+
+    scale: (n,) N m, torque that is usual for each joint.    rotor, viscous, coulomb: (n,).
+    """
+
+    described: RobotModel
+    model: pin.Model
+    rate: float
+    scale: Float
+    rotor: Float
+    viscous: Float
+    coulomb: Float
+    speed: float
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A log: t (T,), q, dq, tau (T, n), and what was in the plant."""
+
+    t: Float
+    q: Float
+    dq: Float
+    tau: Float
+    effects: frozenset[str] = field(default=frozenset())
+
+
+@cache
+def _root() -> Path:
+    known = files("example-robot-data") or []
+    path = next(p for p in known if str(p).endswith("ur_description/urdf/ur5_robot.urdf"))
+    return Path(str(path.locate())).resolve().parents[2]
+
+
+def plant(name: str, rng: np.random.Generator) -> Plant:
+    """A robot by its name, with friction and rotors drawn."""
+    place, rate, speed = (DEVELOPED | REPORTED)[name]
+    described = load_robot(_root() / place)
+    model = pin.buildModelFromUrdf(str(_root() / place))
+    data, n = model.createData(), described.n
+    bounded = _within(described, speed)
+    angles = rng.uniform(bounded.limits.lower, bounded.limits.upper, (200, n))
+    poses = [_configuration(model, q) for q in angles]
+    gravity = np.stack([pin.computeGeneralizedGravity(model, data, q) for q in poses])
+    inertia = np.mean([np.diag(pin.crba(model, data, q)) for q in poses], axis=0)
+    scale = np.maximum(np.abs(gravity).max(axis=0), 2.0 * speed * inertia)
+    scale = np.maximum(scale, LEAST_SCALE * scale.max())
+    return Plant(
+        described=bounded,
+        model=model,
+        rate=rate,
+        scale=scale,
+        rotor=np.maximum(inertia, 0.1 * scale / speed) * rng.uniform(0.2, 0.8, n),
+        viscous=scale * rng.uniform(0.05, 0.15, n) / speed,
+        coulomb=scale * rng.uniform(0.05, 0.2, n),
+        speed=speed,
+    )
+
+
+def record(
+    one: Plant, rng: np.random.Generator, lacks: Unmodelled, seconds: float = SECONDS, load: float = 0.0
+) -> Recorded:
+    """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint."""
+    robot, n = one.described, one.described.n
+    motion = FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
+    t = np.arange(0.0, seconds, 1.0 / (FINE * one.rate))
+    q, dq, ddq = motion.motion(t)
+    link = _link_torque(_changed(one.model, lacks.lean, load, rng), q, dq, ddq)
+    peak = np.abs(link).max(axis=0)
+    theta = q + lacks.flexibility * link / peak
+    dtheta = np.gradient(theta, t, axis=0)
+    tau = link + one.rotor * np.gradient(dtheta, t, axis=0) + _friction(one, lacks, t, theta, dtheta, rng)
+    tau += 0.01 * one.scale * rng.uniform(-1.0, 1.0, n)  # offsets
+    if lacks.ripple:
+        tau += lacks.ripple * one.scale * np.sin(rng.integers(30, 90, n) * theta + rng.uniform(0, 6.28, n))
+    if lacks.cable:
+        tau += lacks.cable * one.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + rng.uniform(0, 6.28, n)))
+    if lacks.current:
+        tau -= lacks.current * tau * np.abs(tau) / np.abs(tau).max(axis=0)
+    return _measured(one, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
+
+
+def _measured(
+    one: Plant, lacks: Unmodelled, rng: np.random.Generator, t: Float, q: Float, dq: Float, tau: Float
+) -> Recorded:
+    peak, step = np.abs(tau).max(axis=0), 2.0 * np.pi / lacks.encoder
+    seen_tau = tau + 0.005 * peak * rng.normal(size=tau.shape)
+    if lacks.torque_step:
+        seen_tau = np.round(seen_tau / (lacks.torque_step * peak)) * (lacks.torque_step * peak)
+    # A drive's velocity: differences of its encoder over 8 ms.
+    noise = step / 8e-3 / np.sqrt(12.0)
+    columns = [np.round(q / step) * step, dq + noise * rng.normal(size=dq.shape), seen_tau]
+    if lacks.stale:
+        held = np.arange(len(t))
+        held[1:][rng.random(len(t) - 1) < lacks.stale] -= 1
+        columns = [column[held] for column in columns]
+    return Recorded(t, columns[0], columns[1], columns[2], lacks.names)
+
+
+def _friction(
+    one: Plant, lacks: Unmodelled, t: Float, theta: Float, dtheta: Float, rng: np.random.Generator
+) -> Float:
+    n = theta.shape[1]
+    if lacks.hysteresis:
+        # One Maxwell slip element a joint: friction builds up over a way, then slips.
+        sign, z = np.empty_like(theta), np.zeros(n)
+        steps = np.diff(theta, axis=0, prepend=theta[:1]) / lacks.hysteresis
+        for i, step in enumerate(steps):
+            z = np.clip(z + step, -1.0, 1.0)
+            sign[i] = z
+    else:
+        sign = np.tanh(dtheta / (5e-3 * one.speed))
+    coulomb = one.coulomb * (1.0 + 0.15 * np.exp(-((dtheta / (0.05 * one.speed)) ** 2)))
+    if lacks.gear_friction:
+        coulomb = coulomb * (
+            1.0 + lacks.gear_friction * np.cos(rng.integers(20, 60, n) * theta + rng.uniform(0, 6.28, n))
+        )
+    warm = 1.0 - lacks.warming * (1.0 - np.exp(-t / (0.5 * t[-1])))[:, None]
+    return coulomb * sign + warm * one.viscous * dtheta
+
+
+def _link_torque(model: pin.Model, q: Float, dq: Float, ddq: Float) -> Float:
+    data, total = model.createData(), np.empty_like(q)
+    for i in range(len(q)):
+        total[i] = pin.rnea(model, data, _configuration(model, q[i]), dq[i], ddq[i])
+    return total
+
+
+def _configuration(model: pin.Model, q: Float) -> Float:
+    if model.nq == model.nv:
+        return q
+    parts = [
+        [np.cos(angle), np.sin(angle)] if joint.nq == 2 else [angle]
+        for angle, joint in zip(q, list(model.joints)[1:], strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def _changed(model: pin.Model, lean: float, load: float, rng: np.random.Generator) -> pin.Model:
+    changed = model.copy()
+    azimuth = rng.uniform(0.0, 2.0 * np.pi)
+    g = np.linalg.norm(model.gravity.linear)
+    changed.gravity.linear = g * np.array(
+        [np.sin(lean) * np.cos(azimuth), np.sin(lean) * np.sin(azimuth), -np.cos(lean)]
+    )
+    if load:
+        way = rng.normal(size=3)
+        body = pin.Inertia(load, 0.1 * way / np.linalg.norm(way), 1e-3 * load * np.eye(3))
+        changed.inertias[changed.njoints - 1] = changed.inertias[changed.njoints - 1] + body
+    return changed
+
+
+def _within(robot: RobotModel, speed: float) -> RobotModel:
+    lower, upper = np.maximum(robot.limits.lower, -3.0), np.minimum(robot.limits.upper, 3.0)
+    middle = 0.5 * (lower + upper)
+    reach = np.minimum(0.5 * (upper - lower), REACH)
+    full = np.full(robot.n, np.inf)
+    return replace(robot, limits=Limits(middle - reach, middle + reach, np.full(robot.n, speed), full))

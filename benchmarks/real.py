@@ -1,0 +1,452 @@
+"""Logs of real robots by dynid's default command, beside plain weighted least squares.
+
+    python benchmarks/real.py [--data FOLDER] [--only panda] [--write docs/real-logs.md] [--json rows.json]
+
+The folder (default: $DYNID_DATA) holds a folder a robot. Every `robot*.urdf|xml|toml` in it is identified with every
+`mapping*.toml` and the log `data.*`, byte for byte, by what a user would type:
+
+    dynid identify ROBOT LOG --config MAPPING --out RUN
+
+Rows marked "expert" use the experiment files of tests/robots; where a folder has no mapping, the sections [log] and
+[data] of that file alone serve as one ("columns only").
+A score of either method is ||tau - tau_hat|| / ||tau|| over all joints on held-out motion, both filtered alike, on
+the samples on which a joint moves (0.02 rad/s), and over all samples between the filters' edges. Plain least squares is
+scored at the cut-off that is named for the log and, as a score falls with the cut-off, at dynid's as well. Processor
+time and memory are those of the command (wait4).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import pinocchio as pin
+
+import dynid
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError
+from dynid.identification.experiment import Experiment, open_log
+from dynid.robot import load_robot
+from dynid.robot.model import JointType, RobotModel
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.plain_least_squares import Arm, Motion, equations, fit
+from tests.robot_files import ROBOTS
+
+FOLDS = 5  # contiguous parts held out in turn where a mapping names nothing to validate on
+USUAL_CUTOFF = 8.0  # Hz, of plain least squares on arms that nothing is said of
+# Hz, of plain least squares, as the description of each log or its authors have it.
+CUTOFFS = {
+    "krang_lwa3": 3.0,
+    "lwr4_flobaroid": 8.0,
+    "tx40_lirmm": 30.0,
+    "panda_gaz": 10.0,
+    "ur10e_innopolis": 8.0,
+    "kr300_rptu": 8.0,
+}
+ROBOT_FILES = ("*.toml", "*.urdf", "*.xml")
+SHIPPED = {"panda_gaz": "panda_gaz.toml"}  # robots that ship with dynid rather than lie beside the log
+EXPERTS = {
+    "panda_gaz": ("panda_gaz.toml", "panda_gaz_split.experiment.toml"),
+    "ur10e_innopolis": ("ur10e_innopolis.toml", "ur10e_innopolis.experiment.toml"),
+    "kr300_rptu": ("kr300_rptu.toml", "kr300_rptu.experiment.toml"),
+}
+COMMANDS_ONLY = ("aliengo_pace", "z1_pace")  # no torque was measured
+EXPERT, COLUMNS_ONLY = "expert", "columns only"
+WORSE = 1.03  # at most so many times what plain least squares misses
+EXPORTS = {"URDF": "robot.urdf", "MJCF": "robot.xml", "C": "robot.c"}
+# A process of its own: a child's peak memory is at least that of the process that starts it, and this one is large.
+WATCHER = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+"""
+START, END = "<!-- table: written by benchmarks/real.py -->", "<!-- end of the table -->"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Per cent that may be missed, as printed; an error that rounds to it is within it."""
+
+    moving: str = ""
+    all: str = ""
+    by_joint: str = ""
+    exportable: bool = False
+
+    def __str__(self) -> str:
+        parts = [f"<= {self.moving}" if self.moving else "", f"all <= {self.all}" if self.all else ""]
+        parts += [f"<= {self.by_joint} by joint" if self.by_joint else ""]
+        parts += ["exportable" if self.exportable else ""]
+        return ", ".join(part for part in parts if part) or "none"
+
+
+GOALS = {
+    "krang_lwa3 robot.toml mapping.toml": Goal("17"),
+    "lwr4_flobaroid robot.toml mapping.toml": Goal("11"),
+    "lwr4_flobaroid robot_gaz.urdf mapping.toml": Goal("4.6"),
+    "tx40_lirmm robot.toml mapping.toml": Goal("6.0", "11"),
+    "airbot_play robot.urdf mapping.toml": Goal("9"),
+    "airbot_play robot.urdf mapping_loaded.toml": Goal("7.5"),
+    "aliengo_pace robot.xml": Goal("7.4"),
+    "z1_pace robot.xml": Goal("15"),
+    "panda_gaz panda.toml mapping.toml": Goal("1.05", exportable=True),
+    "ur10e_innopolis ur10e_innopolis.toml ur10e_innopolis.experiment.toml (columns only)": Goal(
+        by_joint="4.4/3.1/3.8/3.9/6.2/5.5"
+    ),
+    "kr300_rptu kr300_rptu.toml kr300_rptu.experiment.toml (expert)": Goal(by_joint="4.4/2.9/2.1/18/3.6/7.4"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of the command; without a mapping there is nothing to run yet."""
+
+    folder: str
+    robot: Path
+    log: Path
+    mapping: Path | None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The folder and the files used."""
+        files = " ".join([self.folder, self.robot.name, *([self.mapping.name] if self.mapping else [])])
+        return f"{files} ({self.note})" if self.note else files
+
+
+@dataclass
+class Row:
+    """A line of the table: per cent of the held-out torque missed, over moving and over all samples, by joint.
+
+    cutoffs: Hz, of plain least squares and of dynid.    plain_alike: plain least squares at dynid's.
+    """
+
+    name: str
+    plain: list[float] = field(default_factory=list)
+    plain_alike: list[float] = field(default_factory=list)
+    cutoffs: list[float] = field(default_factory=list)
+    ours: list[float | None] = field(default_factory=list)
+    by_joint: list[float | None] = field(default_factory=list)
+    left_out: dict[str, float] = field(default_factory=dict)
+    verdict: str = "not yet"
+    exit: int | None = None
+    exports: dict[str, str] = field(default_factory=dict)
+    processor_s: float = 0.0
+    memory_mb: float = 0.0
+
+
+def cases(data: Path) -> Iterator[Case]:
+    """Every default run that a data folder offers, then the experts'."""
+    for folder in sorted(path for path in data.iterdir() if path.is_dir()):
+        logs = sorted(folder.glob("data.*"))
+        robots = sorted(one for kind in ROBOT_FILES for one in folder.glob("robot" + kind))
+        if folder.name in SHIPPED and not robots:
+            robots = [ROBOTS / SHIPPED[folder.name]]
+        mappings = sorted(folder.glob("mapping*.toml"))
+        for robot in robots if logs else []:
+            for mapping in mappings:
+                yield Case(folder.name, robot, logs[0], mapping)
+            if not mappings and folder.name in COMMANDS_ONLY:
+                yield Case(folder.name, robot, logs[0], None)
+    for name, (robot_file, experiment) in EXPERTS.items():
+        for log in sorted((data / name).glob("data.*"))[:1]:
+            if not any((data / name).glob("mapping*.toml")):
+                yield Case(name, ROBOTS / robot_file, log, ROBOTS / experiment, COLUMNS_ONLY)
+            yield Case(name, ROBOTS / robot_file, log, ROBOTS / experiment, EXPERT)
+
+
+def run(case: Case, scratch: Path, timeout: float) -> Row:
+    """The command on one case, what it wrote, and plain least squares on the same motion."""
+    row = Row(case.name)
+    if case.mapping is None:
+        return row
+    if case.note == COLUMNS_ONLY:
+        mapping = scratch / case.mapping.name
+        mapping.write_text(columns_of(case.mapping.read_text()))
+        case = replace(case, mapping=mapping)
+    row.cutoffs = [cutoff_of(case)]
+    row.plain = plain_scores(case, row.cutoffs[0])
+    folder = scratch / "run"
+    command = [str(case.robot), str(case.log), "--config", str(case.mapping), "--out", str(folder)]
+    row.exit, errors, used = measured(["identify", *command], timeout)
+    row.processor_s, row.memory_mb = used["seconds"], used["megabytes"]
+    if row.exit:
+        found = re.search(r"error\[([^\]]+)\]", errors)
+        row.verdict = f"refused: `{found[1]}`" if found else "no result"
+        return row
+    read_run(row, json.loads((folder / "run.json").read_text()))
+    row.plain_alike = plain_scores(case, row.cutoffs[1])
+    for kind, name in EXPORTS.items():
+        code, errors, _ = measured(["export", str(folder), "--to", str(scratch / name)], timeout)
+        found = re.search(r"error\[([^\]]+)\]", errors)
+        row.exports[kind] = "yes" if code == 0 else f"{code} `{found[1] if found else '?'}`"
+    return row
+
+
+def columns_of(experiment: str) -> str:
+    """The sections [log] and [data] of an experiment file."""
+    kept, lines = True, []
+    for line in experiment.splitlines():
+        header = re.match(r"\[+([a-z_]+)", line)
+        kept = header[1] in ("log", "data") if header else kept
+        lines += [line] if kept else []
+    return "\n".join(lines) + "\n"
+
+
+def measured(arguments: Sequence[str], timeout: float) -> tuple[int, str, dict[str, float]]:
+    """Exit code, standard error and resources of one dynid command; a command that takes too long ends with 124."""
+    command = ["/usr/bin/timeout", f"{timeout:g}", sys.executable, "-m", "dynid", *arguments]
+    ended = subprocess.run([sys.executable, "-S", "-c", WATCHER, *command], capture_output=True, check=True)
+    code, *used = json.loads(ended.stdout.splitlines()[-1])
+    return code, ended.stderr.decode(errors="replace"), dict(zip(("seconds", "megabytes"), used, strict=True))
+
+
+def read_run(row: Row, run: dict[str, Any]) -> None:
+    """Verdict and held-out scores of a run folder."""
+    row.verdict = run["verdict"]["level"].upper()
+    row.cutoffs.append(run["preparation"]["settings"]["cutoff"])
+    if len(run["scores"]) < 2:
+        return  # too short to hold anything out
+    scores = run["scores"][1]
+    whole = scores["all_samples"] if scores["left_out"] else scores
+    row.ours = [percent(scores["total_relative"]), percent(whole["total_relative"]) if whole else None]
+    row.by_joint = [percent(one) for one in scores["relative"]]
+    row.left_out = {why: 100 * share for why, share in scores["left_out"].items()}
+
+
+def percent(value: float | None) -> float | None:
+    """Per cent of a share; None = undefined, of a joint without torque."""
+    return None if value is None else 100.0 * value
+
+
+def plain_scores(case: Case, cutoff: float) -> list[float]:
+    """Per cent that plain least squares at a cut-off (Hz) misses, moving and all; nothing where it cannot be run."""
+    assert case.mapping is not None
+    try:
+        robot = load_robot(case.robot)
+        experiment = Experiment.read(case.mapping)
+        prepared = [
+            equations(arm_of(robot), motion, cutoff)
+            for motion in motions(experiment, case.log, robot, experiment.data.train)
+        ]
+        if experiment.data.validate_on:
+            unseen = [
+                equations(arm_of(robot), motion, cutoff)
+                for motion in motions(experiment, case.log, robot, experiment.data.validate_on)
+            ]
+            splits = [(prepared, unseen)]
+        else:
+            splits = list(folds(prepared))
+    except DynidError as error:
+        print(f"{case.name}: no plain least squares: {error}", file=sys.stderr)
+        return []
+    measured, missed, moving = [], [], []
+    for train, test in splits:
+        theta = fit([Y for Y, _, _ in train], [tau for _, tau, _ in train])
+        for Y, tau, moves in test:
+            measured.append(tau)
+            missed.append(tau - Y @ theta)
+            moving.append(moves)
+    tau, error, moves = (np.concatenate(parts) for parts in (measured, missed, moving))
+    return [relative(error[moves], tau[moves]), relative(error, tau)]
+
+
+def relative(error: Float, tau: Float) -> float:
+    """100 ||error|| / ||tau||."""
+    return 100.0 * float(np.linalg.norm(error) / np.linalg.norm(tau))
+
+
+def folds(prepared: list[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Training and held-out parts: contiguous fifths of all equations in turn."""
+    joined = tuple(np.concatenate(parts) for parts in zip(*prepared, strict=True))
+    for part in np.array_split(np.arange(len(joined[0])), FOLDS):
+        rest = np.setdiff1d(np.arange(len(joined[0])), part)
+        yield [tuple(one[rest] for one in joined)], [tuple(one[part] for one in joined)]
+
+
+def cutoff_of(case: Case) -> float:
+    """The experiment file's cut-off in an expert's row, otherwise the one named for the log."""
+    named = {}
+    if case.note == EXPERT and case.mapping is not None:
+        named = tomllib.loads(case.mapping.read_text()).get("prepare", {})
+    return float(named.get("cutoff", CUTOFFS.get(case.folder, USUAL_CUTOFF)))
+
+
+def arm_of(robot: RobotModel) -> Arm:
+    """Kinematics for pinocchio; what is known of inertias is not used."""
+    model = pin.Model()
+    model.gravity.linear = np.array(robot.gravity)
+    for i, kind in enumerate(robot.joint_types):
+        of_kind = (
+            pin.JointModelPrismaticUnaligned
+            if kind is JointType.PRISMATIC
+            else pin.JointModelRevoluteUnaligned
+        )
+        place = pin.SE3(np.array(robot.T_parent_joint[i]))
+        joint = model.addJoint(int(robot.parent[i]) + 1, of_kind(np.array(robot.axis[i])), place, f"j{i}")
+        model.appendBodyToJoint(joint, pin.Inertia.Zero(), pin.SE3.Identity())
+    N = robot.drive.transmission
+    coupled = N[(N != 0).sum(axis=1) > 1]
+    largest = np.abs(coupled).max(axis=1, keepdims=True, initial=0.0)
+    return Arm(model, robot.projection, robot.projection_offset, coupled / largest)
+
+
+def motions(
+    experiment: Experiment, log: Path, robot: RobotModel, selection: Sequence[Any]
+) -> Iterator[Motion]:
+    """The selected parts of a log at the joints, in SI units, as dynid reads them."""
+    opened = open_log(experiment, [log], robot, selection, Diagnostics())
+    for trajectory in opened.trajectories:
+        chunk = opened.read(trajectory)
+        if chunk.tau is not None:
+            velocity = None if chunk.dq is None else np.array(chunk.dq)
+            yield Motion(np.array(chunk.t), np.array(chunk.q), velocity, np.array(chunk.tau))
+
+
+def within(value: float | None, bound: str) -> bool:
+    """Whether a figure is at most the bound when it is rounded as the bound is."""
+    digits = len(bound.partition(".")[2])
+    return value is not None and round(value, digits) <= float(bound)
+
+
+def misses(row: Row) -> list[str]:
+    """What a row falls short of, in words; empty = every goal is met."""
+    goal = GOALS.get(row.name, Goal())
+    if row.exit is None:
+        return ["not yet"]
+    if row.exit:
+        return [f"exit {row.exit}"]
+    short = []
+    moving, whole = row.ours or (None, None)
+    if goal.moving and not within(moving, goal.moving):
+        short.append("goal")
+    if goal.all and not within(whole, goal.all):
+        short.append("goal on all samples")
+    bounds = goal.by_joint.split("/") if goal.by_joint else []
+    if bounds and not all(within(one, bound) for one, bound in zip(row.by_joint, bounds, strict=True)):
+        short.append("goal by joint")
+    if goal.exportable and any(state != "yes" for state in row.exports.values()):
+        short.append("not exportable")
+    if row.plain and (moving is None or moving > WORSE * row.plain[0]):
+        short.append("worse than least squares")
+    return short
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    head = (
+        "log, robot, mapping",
+        "cut-off, Hz: least squares / dynid",
+        "least squares, %: moving / all",
+        "the same at dynid's cut-off",
+        "dynid, %: moving / all",
+        "by joint, moving, %",
+        "left out",
+        "goal, %",
+        "met",
+        "verdict",
+        "exit",
+        "exportable",
+        "processor, s",
+        "memory, MB",
+    )
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for row in rows:
+        short = misses(row)
+        cells = (
+            f"`{row.name}`",
+            pair(row.cutoffs),
+            pair(row.plain),
+            pair(row.plain_alike),
+            pair(row.ours),
+            "/".join(figure(one) for one in row.by_joint) or "-",
+            ", ".join(f"{share:.1f} % {why}" for why, share in row.left_out.items()) or "-",
+            str(GOALS.get(row.name, Goal())),
+            "yes" if not short else "not yet" if row.exit is None else "no: " + ", ".join(short),
+            row.verdict,
+            "-" if row.exit is None else str(row.exit),
+            exportable(row),
+            f"{row.processor_s:.1f}" if row.exit is not None else "-",
+            f"{row.memory_mb:.0f}" if row.exit is not None else "-",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def exportable(row: Row) -> str:
+    """Which formats the run could be written in, and why not in the others."""
+    if not row.exports:
+        return "not yet" if row.exit is None else "-"
+    if all(state == "yes" for state in row.exports.values()):
+        return "yes"
+    return ", ".join(f"{kind} {state}" for kind, state in row.exports.items())
+
+
+def pair(values: Sequence[float | None]) -> str:
+    """Two figures, or a dash."""
+    return " / ".join(figure(one) for one in values) or "-"
+
+
+def figure(value: float | None) -> str:
+    """Three digits."""
+    return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def written(page: str, text: str) -> str:
+    """A page with its table replaced; raises ValueError if it has no place for one."""
+    before, start, rest = page.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise ValueError(f"no {START} ... {END} in the page")
+    return f"{before}{START}\n\n{text}\n\n{END}{after}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the cases, prints the table, and writes it where told."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--only", default="", help="run the rows whose name holds this")
+    parser.add_argument("--write", type=Path, help="page whose table is replaced")
+    parser.add_argument("--json", type=Path, help="file for the rows as data")
+    parser.add_argument("--timeout", type=float, default=900.0, help="s, of one command")
+    options = parser.parse_args(arguments)
+    if options.write and options.only:
+        parser.error("--write wants all rows: leave --only out")
+    if not options.data.is_dir():
+        parser.error(f"no folder '{options.data}': set DYNID_DATA or give --data")
+    rows = []
+    for case in cases(options.data):
+        if options.only in case.name:
+            with tempfile.TemporaryDirectory() as scratch:
+                rows.append(run(case, Path(scratch), options.timeout))
+            print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    met = sum(not misses(row) for row in rows)
+    text = f"{table(rows)}\n\ndynid {dynid.__version__}: {met} of {len(rows)} rows meet their goals."
+    print(text)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    if options.write:
+        options.write.write_text(written(options.write.read_text(), text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""A result as users hold it: an identification that shows itself, predicts, plots and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.overview import Overview, counted, listed
+from dynid.base.tables import data_frame
+from dynid.estimate.verdict import Word, base_verdicts
+from dynid.exporters.export import Exported, export
+from dynid.report.plot import torque_plot
+from dynid.run.result import Identification, Validation
+from dynid.run.tables import parameter_columns, score_columns
+from dynid.terms.states import states
+
+
+class Result(Identification):
+    """What `dynid.identify` and `dynid.load` return: model, estimate, scores, verdict.
+
+    The fields are those of `Identification`; what is here works on them.
+    """
+
+    @staticmethod
+    def of(found: Identification) -> Result:
+        """The same identification as a result."""
+        return Result(**{one.name: getattr(found, one.name) for one in fields(found)})
+
+    @property
+    def parameters(self) -> Any:
+        """Base and full parameters with 95 % intervals and verdicts, as a data frame.
+
+        Of polars or pandas, whichever is loaded or installed, else of Arrow. Columns: docs/run-folder.md,
+        `parameters.parquet`.
+        """
+        return data_frame(parameter_columns(self))
+
+    @property
+    def scores(self) -> Any:
+        """Torque errors by set of data and joint, as a data frame like `parameters`; see docs/conventions.md."""
+        return data_frame(score_columns(self))
+
+    def predict(
+        self,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        *,
+        rate: float | None = None,
+        temperature: npt.ArrayLike | None = None,
+        extra: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> Float:
+        """Torque Y(q, dq, ddq) theta that the log's sensors would show, of the shape of q; theta is what exports write.
+
+        q, dq, ddq: (T, n), or (n,) for one state, SI units.    rate: Hz, for models with a time delay of the torque.
+        temperature: (T, n), degC.    extra: channels (T,) by name, where the model reads them.
+        All effects that were identified are in it, also those of the measurement, as in the scores.
+
+        Raises UsageError for arrays of another shape, or without what the model reads.
+        """
+        samples, shape = states(
+            self.robot, self.terms, q, dq, ddq, rate=rate, temperature=temperature, extra=extra
+        )
+        return self.terms.torque(self.robot, samples, self.estimate.parameters).reshape(shape)
+
+    def export(
+        self,
+        path: str | Path,
+        kind: str | None = None,
+        *,
+        source: str | Path | None = None,
+        feasible: bool = False,
+        allow_unphysical: bool = False,
+        force: bool = False,
+        diagnostics: Diagnostics | None = None,
+    ) -> Exported:
+        """Writes the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
+
+        kind: the format; None = by the suffix of `path`.    source: URDF or MJCF to change in place.
+        feasible: the closest physically consistent parameters, where these are not.
+        allow_unphysical: write them as they are.    force: replace files.    diagnostics: receives the warnings.
+
+        Raises RefusedError for what exists or is not physical, UsageError for an unknown kind.
+        """
+        return export(
+            self,
+            Path(path),
+            kind,
+            source=None if source is None else Path(source),
+            feasible=feasible,
+            allow_unphysical=allow_unphysical,
+            force=force,
+            diagnostics=diagnostics,
+        )
+
+    def plot(self) -> Any:
+        """Measured and predicted torque by joint, as a plotly figure: of a held-out log where there is one."""
+        shown = [one for one in self.validations if one.residuals is not None]
+        return torque_plot(self, shown[0] if shown else self.training)
+
+    def overview(self) -> Overview:
+        """What is shown of the result: verdict, errors by joint, rank, doubts."""
+        scores = self._judged().scores
+        verdicts = [one.word for one in base_verdicts(self.estimate, self.factors)]
+        words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
+        by_joint = [
+            f"{name} {100 * one:.3g} %" for name, one in zip(scores.joint_names, scores.relative, strict=True)
+        ]
+        doubts = [one.title for one in self.verdict.findings if one.level != "good"]
+        return Overview(
+            f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log()}",
+            (
+                (self.verdict.level.upper(), self.verdict.headline),
+                ("torque error", f"{100 * scores.total_relative:.3g} % on {scores.origin}, "
+                    f"{100 * self.training.scores.total_relative:.3g} % in training"),
+                ("by joint", listed(by_joint, 12)),
+                ("rank", f"{self.estimate.base.rank} of {self.structural.rank} base parameters, condition number "
+                    f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
+                ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
+                ("doubts", "; ".join(doubts) or "none"),
+                ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .plot(), .export(path)"),
+            ),
+            ("joint", "error, %", "r.m.s.", "unit", "R^2"),
+            tuple(
+                (
+                    name,
+                    f"{100 * scores.relative[j]:.3g}",
+                    f"{scores.rms[j]:.3g}",
+                    "N" if self.robot.prismatic[j] else "N m",
+                    f"{scores.r2[j]:.4f}",
+                )
+                for j, name in enumerate(scores.joint_names)
+            ),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+    def _judged(self) -> Validation:
+        # What the model was judged on: data that was not fitted, where there is some.
+        return self.validations[0] if self.validations else self.training
+
+    def _log(self) -> str:
+        logs: Any = self.provenance.get("logs", {})
+        found: Any = self.log_summary.get("trajectories", ())
+        seconds = float(np.sum([one["end_s"] - one["start_s"] for one in found])) if found else 0.0
+        return f"{listed([Path(str(one)).name for one in logs], 2) or 'a log'} ({seconds:.4g} s)"

@@ -1,0 +1,105 @@
+"""The main verbs as users call them: logs may be data frames, and results have methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dynid.api.result import Result
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.base.progress import Progress
+from dynid.identification import pipeline
+from dynid.identification.settings import Settings
+from dynid.log.read import Log, as_log
+from dynid.robot.model import RobotModel
+from dynid.run import store
+from dynid.run.result import Identification, Validation
+from dynid.run.validation import validate as score_on
+
+
+def identify(
+    robot: RobotModel,
+    log: Any,
+    settings: Settings | None = None,
+    *,
+    validation: Any = None,
+    truth: Mapping[str, float] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    diagnostics: Diagnostics | None = None,
+    accept: Sequence[str] = (),
+) -> Result:
+    """Identifies the robot's dynamics, tau = Y(q, dq, ddq) theta, and judges the model on data that was not fitted.
+
+    log: a Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
+    settings: model, equations, method, signals; None = the default.
+    validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
+    truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
+    progress: told (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds as well.
+    accept: codes of claims that are to warn, not to stop, beside those of the settings.
+
+    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
+    cannot be read, UsageError for an accepted code that is not found.
+    """
+    channels = (settings or Settings()).terms.channels()
+    found = pipeline.identify(
+        robot,
+        _measured(log, robot, channels),
+        settings,
+        validation=None if validation is None else _measured(validation, robot, channels),
+        truth=truth,
+        threads=threads,
+        progress=progress,
+        diagnostics=diagnostics,
+        accept=accept,
+    )
+    return Result.of(found)
+
+
+def validate(
+    result: Identification,
+    log: Any,
+    diagnostics: Diagnostics | None = None,
+    threads: int | None = None,
+    *,
+    accept: Sequence[str] = (),
+) -> Validation:
+    """Scores an identified model on a log or data frame, filtered as in the identification.
+
+    A log that the model was fitted on is scored under the name of training data, with a warning.
+    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
+    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
+    that is not found.
+    """
+    return score_on(
+        result, _measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
+    )
+
+
+def load(folder: str | Path) -> Result:
+    """Reads a run folder back.
+
+    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    """
+    return Result.of(store.load(Path(folder)))
+
+
+def _measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
+    if not isinstance(robot, RobotModel):
+        raise UsageError(
+            "not-a-robot",
+            found=f"{type(robot).__name__} in place of a robot",
+            expected="a robot model",
+            do="open a description with dynid.load_robot(path)",
+        )
+    opened = as_log(log, robot, channels)
+    if not opened.has_effort:
+        raise UsageError(
+            "no-effort",
+            found=f"the log {opened.tables[0].path} without effort",
+            expected="torque or current of every joint",
+            do="give columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
+        )
+    return opened

@@ -1,0 +1,63 @@
+"""Chunks of a log cut, ordered and joined."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.log.log import RawChunk, Trajectory
+
+
+def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
+    """The rows within the trajectory's own time."""
+    outside = (chunk.t < trajectory.start_time) | (chunk.t > trajectory.end_time)
+    if not outside.any():
+        return chunk
+    index = np.flatnonzero(~outside)
+    first = chunk.first_row + (int(index[0]) if len(index) else 0)
+    return replace(taken(chunk, index), first_row=first)
+
+
+def taken(chunk: RawChunk, index: Any) -> RawChunk:
+    """The rows of an index."""
+
+    def take(values: Float | None) -> Float | None:
+        return None if values is None else values[index]
+
+    return replace(
+        chunk,
+        t=chunk.t[index],
+        q=chunk.q[index],
+        dq=take(chunk.dq),
+        tau=take(chunk.tau),
+        theta=take(chunk.theta),
+        dtheta=take(chunk.dtheta),
+        temperature=take(chunk.temperature),
+        extra={name: values[index] for name, values in chunk.extra.items()},
+    )
+
+
+def joined(chunks: list[RawChunk]) -> RawChunk:
+    """Consecutive chunks as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    first = chunks[0]
+
+    def join(parts: list[Float | None]) -> Float | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if present else None
+
+    return replace(
+        first,
+        t=np.concatenate([chunk.t for chunk in chunks]),
+        q=np.concatenate([chunk.q for chunk in chunks]),
+        dq=join([chunk.dq for chunk in chunks]),
+        tau=join([chunk.tau for chunk in chunks]),
+        theta=join([chunk.theta for chunk in chunks]),
+        dtheta=join([chunk.dtheta for chunk in chunks]),
+        temperature=join([chunk.temperature for chunk in chunks]),
+        extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
+    )

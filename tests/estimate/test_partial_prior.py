@@ -1,0 +1,170 @@
+"""What a description knows, knows nothing of or has wrong: on arms that are simulated by pinocchio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
+from dynid.estimate.estimator import Regression
+from dynid.estimate.physical import made_real
+from dynid.estimate.prior import prior_pull
+from dynid.estimate.regression import regression_of
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.feasible.bodies import body_columns, least_eigenvalues
+from dynid.identification.settings import default_estimator
+from dynid.robot import load_robot
+from dynid.rows.torque import TorqueRows
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.samples import Samples
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
+
+RATE, SECONDS, NOISE = 100.0, 30.0, 0.01
+LINKS = ((5.0, 0.3, "0 0 1"), (3.0, 0.3, "0 1 0"), (0.03, 0.1, "0 1 0"), (0.01, 0.05, "1 0 0"))
+PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.05) + Offset()
+FRICTION, ROTORS = np.array([0.5, 0.5, 0.02, 0.005]), np.array([0.3, 0.2, 1e-3, 1e-4])
+
+
+def inertial(mass: float, length: float) -> str:
+    along, across = mass * length**2 / 12 + 4e-6, mass * length**2 / 60 + 4e-6
+    return (
+        f'<inertial><origin xyz="{length / 2} 0.01 0"/><mass value="{mass}"/><inertia ixx="{across}" ixy="0" ixz="0" '
+        f'iyy="{along}" iyz="0" izz="{along}"/></inertial>'
+    )
+
+
+def arm(known: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)) -> str:
+    """An arm whose wrist weighs 40 g.    known: the description's masses over the true ones; nan = it has none."""
+    parts, at, carrier = [], 0.0, "base"
+    for i, ((mass, length, axis), factor) in enumerate(zip(LINKS, known, strict=True)):
+        own = inertial(factor * mass, length) if np.isfinite(factor) else ""
+        parts.append(
+            f'<link name="l{i}">{own}</link><joint name="j{i}" type="revolute"><parent link="{carrier}"/>'
+            f'<child link="l{i}"/><origin xyz="{at} 0 0"/><axis xyz="{axis}"/>'
+            '<limit lower="-3" upper="3" velocity="9" effort="99"/></joint>'
+        )
+        carrier, at = f"l{i}", length
+    return f'<robot name="arm"><link name="base"/>{"".join(parts)}</robot>'
+
+
+def torque(q: Float, dq: Float, ddq: Float, lost: Float) -> Float:
+    """With rotors less `lost`, viscous and dry friction, and cogging of 1 % that no model knows."""
+    model = pin.buildModelFromXML(arm())
+    data = model.createData()
+    tau = np.array([pin.rnea(model, data, *motion) for motion in zip(q, dq, ddq, strict=True)])
+    tau += (ROTORS - lost) * ddq + FRICTION * (dq + 2.0 * np.tanh(dq / 0.05))
+    return np.asarray(tau + 0.01 * np.sqrt((tau**2).mean(axis=0)) * np.sin(5 * q))
+
+
+def regression(
+    folder: Path, text: str, terms: Terms = PLAIN, seed: int = 0, lost: Float | None = None
+) -> Regression:
+    path = folder / "arm.urdf"
+    path.write_text(text)
+    robot, rng = load_robot(path, diagnostics=Diagnostics()), np.random.default_rng(seed)
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    speed = 2 * np.pi * rng.uniform(0.1, 0.5, (robot.n, 3))
+    size, phase = rng.uniform(0.2, 0.5, (robot.n, 3)), rng.uniform(0, 6, (robot.n, 3))
+    angle = t[:, None, None] * speed + phase
+    q, dq = (size * np.sin(angle)).sum(-1), (size * speed * np.cos(angle)).sum(-1)
+    ddq = -(size * speed**2 * np.sin(angle)).sum(-1)
+    tau = torque(q, dq, ddq, np.zeros(robot.n) if lost is None else lost)
+    tau += NOISE * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
+    structural = structural_base(robot, terms, TorqueRows())
+    parallel = ParallelFilter(RATE, 8.0, decimation=2)
+    assembly = Assembly(robot, terms, TorqueRows(), structural.mask, parallel, SECONDS / 20)
+    factors = assembly.factors([Samples.from_motion(q, dq, ddq, tau, rate=RATE)])
+    return regression_of(robot, terms, structural, factors)
+
+
+def worst(found: Estimate, free: Estimate) -> float:
+    return float((found.sigma / free.sigma).max())
+
+
+def masses(found: Estimate) -> Float:
+    return found.parameters[body_columns(found.columns)[:, 0]]
+
+
+UNKNOWN = float("nan")
+
+
+@pytest.mark.parametrize("known", [(1.1, 0.9, UNKNOWN, UNKNOWN), (UNKNOWN,) * 4])
+@pytest.mark.parametrize("strength", ["held-out", 1e4])
+def test_unknown_bodies_stay_free_beside_known_ones(
+    tmp_path: Path, known: tuple[float, ...], strength: float | str
+) -> None:
+    case = regression(tmp_path, arm(known))
+    free = WLS().fit(case)
+    found = FeasibleFit(strength=strength, prior="entropic").fit(case)
+    wrist = np.array([name in ("j2", "j3") for name in case.factors.group_names])
+    assert (found.sigma / free.sigma)[wrist].max() < 1.03
+    if strength == "held-out":
+        assert worst(found, free) < 1.03
+    assert least_eigenvalues(found.columns, found.parameters).min() > 0
+    pull = prior_pull(case.columns, 100.0)
+    assert {float(pull[c]) for c, column in enumerate(case.columns) if np.isnan(column.prior)} == {1.0}
+
+
+def test_ridge_leaves_unknown_bodies_free_as_well(tmp_path: Path) -> None:
+    case = regression(tmp_path, arm((1.0, 1.0, UNKNOWN, UNKNOWN)))
+    assert worst(Ridge(strength=1e4).fit(case), WLS().fit(case)) < 1.03
+
+
+def test_what_the_data_leave_free_is_the_description(tmp_path: Path) -> None:
+    """A rotor of unknown inertia takes what the bodies would otherwise be bent for."""
+    found = default_estimator().fit(regression(tmp_path, arm()))
+    true = np.array([mass for mass, _, _ in LINKS])
+    np.testing.assert_allclose(masses(found), true, rtol=0.02)
+    # The first body's mass is in no equation: a description that is wrong by a tenth is what there is.
+    other = default_estimator().fit(regression(tmp_path, arm((1.1, 1.0, 1.0, 1.0))))
+    assert masses(other)[0] == pytest.approx(1.1 * true[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_exact_description_costs_nothing_and_is_not_blamed(tmp_path: Path, seed: int) -> None:
+    case = regression(tmp_path, arm(), seed=seed)
+    free, said = WLS().fit(case), Diagnostics()
+    real, estimator = made_real(default_estimator(), case, free, False, said)
+    assert not said.warnings
+    assert real.method == "feasible"
+    assert worst(real, free) < 1.1
+    # What unseen blocks chose is kept for whatever is fitted next.
+    assert isinstance(estimator, FeasibleFit)
+    assert isinstance(estimator.strength, float)
+
+
+def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
+    case = regression(tmp_path, arm((3.0, 0.3, 10.0, 0.1)))
+    free, said = WLS().fit(case), Diagnostics()
+    strong, _ = made_real(FeasibleFit(strength=1e5, prior="entropic"), case, free, True, said)
+    (warning,) = said.warnings
+    assert warning.identifier == "constraints-cost"
+    assert "pull to the description's inertias (strength = 100000)" in warning.text
+    # Chosen on unseen blocks it is weak, and there is nothing to be told.
+    said = Diagnostics()
+    real, _ = made_real(default_estimator(), case, free, False, said)
+    assert not said.warnings
+    assert worst(real, free) < worst(strong, free)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_bodies_that_no_model_without_rotors_has_are_told_with_what_holds_them(
+    tmp_path: Path, asked: bool
+) -> None:
+    """A drive that cancels more inertia than the wrist has: only an impossible wrist can stand for that."""
+    case = regression(tmp_path, arm(), PLAIN, lost=np.array([0.0, 0.0, 0.05, 0.01]))
+    free, said = WLS().fit(case), Diagnostics()
+    real, _ = made_real(default_estimator(), case, free, asked, said)
+    (warning,) = said.warnings
+    assert "predict left-out blocks" in warning.text
+    assert "what holds them back: " in warning.text
+    assert "Ia" in warning.text
+    assert (warning.identifier, real.method) == (
+        ("constraints-cost", "feasible") if asked else ("not-made-real", "wls")
+    )

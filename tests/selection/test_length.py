@@ -1,0 +1,74 @@
+"""The choice of a model does not depend on whether a log fits in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.choose import fit_nonlinear
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
+from dynid.log.read import read_log
+from dynid.run import validation
+from dynid.run.result import Identification
+from dynid.signals import windows
+from dynid.signals.settings import Preparation
+from tests.selection.logs import MODEL, ROBOT, chosen, options
+
+CHOSEN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> Identification:
+    return chosen(folder, lambda tau: tau)
+
+
+@pytest.mark.parametrize(("trial", "lines"), [(1e12, 3e5), (1e6, 3e5)], ids=["equations", "samples too"])
+def test_a_long_log_chooses_what_a_short_one_does(
+    whole: Identification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trial: float, lines: float
+) -> None:
+    """Hours of a log in miniature: windows shorter than its blocks, and room for a part of it alone."""
+    monkeypatch.setattr(windows, "WINDOW_SECONDS", 0.3)
+    monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
+    monkeypatch.setattr(validation, "TRIAL_BYTES", trial)
+    monkeypatch.setattr(fit_nonlinear, "LINE_BYTES", lines)
+    part = chosen(tmp_path, lambda tau: tau)
+    assert whole.selection is not None
+    assert part.selection is not None
+    assert part.selection.folds == whole.selection.folds == 5
+    assert options(part) == options(whole) == CHOSEN
+    assert part.terms == whole.terms
+    assert part.selection.chosen.relative == pytest.approx(whole.selection.chosen.relative, rel=0.2)
+    np.testing.assert_allclose(part.estimate.value, whole.estimate.value, rtol=1e-6)
+    assert part.verdict.level == whole.verdict.level == "good"
+
+
+def test_more_folds_than_a_log_has_room_for_are_told(whole: Identification, folder: Path) -> None:
+    log = read_log(folder / "log.parquet", ROBOT)
+    settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), folds=500)
+    found = identify(ROBOT, log, settings, threads=1, diagnostics=Diagnostics())
+    blocks = len(found.factors.blocks)
+    (note,) = [one for one in found.diagnostics if one.identifier == "folds"]
+    assert f"{blocks // 2} folds in place of 500" in note.text
+    assert found.validations[0].scores.origin == "held-out blocks"
+
+
+def test_blocks_within_a_period_of_the_filter_are_refused(whole: Identification, folder: Path) -> None:
+    log = read_log(folder / "log.parquet", ROBOT)
+    settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), block_seconds=0.01)
+    with pytest.raises(
+        UsageError, match=r"0\.01 s at a cut-off frequency of 6 Hz.*at least 0\.17 s.*leave it out"
+    ):
+        identify(ROBOT, log, settings, threads=1)
+    found = identify(ROBOT, log, replace(settings, block_seconds=0.5), threads=1, diagnostics=Diagnostics())
+    assert len(found.factors.blocks) > len(whole.factors.blocks)
