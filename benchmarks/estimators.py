@@ -86,7 +86,7 @@ METHODS: dict[str, Choice] = {
     "clie": Choice(PLAIN, CLIE()),
     "cloe": Choice(PLAIN, CLOE()),
     "oe": Choice(PLAIN, OE()),
-    "feasible": Choice(PLAIN, FeasibleFit()),
+    "feasible": Choice(PLAIN, FeasibleFit(prior="euclidean")),
     "entropic": Choice(PLAIN, FeasibleFit(prior="entropic")),
     "momentum wls": Choice(MOMENTUM, WLS()),
     "momentum entropic": Choice(MOMENTUM, FeasibleFit(prior="entropic")),

@@ -22,10 +22,11 @@ import numpy as np
 
 WORKER = """
 import json, resource, sys, time
-import dynid.pipeline, dynid.store, dynid.robot.load, dynid.log.read, pyarrow.parquet, scipy.signal
+import dynid.identification.pipeline, dynid.robot.load, dynid.log.read, pyarrow.parquet, scipy.signal
 started = time.perf_counter()
 robot = dynid.robot.load.load_example("arm7")
-result = dynid.identification.pipeline.identify(robot, dynid.log.read.read_log(sys.argv[1], robot))
+settings = dynid.identification.settings.Settings(automatic=False)
+result = dynid.identification.pipeline.identify(robot, dynid.log.read.read_log(sys.argv[1], robot), settings)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"seconds": seconds, "peak_mb": peak, "base": result.estimate.base.rank}))

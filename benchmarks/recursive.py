@@ -25,8 +25,9 @@ def main() -> None:
     from dynid.estimate.recursive import Forgetting
     from dynid.kernel import backend
     from dynid.online.stream import watch_lines
-    from dynid.online.watch import WATCH_TERMS, Watcher, WatchSettings
+    from dynid.online.watch import Watcher, WatchSettings
     from dynid.robot import load_example
+    from dynid.terms.default import DEFAULT_TERMS
     from dynid.testing import smooth_samples
 
     parser = argparse.ArgumentParser(
@@ -44,8 +45,8 @@ def main() -> None:
     if options.filter:
         follow(options.filter, motion)
         return
-    theta = np.random.default_rng(0).normal(0, 1, len(WATCH_TERMS.columns(robot)))
-    tau = WATCH_TERMS.torque(robot, motion, theta)
+    theta = np.random.default_rng(0).normal(0, 1, len(DEFAULT_TERMS.columns(robot)))
+    tau = DEFAULT_TERMS.torque(robot, motion, theta)
     forgetting = Forgetting(options.memory, "excited" if options.excited else "all")
     settings = WatchSettings(forgetting=forgetting)
     watcher = Watcher(robot, settings)
@@ -73,15 +74,15 @@ def main() -> None:
 def follow(kind: Literal["ekf", "ukf"], motion: Samples) -> None:
     """Prints speed, consistency and error of a Kalman filter on the described arm, 2 % of torque being noise."""
     from dynid.online.kalman import KalmanSettings, KalmanWatcher
-    from dynid.online.watch import WATCH_TERMS
     from dynid.robot import load_example
+    from dynid.terms.default import DEFAULT_TERMS
 
     robot = load_example("arm7")
     usual = {"rotor_inertia": 0.5, "viscous": 3.0, "coulomb": 2.0, "offset": 0.3}
-    columns = WATCH_TERMS.columns(robot)
+    columns = DEFAULT_TERMS.columns(robot)
     theta = np.array([c.prior if np.isfinite(c.prior) else usual[c.term] for c in columns])
     rng = np.random.default_rng(0)
-    clean = WATCH_TERMS.torque(robot, motion, theta)
+    clean = DEFAULT_TERMS.torque(robot, motion, theta)
     tau = clean + 0.02 * clean.std(axis=0) * rng.normal(size=clean.shape)
     q = motion.q + 2e-5 * rng.normal(size=clean.shape)
     watcher = KalmanWatcher(robot, KalmanSettings(kind, rate=200.0 if kind == "ekf" else 100.0))

@@ -49,9 +49,9 @@ def test_options_are_of_the_kind_of_their_field() -> None:
     assert option_value(Coulomb, "coulomb", "joints", ["a", "b"]) == ("a", "b")
     assert option_value(SpinningRotor, "spinning_rotor", "axes", [[0, 0, 1]]) == ((0.0, 0.0, 1.0),)
     for kind, option, value, says in (
-        (Coulomb, "width", "0.1", "width = '0.1' of 'x'; expected a valid number"),
-        (Coulomb, "joints", "a", "joints = 'a' of 'x'; expected a valid tuple"),
-        (Coulomb, "joints", [1], "expected a valid string"),
+        (Coulomb, "width", "0.1", "width = '0.1' of 'x'; expected a finite number"),
+        (Coulomb, "joints", "a", "joints = 'a' of 'x'; expected a list of texts"),
+        (Coulomb, "joints", [1], "expected a list of texts"),
         (MomentumRows, "hold", "cubic", "expected 'linear' or 'zero'"),
     ):
         with pytest.raises(InputError) as told:

@@ -95,7 +95,11 @@ def test_good_data_is_frozen() -> None:
         ("float = 1\n", "unknown-key", ("f.toml:1:", "'float'")),
         ('"a[b" = 1\n', "unknown-key", ("f.toml:1:", "'a[b'")),
         ("[[inner]]\nsize = 1.0\n[[inner]]\n", "missing-key", ("f.toml:3:", "'inner.1.size'")),
-        ('[[inner]]\nsize = "wide"\n', "wrong-value", ("f.toml:2:", "inner.0.size = 'wide'", "valid number")),
+        (
+            '[[inner]]\nsize = "wide"\n',
+            "wrong-value",
+            ("f.toml:2:", "inner.0.size = 'wide'", "a finite number"),
+        ),
         ("[[inner]]\nsize = nan\n", "wrong-value", ("f.toml:2:", "finite")),
         ("[[inner]]\nsize = 1\nkind = 3\n", "wrong-value", ("f.toml:3:", "inner.0.kind = 3")),
         ("\n\ncount = 1.5\n", "wrong-value", ("f.toml:3:", "count = 1.5")),

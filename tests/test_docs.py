@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -22,13 +23,13 @@ from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.tables import read_table
-from dynid.cli.main import add_installed_commands, app
+from dynid.cli.main import app
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
 from dynid.exporters.export import export_parameters
 from dynid.factor.base import Category
-from dynid.identification import experiment as recipe
+from dynid.identification import schema as recipe
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
@@ -46,6 +47,8 @@ from tests.command_line import make_log
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+MADE = runpy.run_path(str(DOCS / "make_tables.py"))
+EXPERIMENT_TABLES: dict[str, type[BaseModel]] = MADE["EXPERIMENT_TABLES"]
 PAGES = sorted(DOCS.glob("*.md"))
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
@@ -53,23 +56,6 @@ SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
-EXPERIMENT_TABLES: dict[str, type[BaseModel]] = {
-    "Top level": recipe.ExperimentFile,
-    "`[log]`: which column measures what": mapping.LogSection,
-    "`[log.time]`": mapping.TimeEntry,
-    "`[log.position]`": mapping.PositionEntry,
-    "`[log.velocity]`": mapping.JointEntry,
-    "`[log.motor_position]`": mapping.MotorEntry,
-    "`[log.effort]`": mapping.EffortEntry,
-    "`[log.extra]`": mapping.ExtraEntry,
-    "`[data]`: what is fitted and what is held out": recipe.DataSection,
-    "Selections": recipe.SelectionEntry,
-    "`[prepare]`: signals": recipe.PrepareSection,
-    "`[model]`: terms": recipe.ModelSection,
-    "`[statics]`: static poses": recipe.StaticsSection,
-    "`[estimate]`: method": recipe.EstimateSection,
-    "`[[estimate.limits]]`": recipe.LimitEntry,
-}
 ROBOT_TABLES: dict[str, type[BaseModel]] = {
     "Top level": toml_schema.Description,
     "`[base]`": toml_schema.Base,
@@ -142,9 +128,10 @@ def code(cell: str) -> list[str]:
 
 def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
-    add_installed_commands()  # that of dynid-studies
     group: Any = typer.main.get_command(app)
-    return {name: options_of(one) for name, one in [("", group), *group.commands.items()]}
+    context = typer.Context(group)
+    own = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    return {name: options_of(one) for name, one in [("", group), *own]}
 
 
 def options_of(command: Any) -> set[str]:
@@ -224,12 +211,12 @@ def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> 
     experiment = Experiment.read(path)
     settings = experiment.settings()
     robot = load_example("arm7")
-    assert settings.terms.columns(robot)
+    assert settings.model.columns(robot)
     log = experiment.content.log
     assert log is not None
     resolved = mapping.channel_map(log, robot, str(path), experiment.lines)
     assert set(resolved.effort) == set(resolved.position) == set(robot.joint_names)
-    assert set(settings.terms.channels()) <= set(resolved.extra)
+    assert set(settings.model.channels()) <= set(resolved.extra)
 
 
 def test_simulation_examples_fit_together(tmp_path: Path) -> None:
@@ -249,10 +236,14 @@ def name_of(block: str) -> str:
     return found[0]
 
 
+def test_tables_made_from_settings_are_in_step() -> None:
+    for page, made in MADE["PAGES"].items():
+        assert made(TEXTS[page]) == TEXTS[page], f"run docs/make_tables.py: {page} is behind the code"
+
+
 @pytest.mark.parametrize(
     ("page", "title", "model"),
-    [("experiment.md", title, model) for title, model in EXPERIMENT_TABLES.items()]
-    + [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
+    [("robot-file.md", title, model) for title, model in ROBOT_TABLES.items()]
     + [("simulation.md", title, model) for title, model in SIMULATION_TABLES.items()],
 )
 def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type[BaseModel]) -> None:
@@ -277,7 +268,7 @@ def written(info: Any) -> str:
 
 def test_every_table_of_the_schemas_is_documented() -> None:
     top = {"log", "data", "prepare", "model", "statics", "estimate"}
-    assert set(recipe.ExperimentFile.model_fields) == top | {"accept"}
+    assert set(recipe.ExperimentFile.model_fields) == top | {"plugins", "accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
 

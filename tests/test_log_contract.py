@@ -113,5 +113,5 @@ class TestRosbag2Database(TestMcap):
 
 
 def test_every_registered_reader_is_tested_here() -> None:
-    assert {type(reader) for reader in READERS} == {CsvReader, ParquetReader, BagReader}
+    assert {type(reader) for reader in READERS.values()} == {CsvReader, ParquetReader, BagReader}
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

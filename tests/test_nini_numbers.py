@@ -208,7 +208,7 @@ def test_the_two_step_intervals_hold_the_truth(robot: RobotModel, noisy: Noisy) 
 def test_feasible_bodies_cost_next_to_nothing(robot: RobotModel, noisy: Noisy) -> None:
     pytest.importorskip("clarabel")
     motor = noisy.regression(MotorRows())
-    plain, found = WLS().fit(motor), FeasibleFit(strength=1e-6).fit(motor)
+    plain, found = WLS().fit(motor), FeasibleFit(1e-6, prior="euclidean").fit(motor)
     bodies = found.parameters[:60].reshape(6, 10)
     assert min(np.linalg.eigvalsh(pseudo_inertia(body))[0] for body in bodies) >= 0.0
     scaled = [

@@ -12,8 +12,10 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
+from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log, read_log
 from dynid.log.write import write_log
@@ -63,7 +65,7 @@ def write(robot: RobotModel, path: Path, seed: int, load: np.ndarray, noise: flo
 def unloaded(tmp_path_factory: pytest.TempPathFactory) -> Identification:
     robot = arm()
     log = write(robot, tmp_path_factory.mktemp("logs") / "bare.parquet", 1, np.zeros(10))
-    return identify(robot, log, threads=1)
+    return identify(robot, log, Settings(automatic=False), threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from dynid.testing import random_robot, simulated_log, smooth_samples
 from dynid.verbs.inspection import describe_base
 
 ROBOT = random_robot(21, 3, 0.0)
-SETTINGS = Settings(preparation=Preparation(cutoff=8.0))
+SETTINGS = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=8.0))
 
 
 def truth(robot: RobotModel, terms: Terms = DEFAULT_TERMS) -> Float:
@@ -107,7 +107,7 @@ def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
     assert found.estimate.method == "wls"
     assert [d.identifier for d in sink.warnings] == ["not-made-real"]
     with pytest.raises(SolverError):
-        identify(ROBOT, logs[0], replace(SETTINGS, estimator=FeasibleFit()), threads=1)
+        identify(ROBOT, logs[0], replace(SETTINGS, estimator=FeasibleFit(required=True)), threads=1)
     monkeypatch.undo()
     monkeypatch.setattr(FeasibleFit, "fit", refuse)
     sink = Diagnostics()
@@ -257,7 +257,7 @@ def test_a_reversed_torque_sign_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_recipe_says_what_was_done(result: Identification) -> None:
-    recipe = settings_to_recipe(SETTINGS)
+    recipe = settings_to_recipe(SETTINGS.resolved())
     assert result.recipe == recipe
     assert recipe["experiment"]["estimate"]["method"] == "feasible"
     assert recipe["experiment"]["estimate"]["prior"] == "entropic"

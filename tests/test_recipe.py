@@ -9,8 +9,9 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
-from dynid.estimate import OLS, WLS, Ridge
-from dynid.identification.experiment import Experiment, PrepareSection, SelectionEntry, open_log
+from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.schema import PrepareSection, SelectionEntry
 from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
@@ -26,14 +27,14 @@ def read(folder: Path, text: str) -> Experiment:
 
 
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
-    assert Experiment.read(None).settings() == read(tmp_path, "").settings() == Settings(automatic=True)
+    assert Experiment.read(None).settings() == read(tmp_path, "").settings() == Settings()
 
 
 def test_the_log_chooses_the_model_where_none_is_given(tmp_path: Path) -> None:
-    assert not read(tmp_path, '[model]\nterms = ["rigid_body"]').settings().automatic
-    assert read(tmp_path, '[model]\nterms = ["rigid_body"]\nautomatic = true').settings().automatic
-    assert read(tmp_path, "[model]\nautomatic = false").settings() == Settings()
-    assert not read(tmp_path, '[estimate]\nmethod = "didim"').settings().automatic
+    assert not read(tmp_path, '[model]\nterms = ["rigid_body"]').settings().chooses_model
+    assert read(tmp_path, '[model]\nterms = ["rigid_body"]\nautomatic = true').settings().chooses_model
+    assert read(tmp_path, "[model]\nautomatic = false").settings() == Settings(automatic=False)
+    assert not read(tmp_path, '[estimate]\nmethod = "didim"').settings().chooses_model
 
 
 def test_defaults_and_names_agree_with_the_settings() -> None:
@@ -76,6 +77,8 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     "settings",
     [
         Settings(),
+        Settings().resolved(),
+        Settings(estimator=FeasibleFit(required=True)),
         Settings(
             estimator=OLS(), preparation=Preparation(cutoff=3.0, rate=100.0, gap=0.5, gate=0.1), folds=7
         ),
@@ -155,7 +158,7 @@ def test_the_recipe_names_the_files(tmp_path: Path) -> None:
     assert recipe["robot"] == "arm.urdf"
     assert recipe["logs"] == ["a.csv"]
     assert recipe["experiment"] == {"estimate": {"seed": 3}}
-    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3, automatic=True)
+    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3)
 
 
 def _ones():  # type: ignore[no-untyped-def]

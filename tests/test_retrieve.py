@@ -111,7 +111,7 @@ def test_windows_in_conflict_and_wishes_that_need_a_log(tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
     read = read_coefficients(table(tmp_path / "c.csv", ["m7"], np.ones(1)), robot)
     with pytest.raises(SolverError, match="total mass"):
-        retrieve(robot, read, fit=FeasibleFit(total_mass=(20.0, 10.0)))
+        retrieve(robot, read, fit=FeasibleFit(1.0, total_mass=(20.0, 10.0)))
     with pytest.raises(UsageError, match="held-out"):
         retrieve(robot, read, fit=FeasibleFit(strength="held-out"))
 

@@ -49,7 +49,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Identification:
     return identify(
         robot,
         logs[0],
-        Settings(preparation=Preparation(cutoff=6.0)),
+        Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=6.0)),
         validation=logs[1],
         truth=truth,
         threads=1,

@@ -369,7 +369,7 @@ def test_59_a_joint_that_never_moved_is_named(bare: RobotModel, clean: Columns, 
     assert summary.moved.tolist() == [False, True, True]
     assert any(line.startswith("j1") and line.endswith("NO") for line in summary.lines())
     assert list(sink.warnings) == []
-    result = identify(bare, log, Settings(preparation=Preparation(cutoff=8.0)), threads=1)
+    result = identify(bare, log, Settings(preparation=Preparation(cutoff=8.0), automatic=False), threads=1)
     (warning,) = (item for item in result.diagnostics.warnings if item.identifier == "joint-at-rest")
     assert "'j1'" in warning.text
     assert "not identified" in warning.text
@@ -382,11 +382,11 @@ def test_saturated_effort_is_pointed_out(robot: RobotModel, clean: Columns, tmp_
     assert f"{peak:.4g}" in warnings["saturated"]
 
 
-def test_quantised_velocity_is_not_used(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+def test_steps_of_the_velocity_are_told(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
     coarse = {name: np.round(x / 0.02) * 0.02 if name.startswith("dq") else x for name, x in clean.items()}
     summary, warnings, notes = mended(coarse, robot, tmp_path)
     np.testing.assert_allclose(summary.velocity_step, 0.02, rtol=1e-6)
-    assert "differentiated" in notes["quantised-velocity"]
+    assert "steps of up to 0.02" in notes["quantised-velocity"]
     assert not warnings
 
 
@@ -404,7 +404,7 @@ def test_velocity_that_is_noise_is_pointed_out(robot: RobotModel, clean: Columns
 def test_68_training_data_is_not_validation(bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "log.parquet", clean)
     log = read_log(path, bare)
-    settings = Settings(preparation=Preparation(cutoff=8.0))
+    settings = Settings(preparation=Preparation(cutoff=8.0), automatic=False)
     result = identify(bare, log, settings, validation=read_log(path, bare), threads=1)
     assert [one.scores.origin for one in result.validations] == [Origin.TRAINING]
     (warning,) = (item for item in result.diagnostics.warnings if item.identifier == "training-is-validation")
@@ -419,7 +419,7 @@ def test_68_training_data_is_not_validation(bare: RobotModel, clean: Columns, tm
 def test_68_a_log_of_its_own_is_validation(bare: RobotModel, clean: Columns, tmp_path: Path) -> None:
     training = read_log(write_parquet(tmp_path / "a.parquet", rows(clean, slice(0, 1200))), bare)
     held_out = read_log(write_parquet(tmp_path / "b.parquet", rows(clean, slice(1200, ROWS))), bare)
-    settings = Settings(preparation=Preparation(cutoff=8.0))
+    settings = Settings(preparation=Preparation(cutoff=8.0), automatic=False)
     result = identify(bare, training, settings, validation=held_out, threads=1)
     assert [one.scores.origin for one in result.validations] == [Origin.HELD_OUT_LOG]
     assert "training-is-validation" not in {item.identifier for item in result.diagnostics}

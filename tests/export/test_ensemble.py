@@ -17,6 +17,7 @@ from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import held_out_log
 from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 from dynid.run.result import Identification
@@ -35,7 +36,17 @@ def folder(
     robot = load_robot(robot_file)
     recipe = Experiment.read(None).recipe(robot_file, [train_log], [other_log])
     unseen = read_log(other_log, robot)
-    save(identify(robot, read_log(train_log, robot), validation=unseen, threads=1, recipe=recipe), path)
+    save(
+        identify(
+            robot,
+            read_log(train_log, robot),
+            Settings(automatic=False),
+            validation=unseen,
+            threads=1,
+            recipe=recipe,
+        ),
+        path,
+    )
     return path
 
 

@@ -33,7 +33,7 @@ from tests.export.models import AGREE, states
 def identified(robot_file: Path, train_log: Path) -> Identification:
     robot = load_robot(robot_file)
     # Short and noisy: without constraints its bodies cannot exist.
-    return identify(robot, read_log(train_log, robot), Settings(estimator=WLS()), threads=1)
+    return identify(robot, read_log(train_log, robot), Settings(estimator=WLS(), automatic=False), threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_limits_of_a_feasible_run_hold_for_its_ensemble(
 ) -> None:
     robot = load_robot(robot_file)
     light = FeasibleFit(limits=({"body": 1, "mass": (0.3, 0.4)},))
-    run = identify(robot, read_log(train_log, robot), Settings(estimator=light), threads=1)
+    run = identify(robot, read_log(train_log, robot), Settings(estimator=light, automatic=False), threads=1)
     drawn = sample_parameters(run, 4, feasible=True)
     assert (drawn.parameters[:, 0] <= 0.4 + 1e-5).all()
     assert (drawn.parameters[:, 0] >= 0.3 - 1e-5).all()

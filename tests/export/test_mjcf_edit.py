@@ -15,6 +15,7 @@ from dynid.exporters import ExportModel, export
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
 from dynid.exporters.xml_edit import scan
 from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 from dynid.robot.xml import parse
@@ -207,7 +208,12 @@ def run_of_mjcf(
     robot_file: Path, train_log: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Identification:
     """A run whose robot came from an MJCF file with a comment in it."""
-    first = identify(load_robot(robot_file), read_log(train_log, load_robot(robot_file)), threads=1)
+    first = identify(
+        load_robot(robot_file),
+        read_log(train_log, load_robot(robot_file)),
+        Settings(automatic=False),
+        threads=1,
+    )
     theta = np.array([0.3 if np.isnan(column.prior) else column.prior for column in first.estimate.columns])
     physical = replace(first, estimate=replace(first.estimate, parameters=theta))
     path = tmp_path_factory.mktemp("mjcf") / "own.xml"

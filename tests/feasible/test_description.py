@@ -188,5 +188,5 @@ def test_panda_bodies_fit_into_their_shapes_at_no_cost(data_dir: Path) -> None:
     ]
     assert fitting == [False] * 5 + [True, False]
     log = data_dir / "panda_gaz" / "data.parquet"
-    held = error_of(FeasibleFit(weights="equal", limits=entries, total_mass=(16, 20)), log)
+    held = error_of(FeasibleFit(prior="euclidean", weights="equal", limits=entries, total_mass=(16, 20)), log)
     assert held <= error_of(OLS(), log)

@@ -14,8 +14,9 @@ from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
 from dynid.estimate.prior import inertia_known
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import settings_to_recipe
 from dynid.robot import load_robot
 from dynid.run.result import Identification
@@ -55,7 +56,7 @@ def errors(data_dir: Path) -> dict[str, float]:
         "ols": OLS(),
         "wls": WLS(),
         "equal": FeasibleFit(weights="equal"),
-        "joint": FeasibleFit(),
+        "joint": FeasibleFit(required=True),
     }.items():
         both = [half(estimator, log, first) for first in (True, False)]
         scores = [result.validations[0].scores for result in both]
@@ -150,7 +151,10 @@ def test_values_that_the_prior_decides_are_labelled(prior: str) -> None:
 def test_nearest_real_bodies_to_an_answer_are_those_of_the_same_equations() -> None:
     """Around weighted least squares the wrapper solves the problem of the method 'feasible' itself."""
     case = measured_regression(4, torque_noise=0.3)
-    own, around = FeasibleFit().fit(case.regression), FeasibleFit(inner=WLS()).fit(case.regression)
+    own, around = (
+        FeasibleFit(strength=1.0).fit(case.regression),
+        FeasibleFit(inner=WLS()).fit(case.regression),
+    )
     np.testing.assert_array_less(np.abs(own.value - around.value) / own.std, 1e-3)
     assert around.status.text.startswith("wls, ")
     assert "constraint" in around.status.text

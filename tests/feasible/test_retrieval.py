@@ -21,7 +21,7 @@ from dynid.feasible import (
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.feasible.conflict import refuse_conflict
 from dynid.feasible.constraints import all_conditions
-from dynid.feasible.entropic import divergence
+from dynid.feasible.entropic import divergence, quadratic
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
@@ -210,6 +210,20 @@ def test_entropic_distance_is_a_divergence() -> None:
     assert divergence(a, a) == pytest.approx(0.0, abs=1e-12)
     assert divergence(1.3 * a, a) == pytest.approx(4 * (1.3 - np.log(1.3) - 1))
     assert np.isinf(divergence(-a, a))
+
+
+def test_the_entropic_distance_near_a_body_is_a_sum_of_squares() -> None:
+    prior = from_com(2.0, np.array([0.03, 0.02, 0.05]), 0.02 * np.eye(3))
+    body = from_com(1.4, np.array([0.01, 0.0, 0.08]), np.diag([0.03, 0.02, 0.015]))
+    J, r = quadratic(body, prior)
+    turn = np.random.default_rng(0).normal(0, 1, 10) * 1e-3
+
+    def missed(share: float) -> float:
+        change = float(np.sum((J @ (body + share * turn) - r) ** 2) - np.sum((J @ body - r) ** 2))
+        return divergence(body + share * turn, prior) - divergence(body, prior) - change
+
+    # What is left over is of third order.
+    assert abs(missed(0.1)) < 2e-3 * abs(missed(1.0)) < 1e-3 * divergence(body, prior)
 
 
 def test_wrong_shapes_and_strengths_are_refused() -> None:

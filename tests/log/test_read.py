@@ -81,10 +81,10 @@ def test_readers_tell_their_files_apart(tmp_path: Path) -> None:
     bags = [write_bag(tmp_path / name, states(t, NAMES, q)) for name in ("a.bag", "b_mcap", "c_db3")]
     heads[1:1] = [(storage(one) if one.is_dir() else one).read_bytes()[:4096] for one in bags]
     # The last reader takes any text: it is asked last.
-    taken = [[reader.can_read(head) for reader in READERS] for head in heads]
+    taken = [[reader.can_read(head) for reader in READERS.values()] for head in heads]
     np.testing.assert_array_equal(np.array(taken)[:, :-1], np.eye(5, dtype=bool)[:, :-1])
     assert taken[-1] == [False, False, False, False, True]
-    suffixes = [suffix for reader in READERS for suffix in reader.suffixes]
+    suffixes = [suffix for reader in READERS.values() for suffix in reader.suffixes]
     assert len(set(suffixes)) == len(suffixes)
 
 

@@ -16,8 +16,9 @@ from dynid.base.errors import UnfitDataError
 from dynid.estimate.least_squares import WLS, Ridge
 from dynid.estimate.scores import Origin
 from dynid.factor.base import structural_base
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification

@@ -18,7 +18,8 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.schema import SelectionEntry
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.signals.prepare import prepare

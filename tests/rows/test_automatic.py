@@ -21,7 +21,14 @@ from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from dynid.rows import ElasticMomentumRows, ElasticRows, FilteredPowerRows, MomentumRows, TorqueRows
+from dynid.rows import (
+    ElasticMomentumRows,
+    ElasticRows,
+    FilteredPowerRows,
+    MomentumRows,
+    TorqueRows,
+    automatic,
+)
 from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.evidence import acceleration_noise
@@ -145,6 +152,25 @@ def test_good_filters_leave_accelerations_to_trust(
     choice = chosen(ur5e.robot, ur5e.log(tmp_path, noise), preparation)
     assert isinstance(choice.rows, TorqueRows)
     assert "can be trusted" in choice.reason
+
+
+def test_advice_is_not_what_was_done_already(
+    ur5e: Ur5e, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic, "TRUSTED_SHARE", 0.0)  # as if no filter helped
+    log, springs = ur5e.log(tmp_path, 10.0), DEFAULT_TERMS + Stiffness()
+    for preparation, wanted, unwanted in (
+        (Preparation(), "log velocities as well", "auto"),
+        (LOOSE, "leave cutoff and state_cutoff at auto", "log velocities"),
+        (replace(LOOSE, state_cutoff="auto"), "leave cutoff at auto", "state_cutoff"),
+    ):
+        sink = Diagnostics()
+        prepared = prepare(log, preparation, Diagnostics())
+        choice = choose_rows(AutomaticRows(), ur5e.robot, springs, prepared, sink)
+        assert not choice.trusted
+        (text,) = [d.text for d in sink.warnings if d.identifier == "noisy-accelerations"]
+        assert wanted in text
+        assert unwanted not in text
 
 
 def test_plain_noise_behind_a_loose_filter_is_too_much(ur5e: Ur5e, tmp_path: Path) -> None:

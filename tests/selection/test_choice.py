@@ -204,7 +204,7 @@ def test_a_short_log_keeps_the_default_model(tmp_path: Path) -> None:
     settings = Settings(automatic=True, preparation=Preparation(cutoff=6.0), block_seconds=10.0)
     found = identify(ROBOT, read_log(path, ROBOT), settings, threads=1, diagnostics=Diagnostics())
     assert found.selection is None
-    assert found.terms == Settings().terms
+    assert found.terms == Settings().model
     assert "too-short-to-choose" in [w.identifier for w in found.diagnostics.warnings]
 
 

@@ -15,6 +15,7 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
 from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example, load_robot
@@ -110,7 +111,7 @@ def test_a_log_of_mujoco_is_identified_like_any_other(tmp_path: Path) -> None:
     control = GravityPD(one, motion, *pd_gains(one, 4.0))
     run = MujocoSimulator(one, 4e-3).simulate(control, start, t)
     path = write_log(tmp_path / "log.parquet", t, canonical_columns(robot.joint_names, run.q, tau=run.tau))
-    found = identify(robot, read_log(path, robot))
+    found = identify(robot, read_log(path, robot), Settings(automatic=False))
     assert found.validations[-1].scores.total_relative < 0.03
     estimate = found.estimate
     columns = {c.name: c.prior for c in estimate.columns}

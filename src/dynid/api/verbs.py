@@ -43,7 +43,7 @@ def identify(
     Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
     cannot be read, UsageError for an accepted code that is not found.
     """
-    channels = (settings or Settings()).terms.channels()
+    channels = (settings or Settings()).model.channels()
     found = pipeline.identify(
         robot,
         _measured(log, robot, channels),

@@ -1,7 +1,12 @@
-"""TOML files checked against a pydantic model: every error at once, each with its file and line."""
+"""TOML files checked against a pydantic model: every error at once, each with its file and line.
+
+Values are taken strictly: no text for a number, no true for a 1. A model is written by hand, field by field with `key`,
+or made from the options of a dataclass.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +14,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError, ResourceError
+from dynid.base.options import Option, constrained, options_of, with_limits, words
 
 Key = str | int
 Lines = dict[tuple[Key, ...], int]
@@ -23,12 +30,46 @@ _TOKEN = re.compile(
 
 
 class Strict(BaseModel):
-    """Base of all configuration models: unknown keys are errors, values are frozen, numbers finite."""
+    """Base of all configuration models: unknown keys are errors, values frozen and of their type, numbers finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=False)
 
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def key(default: Any = ..., doc: str = "", *, unit: str = "", kind: str = "", **more: Any) -> Any:
+    """A field of a model with one sentence on it.    kind: words for its values.    more: as for pydantic's Field."""
+    extra: dict[str, Any] = {name: text for name, text in (("unit", unit), ("kind", kind)) if text}
+    if "default_factory" not in more:
+        more["default"] = default
+    return Field(description=doc or None, json_schema_extra=extra or None, **more)
+
+
+def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc: str = "") -> type[Strict]:
+    """A model with the options of a dataclass: their types, ranges, defaults and sentences.
+
+    aliases: other names of options in files.
+    """
+    made: dict[str, Any] = {}
+    for field, one in options_of(kind).items():
+        default: Any = ... if one.required else one.default
+        given = key(default, one.option.doc, unit=one.option.unit, kind=one.option.kind)
+        made[(aliases or {}).get(field, field)] = (constrained(one.hint, one.option), given)
+    return create_model(name, __base__=Strict, __doc__=doc or kind.__doc__, **made)
+
+
+def option_of(info: FieldInfo) -> Option:
+    """What a model says of one of its fields."""
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, Mapping) else {}
+    said = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
+    return with_limits(said, info.metadata)
+
+
+def words_of(info: FieldInfo) -> str:
+    """What values a field of a model takes, in words."""
+    one = option_of(info)
+    return one.kind or words(info.annotation, one)
 
 
 def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
@@ -165,7 +206,10 @@ def validate(
 ) -> Model:
     """Checks data against a model; raises InputErrors that names every wrong key with its line."""
     try:
-        return model.model_validate(data)
+        # As JSON, in which types are strict and lists may be tuples all the same. Dates are no values of any key.
+        return model.model_validate_json(
+            json.dumps(data, default=lambda date: {"date": str(date)}), strict=True
+        )
     except ValidationError as error:
         raise _input_errors(error, model, data, lines, file, prefix) from error
 
@@ -182,30 +226,68 @@ def _input_errors(
     wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
     for item in error.errors(include_url=False):
         path = prefix + _located(item["loc"], data, item["type"] == "missing")
-        place = Place(file=file, line=line_of(path, lines) or 1)
+        # An empty file has a first line all the same; a command line has none.
+        place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
-            near = get_close_matches(str(path[-1]), _all_fields(model), n=1, cutoff=0.5)
-            do = f"did you mean '{near[0]}'?" if near else "remove it"
+            do = _meant(model, path[len(prefix) :]) or "remove it"
             found.append(
                 InputError(
                     "unknown-key", found=f"unknown key '{name}'", expected="a known key", do=do, place=place
                 )
             )
-        elif item["type"] == "missing":
+        elif item["type"] == "missing" and isinstance(path[-1], str):
             found.append(
                 InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
             )
         else:
+            if item["type"] == "missing":  # of a list that is too short
+                path = path[:-1]
+                name = ".".join(str(part) for part in path)
             # A value that may be of several kinds is wrong for each of them, and one error.
             index, kinds = wrong.setdefault(path, (len(found), []))
-            kinds.append(item["msg"].removeprefix("Value error, ").removeprefix("Input should be "))
-            value, expected = _short(repr(item["input"])), " or ".join(dict.fromkeys(kinds))
+            kinds.append(_kind(model, path[len(prefix) :], item))
+            value, expected = _short(_written(item["input"])), " or ".join(dict.fromkeys(kinds))
             found[index:] = [
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
                 *found[index + 1 :],
             ]
-    return InputErrors(found)
+    return InputErrors(_deepest(found, wrong))
+
+
+def _deepest(
+    found: list[DynidError], wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]]
+) -> list[DynidError]:
+    # A value that is nearly one of several kinds is wrong inside; that it is none of the others goes without saying.
+    outer = {
+        index
+        for path, (index, _) in wrong.items()
+        if any(len(other) > len(path) and other[: len(path)] == path for other in wrong)
+    }
+    return [error for i, error in enumerate(found) if i not in outer]
+
+
+def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
+    # What a model checks beside types is said by itself, what is expected of a key by the key.
+    own = item["type"] in ("value_error", "assertion_error")
+    info = None if own else _field_at(model, path)
+    if info is not None:
+        short = item["type"] == "too_short" and not option_of(info).kind
+        return words_of(info) + (f", at least {item['ctx']['min_length']} of them" if short else "")
+    return str(item["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _field_at(model: type[BaseModel], path: tuple[Key, ...]) -> FieldInfo | None:
+    """The field of the last key on a path; names within tables that a user chooses, and numbers, are no keys."""
+    models, found = [model], None
+    for part in path:
+        for one in models:
+            named = {info.alias or name: info for name, info in one.model_fields.items()}
+            if part in named:
+                found = named[str(part)]
+                models = _models_in(found.annotation)
+                break
+    return found
 
 
 def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
@@ -222,21 +304,46 @@ def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
     return path
 
 
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
 def _short(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _all_fields(model: type[BaseModel]) -> list[str]:
-    names: list[str] = []
-    stack, seen = [model], {model}
+def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
+    """A question after the key nearest to one that is not known: one of the same table, or of another."""
+    wrong = str(path[-1])
+    info = _field_at(model, path[:-1])
+    here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
+    beside = [info.alias or name for one in here for name, info in one.model_fields.items()]
+    near = get_close_matches(wrong, beside, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    tables = _tables(model)
+    near = get_close_matches(wrong, tables, n=1, cutoff=0.5)
+    if not near:
+        return ""
+    table = tables[near[0]]
+    return f"did you mean '{near[0]}' under [{table}]?" if table else f"did you mean '{near[0]}' at the top?"
+
+
+def _tables(model: type[BaseModel]) -> dict[str, str]:
+    # Every key with the table that it stands in; the first one of keys of the same name.
+    found: dict[str, str] = {}
+    stack: list[tuple[type[BaseModel], str]] = [(model, "")]
+    seen = {model}
     while stack:
-        for name, info in stack.pop().model_fields.items():
-            names.append(info.alias or name)
+        one, table = stack.pop(0)
+        for name, info in one.model_fields.items():
+            key = info.alias or name
+            found.setdefault(key, table)
             for inner in _models_in(info.annotation):
                 if inner not in seen:
                     seen.add(inner)
-                    stack.append(inner)
-    return names
+                    stack.append((inner, f"{table}.{key}" if table else key))
+    return found
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import is_dataclass
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from dynid.base.errors import InputError
+from dynid.base.options import Described, constrained, options_of
+from dynid.base.registry import Registry
 
 Kind = TypeVar("Kind")
 
@@ -18,24 +22,22 @@ def meant(name: str, known: Collection[str], cutoff: float = 0.4) -> str:
 
 
 def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
-    """Value of an option as the field of that name is typed, lists as tuples.
+    """Value of an option of a dataclass as the field of that name is typed, lists as tuples where it wants tuples.
 
-    Raises InputError for a value of another type.
+    Raises InputError for a value of another type or out of range.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    given = _tuples(value)
+    one = options_of(kind)[option]
+    # As JSON, in which types are strict and lists may be tuples all the same.
+    plain = json.dumps(value, default=lambda date: {"date": str(date)})
     try:
-        return TypeAdapter(get_type_hints(kind)[option]).validate_python(given, strict=True)
+        return TypeAdapter(constrained(one.hint, one.option)).validate_json(plain, strict=True)
     except ValidationError as error:
-        expected = {one["msg"].removeprefix("Input should be ") for one in error.errors(include_url=False)}
+        written = str(value).lower() if isinstance(value, bool) else repr(value)
         raise InputError(
-            "wrong-value", found=f"{option} = {value!r} of '{name}'", expected=" or ".join(sorted(expected))
+            "wrong-value", found=f"{option} = {written} of '{name}'", expected=one.words
         ) from error
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
 
 
 def named_kind(
@@ -54,10 +56,12 @@ def named_kind(
         raise InputError(
             f"unknown-{key}",
             found=f"{key} '{name}'",
-            expected="one of " + ", ".join(kinds),
-            do=meant(name, kinds),
+            expected="one of " + ", ".join(_names(kinds)),
+            do=meant(name, _names(kinds))
+            or "install the plug-in that brings it, or name its module under plugins",
         )
-    known = options_of(kinds[name])
+    kind = kinds[name]
+    known = options_of(kind)
     for option in options:
         if option not in known:
             raise InputError(
@@ -66,4 +70,45 @@ def named_kind(
                 expected="one of " + (", ".join(known) or "no option"),
                 do=meant(option, known),
             )
-    return name, kinds[name], options
+    return name, kind, options
+
+
+def _names(kinds: Mapping[str, Any]) -> Collection[str]:
+    return kinds.names() if isinstance(kinds, Registry) else kinds
+
+
+def fields_of(kind: Any) -> Mapping[str, Described]:
+    """Options of a kind; none for one that is no dataclass."""
+    return options_of(kind) if is_dataclass(kind) else {}
+
+
+def kind_from_spec(
+    entry: str | Mapping[str, Any],
+    key: str,
+    kinds: Mapping[str, Any],
+    value: Callable[[Any, str, str, Any], Any] = option_value,
+) -> Any:
+    """The kind that an entry `name` or `{key = name, option = value}` describes.
+
+    value: (kind, name, option, plain value) -> value of the option.
+    Raises InputError for an unknown name, an unknown option, a missing one, or a value that it does not take.
+    """
+    name, kind, options = named_kind(entry, key, kinds, fields_of)
+    missing = [option for option, one in fields_of(kind).items() if one.required and option not in options]
+    if missing:
+        raise InputError(
+            "missing-option", found=f"{key} '{name}' without {', '.join(missing)}", expected="all of them"
+        )
+    return kind(**{option: value(kind, name, option, given) for option, given in options.items()})
+
+
+def kind_to_spec(
+    one: Any, key: str, name: str, plain: Callable[[Any], Any] = lambda value: value
+) -> dict[str, Any]:
+    """{key: name, option: value, ...} of a kind, from which `kind_from_spec` makes it again.
+
+    What is None is left out: TOML cannot write it, and it is the default.
+    """
+    options = {option: plain(getattr(one, option)) for option in fields_of(type(one))}
+    written = {option: list(v) if isinstance(v, tuple) else v for option, v in options.items()}
+    return {key: name} | {option: v for option, v in written.items() if v is not None}

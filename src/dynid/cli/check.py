@@ -16,6 +16,7 @@ from dynid.cli.common import (
     print_diagnostics,
     say,
 )
+from dynid.cli.settings_options import Written, with_settings
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
 
+@with_settings
 def command(
     logs: LogsArgument,
     robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
@@ -40,6 +42,8 @@ def command(
     topic: TopicOption = None,
     accept: AcceptOption = None,
     root: RootOption = None,
+    *,
+    written: Written,
 ) -> None:
     """Show trajectories, rates, gaps, ranges and pathologies of a log; exit with 4 if it is unfit."""
     from dynid.base.diagnostics import Diagnostics
@@ -49,8 +53,9 @@ def command(
 
     diagnostics = Diagnostics()
     model = load_robot(Path(robot), root=root, diagnostics=diagnostics)
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
+    experiment = Experiment.read(config).with_topics(topic).with_values(written).with_accepted(accept)
     diagnostics.accept(experiment.content.accept)
+    experiment.settings()  # mistakes come to light before a log is read
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         if plan is not None:

@@ -22,8 +22,10 @@ from dynid.cli.common import (
     progress_bar,
     say,
 )
+from dynid.cli.settings_options import Written, with_settings
 
 
+@with_settings
 def command(
     robot: RobotArgument,
     logs: LogsArgument,
@@ -59,6 +61,8 @@ def command(
     accept: AcceptOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
+    *,
+    written: Written,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
     from dynid.base.diagnostics import Diagnostics
@@ -66,7 +70,6 @@ def command(
     from dynid.identification.experiment import Experiment, open_log
     from dynid.identification.pipeline import identify
     from dynid.robot import load_robot
-    from dynid.rows.catalogue import rows_from_spec
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
     from dynid.verbs.friction_side import on_side
@@ -85,24 +88,12 @@ def command(
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     note_kept(out, check_output(out, inputs, force))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept)
+    model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
+    experiment = Experiment.read(config).with_topics(topic).with_values(written).with_accepted(accept)
+    experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
-    if auto is None and friction_side is None and experiment.choice_left_out:
-        diagnostics.warn(
-            "model-not-chosen",
-            f"the default model is fitted as it is, not chosen on held-out blocks: {experiment.choice_left_out}. Run "
-            "without a method first and give its [model] here, or say --auto",
-        )
-    if rows is not None and rows != "all":
-        settings = replace(settings, rows=rows_from_spec(rows))
-        section = recipe["experiment"].get("model", {}) | {"rows": rows}
-        recipe["experiment"] = recipe["experiment"] | {"model": section}
-    if auto is not None:
-        settings = replace(settings, automatic=auto)
-        section = recipe["experiment"].get("model", {}) | {"automatic": auto}
-        recipe["experiment"] = recipe["experiment"] | {"model": section}
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
@@ -111,9 +102,9 @@ def command(
             experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
         )
     if friction_side is not None:
-        settings = replace(settings, automatic=False)
+        settings = replace(settings, terms=settings.model, automatic=False)
         settings, _ = on_side(model, training, settings, friction_side, diagnostics)
-        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.terms)}
+        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.model)}
         recipe["experiment"] = recipe["experiment"] | {"model": section}
     with progress_bar(training.duration) as progress:
         result = identify(

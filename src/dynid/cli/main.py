@@ -6,9 +6,8 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,10 +22,12 @@ from dynid.cli import (
     identify,
     inspect,
     limits,
+    migrate,
     payload,
     report,
     retrieve,
     reveal,
+    schema,
     simulate,
     springs,
     statics,
@@ -34,9 +35,11 @@ from dynid.cli import (
     watch,
 )
 from dynid.cli.common import say
+from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
 app = typer.Typer(
     name="dynid",
+    cls=WithPlugins,
     help="The dynamics of a real robot, from its log: identified, verified, reported.",
     no_args_is_help=True,
     add_completion=False,
@@ -46,26 +49,34 @@ app = typer.Typer(
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
 app.command("limits")(limits.command)
-app.command("check")(check.command)
+app.command("check")(with_plugins(check.command))
 app.command("average")(average.command)
-app.command("identify")(identify.command)
-app.command("validate")(validate.command)
-app.command("report")(report.command)
-app.command("compare")(compare.command)
-app.command("export")(export.command)
-app.command("payload")(payload.command)
-app.command("statics")(statics.command)
-app.command("springs")(springs.command)
+app.command("identify")(with_plugins(identify.command))
+app.command("validate")(with_plugins(validate.command))
+app.command("report")(with_plugins(report.command))
+app.command("compare")(with_plugins(compare.command))
+app.command("export")(with_plugins(export.command))
+app.command("payload")(with_plugins(payload.command))
+app.command("statics")(with_plugins(statics.command))
+app.command("springs")(with_plugins(springs.command))
 app.command("simulate")(simulate.command)
-app.command("excite")(excite.command)
-app.command("watch")(watch.command)
+app.command("excite")(with_plugins(excite.command))
+app.command("watch")(with_plugins(watch.command))
 app.command("reveal")(reveal.command)
-app.command("retrieve")(retrieve.command)
+app.command("retrieve")(with_plugins(retrieve.command))
+app.command("migrate")(migrate.command)
+app.command("schema")(schema.command)
 
 
 @app.callback(invoke_without_command=True)
 def options(
     version: bool = typer.Option(False, "--version", help="Print the version and the kernel in use."),
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin", callback=load_named, help="Module that brings the command; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """The dynamics of a real robot, from its log: identified, verified, reported."""
     if version:
@@ -76,23 +87,9 @@ def options(
         raise typer.Exit
 
 
-def add_installed_commands(arguments: Sequence[str] = ()) -> None:
-    """Adds the commands of installed packages (entry points `dynid.commands`), imported only to be run or listed."""
-    own = {command.name for command in app.registered_commands}
-    asked = arguments[0] if arguments else "--help"
-    if asked in own:
-        return
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="dynid.commands"):
-        if entry.name not in own and asked in (entry.name, "--help"):
-            app.command(entry.name)(entry.load())
-
-
 def main() -> None:
     """Runs the command line and leaves with 0, or 2 to 7, 130 or 1 as the table of exit codes says."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    add_installed_commands(sys.argv[1:])
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     sys.exit(_run())

@@ -42,7 +42,7 @@ def command(
 
     experiment = Experiment.read(config)
     fit = experiment.settings().estimator if config else FeasibleFit()
-    if isinstance(fit, FeasibleFit) and experiment.content.estimate.strength is None:
+    if isinstance(fit, FeasibleFit) and "strength" not in experiment.content.estimate.options:
         fit = replace(fit, strength=1.0)  # coefficients hold no blocks to choose it by
     if not isinstance(fit, FeasibleFit):
         raise UsageError(

@@ -44,8 +44,8 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic)
     settings = experiment.settings()
-    spring = _spring(settings.terms, label)
-    others = Terms(tuple(term for term in settings.terms if term is not spring))
+    spring = _spring(settings.model, label)
+    others = Terms(tuple(term for term in settings.model if term is not spring))
     model = load_robot(robot, root=root, diagnostics=diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)

@@ -74,7 +74,7 @@ def command(
     from dynid.estimate.recursive import Forgetting
     from dynid.identification.experiment import Experiment
     from dynid.online.stream import watch_lines
-    from dynid.online.watch import WATCH_TERMS, WatchSettings
+    from dynid.online.watch import WatchSettings
     from dynid.robot import load_robot
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
@@ -88,7 +88,7 @@ def command(
     rows = experiment.rows()
     far = np.inf
     settings = WatchSettings(
-        terms=experiment.terms() if config else WATCH_TERMS,
+        terms=experiment.terms(),
         rows=MomentumRows() if isinstance(rows, AutomaticRows) else rows,
         forgetting=Forgetting(memory or far, "excited" if excited else "all", reset or far),
     )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dynid.base.registry import Registry
 from dynid.estimate.adaline import Adaline
 from dynid.estimate.didim import DIDIM
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
@@ -15,25 +16,29 @@ from dynid.estimate.output_error import CLIE, CLOE, OE
 from dynid.estimate.robust import IRLS
 from dynid.estimate.total import TLS
 
-CATALOGUE: dict[str, type[Any]] = {
-    "ols": OLS,
-    "wls": WLS,
-    "irls": IRLS,
-    "tls": TLS,
-    "ridge": Ridge,
-    "ml": ML,
-    "feasible": FeasibleFit,
-    "iv": IV,
-    "didim": DIDIM,
-    "clie": CLIE,
-    "cloe": CLOE,
-    "oe": OE,
-    "ekf": EKF,
-    "ukf": UKF,
-    "cdkf": CDKF,
-    "adaline": Adaline,
-    "hopfield": Hopfield,
-}
+CATALOGUE: Registry[type[Any]] = Registry(
+    "estimator",
+    "dynid.estimators",
+    {
+        "ols": OLS,
+        "wls": WLS,
+        "irls": IRLS,
+        "tls": TLS,
+        "ridge": Ridge,
+        "ml": ML,
+        "feasible": FeasibleFit,
+        "iv": IV,
+        "didim": DIDIM,
+        "clie": CLIE,
+        "cloe": CLOE,
+        "oe": OE,
+        "ekf": EKF,
+        "ukf": UKF,
+        "cdkf": CDKF,
+        "adaline": Adaline,
+        "hopfield": Hopfield,
+    },
+)
 
 __all__ = [
     "CATALOGUE",

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.base.options import check_options
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma, solve
-from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.factor.factor import stack
 
 
@@ -24,14 +25,13 @@ class Adaline:
     Source: Widrow and Hoff 1960; Leboutet et al. 2021 for robots.
     """
 
-    rounds: int = 1_000_000
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
+    rounds: int = most_rounds(1_000_000)
+    tolerance: float = last_move(0.05)
+    intervals: str = interval_kind()
     name: str = "adaline"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Learns from zero, with the joints' weights of weighted least squares."""

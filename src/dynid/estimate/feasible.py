@@ -11,10 +11,11 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
+from dynid.estimate.options import interval_kind, prior_strength
 from dynid.estimate.prior import inertia_known, prior_pull
-from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors, stack
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
@@ -45,8 +46,8 @@ class FeasibleFit:
     The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
     parameters: intervals cover both.
     strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
-    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out; or
-    "l-curve" = the corner of cost against distance.
+    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out or another
+    method is inside; or "l-curve" = the corner of cost against distance.
     prior: "euclidean", "entropic" or "geodesic" distance from it.
     weights: "joint" as above, "equal" = 1 for every equation.
     limits: what is known of single bodies, see dynid.feasible.limits.
@@ -54,41 +55,47 @@ class FeasibleFit:
     inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
     (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
     own last linear equations.
+    further: constraints of any other kind.
+    required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
+    without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
     """
 
-    strength: float | str = 1.0
-    margin: float = 1e-6
-    prior: str = "euclidean"
-    weights: str = "joint"
-    total_mass: tuple[float, float] | None = None
-    limits: Sequence[Mapping[str, Any]] = ()
-    intervals: str = Intervals.JACKKNIFE.value
+    strength: float | str = prior_strength("held-out")
+    margin: float = option(
+        1e-6,
+        "feasible: least eigenvalue of every pseudo-inertia; 1e-6 without it",
+        unit="kg m^2 and kg",
+        above=0,
+    )
+    prior: str = option(
+        "entropic",
+        'feasible: distance from the prior; `"entropic"` without it',
+        choices=tuple(distance.value for distance in Distance),
+    )
+    weights: str = option(
+        "joint", 'feasible: weights as in wls, or as in ols; `"joint"` without it', choices=("joint", "equal")
+    )
+    total_mass: tuple[float, float] | None = option(
+        None, "feasible: window for the sum of the masses; none without it", unit="kg", least=0
+    )
+    limits: Sequence[Mapping[str, Any]] = option(
+        (), "feasible: see `[[estimate.limits]]`", kind="list of tables"
+    )
+    intervals: str = interval_kind()
     inner: Estimator | None = None
+    required: bool = False
+    further: Sequence[Convex] = ()
     name: str = "feasible"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        if self.inner is not None and (self.weights != "joint" or isinstance(self.strength, str)):
+        check_options(self)
+        if self.inner is not None and (self.weights != "joint" or self.strength == "l-curve"):
             raise UsageError(
                 "feasible-inner",
                 found=f"'{self.inner.name}' with weights = '{self.weights}', strength = {self.strength}",
-                expected="a strength that is a number, and the method's own weights",
+                expected="another strength, and the method's own weights",
             )
-        if self.strength not in _CHOICES if isinstance(self.strength, str) else not self.strength > 0:
-            raise UsageError(
-                "prior-strength",
-                found=f"strength = {self.strength}",
-                expected="a number > 0, 'held-out' or 'l-curve'",
-            )
-        if not self.margin > 0:
-            raise UsageError("margin", found=f"margin = {self.margin}", expected="a number > 0")
-        if self.prior not in {d.value for d in Distance}:
-            raise UsageError(
-                "prior", found=f"prior = '{self.prior}'", expected="'euclidean', 'entropic' or 'geodesic'"
-            )
-        if self.weights not in {"joint", "equal"}:
-            raise UsageError("weights", found=f"weights = '{self.weights}'", expected="'joint' or 'equal'")
         for entry in self.limits:
             limits_of_body(entry)
 
@@ -103,7 +110,7 @@ class FeasibleFit:
         """What the parameters must fulfil."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
-        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known]
+        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known, *self.further]
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""
@@ -118,6 +125,8 @@ class FeasibleFit:
         """The same fit with a strength that is a number, and how that was chosen."""
         if not isinstance(self.strength, str):
             return self, ""
+        if self.inner is not None:
+            return replace(self, strength=1.0), ""
         if not inertia_known(regression.columns).any():
             return replace(self, strength=1.0), "; the description knows no inertia to be drawn to"
         weights = self._weights(free)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.base.options import check_options, option
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma, solve
-from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.factor.factor import stack
 
 FIRST_STEP, GROWTH, SHRINK = 1e-3, 2.0, 0.25
@@ -31,17 +31,16 @@ class Hopfield:
     Raises UsageError for a bound that is not positive, or no round.
     """
 
-    bound: float = 100.0
-    rounds: int = 500
-    tolerance: float = 0.01
-    intervals: str = Intervals.JACKKNIFE.value
+    bound: float = option(
+        100.0, "hopfield: limit of the neurons, in lengths of the target; 100 without it", above=0
+    )
+    rounds: int = most_rounds(500)
+    tolerance: float = last_move(0.01)
+    intervals: str = interval_kind()
     name: str = "hopfield"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
-        if not self.bound > 0:
-            raise UsageError("bound", found=f"bound = {self.bound}", expected="a number > 0")
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Lets the network come to rest from zero, with the joints' weights of weighted least squares."""

@@ -14,6 +14,7 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.didim import iterated
 from dynid.estimate.estimator import Estimate, Piece, Regression, Status
 from dynid.estimate.least_squares import WLS
+from dynid.estimate.options import most_rounds
 from dynid.estimate.simulated import ClosedLoopFit
 from dynid.estimate.source import LogSource, factors_of_pieces
 from dynid.estimate.uncertainty import Intervals, covariance_of
@@ -35,7 +36,7 @@ class IV(ClosedLoopFit):
     Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
     """
 
-    rounds: int = 10
+    rounds: int = most_rounds(10)
     name: str = "iv"
 
     def fit(self, regression: Regression) -> Estimate:

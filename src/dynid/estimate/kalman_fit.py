@@ -12,15 +12,17 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.errors import UnfitDataError
+from dynid.base.options import check_options, option
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
 from dynid.estimate.least_squares import WLS, residual_sigma
+from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
 from dynid.estimate.simulated import Bench
 from dynid.estimate.source import Places
-from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
+from dynid.estimate.uncertainty import covariance_of
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import measured_coordinates, measured_motion
 
@@ -45,25 +47,21 @@ class KalmanFit:
     Raises UsageError for a width or noise that is not positive, or no round.
     """
 
-    position_noise: float | Sequence[float] | None = None
-    width: float = 10.0
-    rounds: int = 8
-    tolerance: float = 0.1
-    intervals: str = Intervals.JACKKNIFE.value
+    position_noise: float | Sequence[float] | None = encoder_noise()
+    width: float = option(
+        10.0,
+        "ekf, ukf, cdkf: spread at the start of each pass, in textbook deviations of wls; 10 without it",
+        above=0,
+    )
+    rounds: int = most_rounds(8)
+    tolerance: float = last_move(0.1)
+    intervals: str = interval_kind()
     name: str = ""
 
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
-        given = 1.0 if self.position_noise is None else self.position_noise
-        if not (self.width > 0 and (np.asarray(given) > 0).all()):
-            raise UsageError(
-                "kalman-start",
-                found=f"width = {self.width}, position_noise = {self.position_noise}",
-                expected="numbers > 0",
-            )
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Runs passes until the parameters stay.

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.options import check_options
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
+from dynid.estimate.options import interval_kind, last_move, most_rounds, prior_strength
 from dynid.estimate.prior import FAINT
-from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
+from dynid.estimate.uncertainty import covariance_of
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.kernel import qr_panel
 
@@ -33,11 +34,11 @@ class OLS:
     intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
     """
 
-    intervals: str = Intervals.JACKKNIFE.value
+    intervals: str = interval_kind()
     name: str = "ols"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Solves once with unit weights."""
@@ -66,14 +67,13 @@ class WLS:
     Source: Gautier 1997; Madsen et al. 2020 eq. 20, with the weights' power corrected to 1/sigma^2.
     """
 
-    rounds: int = 30
-    tolerance: float = 1e-4
-    intervals: str = Intervals.JACKKNIFE.value
+    rounds: int = most_rounds(30)
+    tolerance: float = last_move(1e-4)
+    intervals: str = interval_kind()
     name: str = "wls"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between solving and re-weighting."""
@@ -93,17 +93,14 @@ class Ridge:
     intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
     """
 
-    strength: float = 1.0
-    rounds: int = 30
-    tolerance: float = 1e-4
-    intervals: str = Intervals.JACKKNIFE.value
+    strength: float = prior_strength(1.0)
+    rounds: int = most_rounds(30)
+    tolerance: float = last_move(1e-4)
+    intervals: str = interval_kind()
     name: str = "ridge"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
-        if not self.strength > 0:
-            raise UsageError("ridge-strength", found=f"strength = {self.strength}", expected="a number > 0")
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between solving with the penalty and re-weighting."""

@@ -11,12 +11,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float, Int
+from dynid.base.options import check_options
 from dynid.estimate.blocks import BlockScores
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
+from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
 from dynid.estimate.simulated import Bench
 from dynid.estimate.source import Places, piece_of
-from dynid.estimate.uncertainty import Intervals, check_intervals, covariance_of
+from dynid.estimate.uncertainty import covariance_of
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.filter import zero_phase_filter
@@ -44,15 +46,14 @@ class ML:
     Source: Olsen and Petersen 2001; Olsen, Swevers and Verdonck 2002.
     """
 
-    position_noise: float | Sequence[float] | None = None
-    rounds: int = 25
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
+    position_noise: float | Sequence[float] | None = encoder_noise()
+    rounds: int = most_rounds(25)
+    tolerance: float = last_move(0.05)
+    intervals: str = interval_kind()
     name: str = "ml"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Fisher scoring with halved steps, begun at weighted least squares.

@@ -9,10 +9,11 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
-from dynid.estimate.estimator import Estimate, Piece, Regression, check_iteration, require_enough
+from dynid.base.options import check_options, option
+from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
+from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.simulated import Bench, ClosedLoopFit
-from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
 from dynid.simulation.mechanism import Mechanism
@@ -82,17 +83,14 @@ class OE:
     Raises UsageError for a horizon that is not positive.
     """
 
-    horizon: float | None = None
-    rounds: int = 15
-    tolerance: float = 0.05
-    intervals: str = Intervals.JACKKNIFE.value
+    horizon: float | None = option(None, "oe: length of the stretches that are simulated", unit="s", above=0)
+    rounds: int = most_rounds(15)
+    tolerance: float = last_move(0.05)
+    intervals: str = interval_kind()
     name: str = "oe"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
-        if self.horizon is not None and not self.horizon > 0:
-            raise UsageError("horizon", found=f"horizon = {self.horizon}", expected="a time > 0 in s")
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `CLOE` does."""

@@ -64,8 +64,8 @@ def made_real(
         diagnostics.warn(
             "not-made-real",
             f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept, of which only "
-            f"combinations of parameters have a meaning; {_ADD}, or set method = 'feasible' to have consistent bodies "
-            "all the same",
+            f"combinations of parameters have a meaning; {_ADD}, or set feasible = true under [estimate] to have "
+            "consistent bodies all the same",
         )
         return _beside(free, real, regression), unconstrained(wanted)
     if unseen > 1.0:

@@ -10,17 +10,17 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
+from dynid.base.options import check_options, option
 from dynid.estimate.estimator import (
     Estimate,
     Piece,
     Regression,
     Status,
-    check_iteration,
     require_enough,
 )
 from dynid.estimate.least_squares import WLS, completed, full_vector, residual_sigma, solve, weight_floor
+from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.source import Places, factors_of_pieces, kept_pieces
-from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.factor import Factors
 
 Loss = Literal["huber", "tukey"]
@@ -47,22 +47,19 @@ class IRLS:
     Raises UsageError for another loss or a tuning that is not positive.
     """
 
-    loss: Loss = "huber"
-    tuning: float | None = None
-    rounds: int = 60
-    tolerance: float = 1e-2
-    intervals: str = Intervals.JACKKNIFE.value
+    loss: Loss = option("huber", 'irls: `"huber"` without it')
+    tuning: float | None = option(
+        None,
+        "irls: where weights begin to fall, in standard deviations; 1.345 (huber), 4.685 (tukey) without it",
+        above=0,
+    )
+    rounds: int = most_rounds(60)
+    tolerance: float = last_move(1e-2)
+    intervals: str = interval_kind()
     name: str = "irls"
 
     def __post_init__(self) -> None:
-        if self.loss not in TUNING or not (self.tuning is None or self.tuning > 0):
-            raise UsageError(
-                "robust-loss",
-                found=f"loss '{self.loss}', tuning {self.tuning}",
-                expected="'huber' or 'tukey' and a tuning > 0",
-            )
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""

@@ -10,14 +10,15 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import DynidError, UsageError
+from dynid.base.options import check_options, option
 from dynid.base.parallel import ordered_map
 from dynid.estimate.deflection import stiffness_ranges
-from dynid.estimate.estimator import Estimate, Regression, check_iteration, require_enough
+from dynid.estimate.estimator import Estimate, Regression, require_enough
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import WLS, full_vector, solve
+from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.simulable import Simulable, not_simulable
 from dynid.estimate.source import LogSource, Places, factors_of_pieces, log_source, one_a_joint
-from dynid.estimate.uncertainty import Intervals, check_intervals
 from dynid.factor.base import Category
 from dynid.rows.rows import two_encoders
 from dynid.signals.differentiate import first_difference
@@ -341,24 +342,23 @@ class ClosedLoop:
     Raises UsageError for a bandwidth that is not positive, negative gains, one gain without the other, or no round.
     """
 
-    bandwidth: float | None = None
-    kp: Gains = None
-    kd: Gains = None
-    rounds: int = 12
-    tolerance: float = 0.05
+    bandwidth: float | None = option(
+        None, "iv, didim, clie, cloe: of the virtual feedback", unit="Hz", above=0
+    )
+    kp: Gains = option(
+        None,
+        "iv, didim, clie, cloe: gain of the robot's own controller, one number or one a joint; with `kd`",
+        unit="N m/rad or N/m",
+        least=0,
+    )
+    kd: Gains = option(None, "the same for velocities", unit="N m s/rad or N s/m", least=0)
+    rounds: int = most_rounds(12)
+    tolerance: float = last_move(0.05)
 
     def __post_init__(self) -> None:
-        check_iteration(self.rounds, self.tolerance)
-        if self.bandwidth is not None and not self.bandwidth > 0:
-            raise UsageError(
-                "bandwidth", found=f"bandwidth = {self.bandwidth}", expected="a frequency > 0 in Hz"
-            )
+        check_options(self)
         if (self.kp is None) != (self.kd is None):
             raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
-        for name, gain in (("kp", self.kp), ("kd", self.kd)):
-            values = np.asarray(0.0 if gain is None else gain, dtype=float)
-            if not (np.isfinite(values) & (values >= 0)).all():
-                raise UsageError("gains", found=f"{name} = {values.tolist()}", expected="finite numbers >= 0")
 
     def opened(self, regression: Regression, method: str) -> tuple[Bench, Float, Feedback]:
         """Bench of the data, start of the search (b,), and the feedback that simulations run under.
@@ -375,11 +375,7 @@ class ClosedLoop:
 class ClosedLoopFit(ClosedLoop):
     """The same for estimators that end with a least-squares fit, whose covariance may be found in several ways."""
 
-    intervals: str = Intervals.JACKKNIFE.value
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_intervals(self.intervals)
+    intervals: str = interval_kind()
 
 
 def tried(error: DynidError) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.linalg import eigh
 
 from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
+from dynid.base.options import check_options
+from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma
-from dynid.estimate.uncertainty import Intervals, check_intervals
+from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
 from dynid.factor.factor import stack
 
 LEAST_TORQUE_SHARE = 0.05
@@ -33,15 +34,14 @@ class TLS:
     Source: Van Huffel and Vandewalle 1991, ch. 10; Gautier, Vandanjon and Presse 1994 for robots.
     """
 
-    position_noise: float | Sequence[float] | None = None
-    rounds: int = 50
-    tolerance: float = 1e-6
-    intervals: str = Intervals.JACKKNIFE.value
+    position_noise: float | Sequence[float] | None = encoder_noise()
+    rounds: int = most_rounds(50)
+    tolerance: float = last_move(1e-6)
+    intervals: str = interval_kind()
     name: str = "tls"
 
     def __post_init__(self) -> None:
-        check_intervals(self.intervals)
-        check_iteration(self.rounds, self.tolerance)
+        check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
         """Alternates between the smallest generalised eigenvector and the noise of the torque."""

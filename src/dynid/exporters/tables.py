@@ -13,11 +13,12 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, Place
+from dynid.base.registry import Need, refuse_missing
 from dynid.exporters.model import ExportModel
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
 from dynid.spatial.inertia import from_khalil, to_khalil
-from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Terms
 
 FORMAT = 1
@@ -49,10 +50,13 @@ def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
         data: Any = json.loads(read_bytes(path, "a dynid model", MAX_BYTES))
         if data["kind"] != "dynid-model" or data["format"] != FORMAT:
             raise ValueError(f"kind {data['kind']}, format {data['format']}")
+        refuse_missing([Need("term", name) for name in names_in_spec(data["terms"])], Place(file=str(path)))
         robot, terms = robot_from_dict(data["robot"]), terms_from_spec(data["terms"])
         values = {one["name"]: float(one["value"]) for one in data["parameters"]}
         return robot, terms, np.array([values[column.name] for column in terms.columns(robot)])
     except (LookupError, TypeError, ValueError, RecursionError, DynidError) as error:
+        if isinstance(error, DynidError) and error.identifier == "missing-plugin":
+            raise
         raise InputError(
             "model-json",
             found=f"no model of dynid ({type(error).__name__}: {error})",

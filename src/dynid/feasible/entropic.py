@@ -22,6 +22,21 @@ def divergence(pi: Float, prior: Float) -> float:
     return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
 
 
+def quadratic(pi: Float, prior: Float) -> tuple[Float, Float]:
+    """J (10, 10) and r (10,) with divergence(pi', prior) = ||J pi' - r||^2 + constant to second order in pi' - pi.
+
+    Gradient tr(P0^-1 E_k) - tr(P^-1 E_k), Hessian tr(P^-1 E_k P^-1 E_l) = 2 J'J, for P = sum pi_k E_k.
+    """
+    units = [from_triangle(TRIANGLE[:, k]) for k in range(10)]
+    inverse = np.linalg.inv(pseudo_inertia(pi))
+    parts = np.array([inverse @ unit for unit in units])
+    hessian = np.einsum("kab,lba->kl", parts, parts)
+    towards = np.linalg.inv(pseudo_inertia(prior)) - inverse
+    gradient = np.array([np.trace(towards @ unit) for unit in units])
+    J = np.linalg.cholesky(hessian / 2.0).T
+    return J, np.asarray(J @ pi - np.linalg.solve(J.T, gradient) / 2.0)
+
+
 def entropic_program(
     bodies: Int, reference: Float, prior: Float, spread: Float, weight: Float, first: int
 ) -> tuple[Float, list[Block]]:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, cast
 
-from pydantic import Field
-
-from dynid.base.checked_toml import Key, Strict, line_of, read_toml, validate
-from dynid.base.diagnostics import Claim, Diagnostics, claim_codes
-from dynid.base.errors import DynidError, InputError, Place, UsageError
-from dynid.base.named_options import meant
-from dynid.estimate import CATALOGUE, FeasibleFit
+from dynid.base.checked_toml import Key, Lines, line_of, read_toml, validate
+from dynid.base.diagnostics import Diagnostics, claim_codes
+from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
+from dynid.base.named_options import fields_of, meant, option_value
+from dynid.base.registry import load_plugins, named_for
+from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
+from dynid.feasible.catalogue import constraint_from_spec
 from dynid.feasible.limits import with_hull_of_mesh
-from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
-from dynid.log.mapping import LogSection, channel_map
+from dynid.identification.schema import (
+    NOT_IN_FILES,
+    DataSection,
+    EstimateSection,
+    ExperimentFile,
+    LimitEntry,
+    SelectionEntry,
+)
+from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator, needs_of
+from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
 from dynid.robot.model import RobotModel
@@ -27,129 +35,8 @@ from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_from_spec
 from dynid.terms.term import Terms
 
-Positive = Annotated[float, Field(gt=0)]
-Auto = Positive | Literal["auto"]
-Lines = dict[tuple[Key, ...], int]
-NotNegative = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class SelectionEntry(Strict):
-    """A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1."""
-
-    trajectory: str = "*"
-    window: tuple[float, float] | None = None
-    part: tuple[Share, Share] | None = None
-
-
-def _everything() -> list[str | SelectionEntry]:
-    return ["*"]
-
-
-class DataSection(Strict):
-    """[data]: which trajectories to fit, and which to hold out."""
-
-    train: list[str | SelectionEntry] = Field(default_factory=_everything)
-    validate_on: list[str | SelectionEntry] = Field(default_factory=list, alias="validate")
-
-
-class PrepareSection(Strict):
-    """[prepare]: see dynid.signals.settings.Preparation."""
-
-    cutoff: Auto = "auto"
-    order: Annotated[int, Field(ge=1, le=8)] = 4
-    state_cutoff: Auto = "auto"
-    state_order: Annotated[int, Field(ge=1, le=8)] = 4
-    velocity: Literal["auto", "differentiate", "measured"] = "auto"
-    rate: Positive | None = None
-    decimate: bool = True
-    gap: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
-    shortest: Annotated[float, Field(ge=0)] = 1.0
-    trim: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
-    rest: Annotated[float, Field(ge=0)] = 0.02
-    gate: Annotated[float, Field(ge=0)] = 0.0
-
-
-class StaticsSection(Strict):
-    """[statics]: what counts as a static pose."""
-
-    poses: list[str | SelectionEntry] = Field(default_factory=_everything)
-    still: Positive = 2e-3
-    dwell: Positive = 0.3
-    settle: Annotated[float, Field(ge=0)] = 0.2
-    away: Positive = 5e-3
-    tolerance: Positive = 5e-3
-
-
-class ModelSection(Strict):
-    """[model]: the equations and the terms, by name or as tables with options."""
-
-    rows: str | dict[str, Any] = "auto"
-    terms: Annotated[list[str | dict[str, Any]], Field(min_length=1)] | None = None
-    automatic: bool | None = None
-
-
-class LimitEntry(Strict):
-    """[[estimate.limits]]: what is known of one body."""
-
-    body: Annotated[int, Field(ge=1)]
-    mass: tuple[NotNegative, NotNegative] | None = None
-    centre_lower: tuple[float, float, float] | None = None
-    centre_upper: tuple[float, float, float] | None = None
-    hull: list[tuple[float, float, float]] | None = None
-    mesh: str | None = None
-    mesh_scale: Positive | None = None
-    mesh_xyz: tuple[float, float, float] | None = None
-    mesh_rpy: tuple[float, float, float] | None = None
-    whole_body: bool | None = None
-    ellipsoid_semi_axes: tuple[Positive, Positive, Positive] | None = None
-    ellipsoid_centre: tuple[float, float, float] | None = None
-
-
-class EstimateSection(Strict):
-    """[estimate]: the method and its options."""
-
-    method: str | None = None
-    strength: Positive | Literal["held-out", "l-curve"] | None = None
-    rounds: Annotated[int, Field(ge=1)] | None = None
-    tolerance: Positive | None = None
-    margin: Positive | None = None
-    prior: Literal["euclidean", "entropic", "geodesic"] | None = None
-    weights: Literal["joint", "equal"] | None = None
-    intervals: Literal["jackknife", "sandwich", "hac", "bootstrap"] | None = None
-    total_mass: tuple[NotNegative, NotNegative] | None = None
-    limits: list[LimitEntry] | None = None
-    loss: Literal["huber", "tukey"] | None = None
-    tuning: Positive | None = None
-    position_noise: NotNegative | list[NotNegative] | None = None
-    bandwidth: Positive | None = None
-    kp: NotNegative | list[NotNegative] | None = None
-    kd: NotNegative | list[NotNegative] | None = None
-    horizon: Positive | None = None
-    width: Positive | None = None
-    bound: Positive | None = None
-    feasible: bool | None = None
-    folds: Annotated[int, Field(ge=2)] = 5
-    seed: Annotated[int, Field(ge=0)] = 0
-    block_seconds: Positive | None = None
-
-
-_ON_FACTORS = ("ols", "wls", "ridge", "feasible")
-# Options of the fit among real bodies around another method.
-_OF_BODIES = {"strength", "margin", "prior", "total_mass", "limits"}
-_OF_NO_METHOD = {"method", "feasible", "limits", "folds", "seed", "block_seconds"}
-
-
-class ExperimentFile(Strict):
-    """The whole file; every table may be left out."""
-
-    accept: list[Claim] = Field(default_factory=list)
-    log: LogSection | None = None
-    data: DataSection = DataSection()
-    prepare: PrepareSection = PrepareSection()
-    model: ModelSection = ModelSection()
-    statics: StaticsSection = StaticsSection()
-    estimate: EstimateSection = EstimateSection()
+# Options of the fit among physically consistent bodies around another method.
+_OF_BODIES = {"strength", "margin", "prior", "total_mass"}
 
 
 @dataclass(frozen=True)
@@ -166,16 +53,22 @@ class Experiment:
         """Reads an experiment file; raises InputErrors with the line of everything that is wrong."""
         if path is None:
             return Experiment(ExperimentFile(), {}, "", {})
+        path = Path(path)
         data, lines = read_toml(path)
         content = validate(ExperimentFile, data, lines, str(path))
+        load_plugins(content.plugins, path.parent, Place(file=str(path), line=line_of(("plugins",), lines)))
+        _refuse_unknown(content.estimate, lines, str(path))
         if any(entry.mesh for entry in content.estimate.limits or ()):
-            data = _with_hulls(data, content.estimate.limits or (), Path(path), lines)
+            data = _with_hulls(data, content.estimate.limits or (), path, lines)
             content = validate(ExperimentFile, data, lines, str(path))
         return Experiment(content, data, str(path), lines)
 
     @staticmethod
     def of_recipe(recipe: Mapping[str, Any]) -> Experiment:
-        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged."""
+        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged.
+
+        The plug-ins that it names are not imported: a run may come from anyone. Whoever wants them names them again.
+        """
         data = dict(recipe.get("experiment", {}))
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
@@ -188,21 +81,37 @@ class Experiment:
             raise UsageError(
                 "unknown-method",
                 found=f"method '{method}'",
-                expected="one of " + ", ".join(CATALOGUE),
-                do=meant(method, CATALOGUE),
+                expected="one of " + ", ".join(CATALOGUE.names()),
+                do=CATALOGUE.meant(method),
             )
-        kept = _OF_NO_METHOD | {f.name for f in fields(CATALOGUE[method])}
+        kept = _COMMON | set(fields_of(CATALOGUE[method]))
         if self.content.estimate.feasible:
             kept |= _OF_BODIES
-        section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept and k != "name"}
-        raw = dict(self.raw) | {"estimate": section | {"method": method}}
-        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+        elif CATALOGUE[method] is not FeasibleFit:
+            kept -= {"limits", "constraints"}
+        section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept}
+        return self._with("estimate", section | {"method": method})
 
     def with_topics(self, topics: Sequence[str] | None) -> Experiment:
         """The same experiment with these topics of bags under [log]; None or empty = as it is."""
         if not topics:
             return self
-        raw = dict(self.raw) | {"log": dict(self.raw.get("log", {})) | {"topic": list(topics)}}
+        return self._with("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
+
+    def with_values(self, written: Mapping[str, Mapping[str, Any]]) -> Experiment:
+        """The same experiment with other values of some keys, table by table, as given on a command line.
+
+        Raises InputErrors for values that the keys do not take.
+        """
+        given = {table: dict(keys) for table, keys in written.items() if keys}
+        validate(ExperimentFile, given, {}, "command line")
+        experiment = self
+        for table, keys in given.items():
+            experiment = experiment._with(table, dict(experiment.raw.get(table, {})) | keys)
+        return experiment
+
+    def _with(self, table: str, section: Mapping[str, Any]) -> Experiment:
+        raw = dict(self.raw) | {table: dict(section)}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
     def with_accepted(self, codes: Sequence[str] | None) -> Experiment:
@@ -222,38 +131,28 @@ class Experiment:
         """Settings of the identification; raises InputError with the line of a wrong option."""
         e = self.content.estimate
         return Settings(
-            terms=self.terms(),
+            terms=self.terms() if self.content.model.terms is not None else None,
             rows=self.rows(),
             estimator=self._estimator(),
             preparation=Preparation(**self.content.prepare.model_dump()),
             folds=e.folds,
             seed=e.seed,
             block_seconds=e.block_seconds,
-            automatic=self.automatic,
+            automatic=self.content.model.automatic,
             accept=tuple(self.content.accept),
         )
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the model is chosen by the data: where no terms are given, unless the file says otherwise.
-
-        Methods that simulate the robot at every step are not asked for dozens of models unless told so.
-        """
-        model = self.content.model
-        if model.automatic is not None:
-            return model.automatic
-        return model.terms is None and self.content.estimate.method in (None, *_ON_FACTORS)
 
     def recipe(
         self, robot: str | Path, logs: Sequence[str | Path], held_out: Sequence[str | Path]
     ) -> dict[str, Any]:
-        """What is written down so that the run can be repeated."""
+        """What is written down so that the run can be repeated, the plug-ins that it took included."""
+        plugins = list(dict.fromkeys([*self.content.plugins, *named_for(needs_of(self.settings()))]))
         return {
             "robot": str(robot),
             "logs": [str(log) for log in logs],
             "validate": [str(log) for log in held_out],
             "config": self.file or None,
-            "experiment": dict(self.raw),
+            "experiment": dict(self.raw) | ({"plugins": plugins} if plugins else {}),
         }
 
     def terms(self) -> Terms:
@@ -273,11 +172,17 @@ class Experiment:
         except DynidError as error:
             raise self._placed(error, ("model", "rows")) from error
 
-    def _placed(self, error: DynidError, key: tuple[Key, ...]) -> InputError:
-        place = Place(file=self.file or None, line=line_of(key, self.lines))
+    def _placed(self, error: DynidError, key: tuple[Key, ...], table: str = "") -> InputError:
         return InputError(
-            error.identifier, found=error.found, expected=error.expected, do=error.do, place=place
+            error.identifier,
+            found=table + error.found,
+            expected=error.expected,
+            do=error.do,
+            place=self._place(key),
         )
+
+    def _place(self, key: tuple[Key, ...]) -> Place:
+        return Place(file=self.file or None, line=line_of(key, self.lines))
 
     @property
     def _method(self) -> str:
@@ -291,62 +196,81 @@ class Experiment:
             else default_estimator().unconstrained.name
         )
 
-    @property
-    def choice_left_out(self) -> str:
-        """Why the model is not chosen by the data though no terms are given; "" where it is, or nobody wants it."""
-        model = self.content.model
-        if model.terms is not None or model.automatic is not None or self.automatic:
-            return ""
-        return f"method '{self._method}' works on every sample, and dozens of models would take it hours"
-
-    def _estimator(self) -> Any:
-        section = self.content.estimate
-        method = self._method
+    def _estimator(self) -> Estimator:
+        section, method = self.content.estimate, self._method
         if method not in CATALOGUE:
             raise InputError(
                 "unknown-method",
                 found=f"estimate.method = '{method}'",
-                expected="one of " + ", ".join(CATALOGUE),
-                do=meant(method, CATALOGUE),
-                place=Place(file=self.file or None, line=line_of(("estimate", "method"), self.lines)),
+                expected="one of " + ", ".join(CATALOGUE.names()),
+                do=CATALOGUE.meant(method),
+                place=self._place(("estimate", "method")),
             )
         kind = CATALOGUE[method]
-        own = {f.name for f in fields(kind)} - {"name", "inner"}
-        wrapped = bool(section.feasible) and method != "feasible"
+        own = set(fields_of(kind)) - NOT_IN_FILES
+        wrapped = bool(section.feasible) and kind is not FeasibleFit
         known = own | _OF_BODIES if wrapped else own
-        options = {
-            key: getattr(section, key)
-            for key in EstimateSection.model_fields
-            if key not in _OF_NO_METHOD and getattr(section, key) is not None
-        }
-        for key in (*options, *(["limits"] if section.limits else [])):
-            if key not in known:
+        written = section.options
+        takes_limits = wrapped or kind is FeasibleFit
+        of_bodies = [
+            name for name in ("limits", "constraints") if getattr(section, name) and not takes_limits
+        ]
+        for name in (*written, *of_bodies):
+            if name not in known:
                 raise InputError(
                     "unknown-option",
-                    found=f"estimate.{key} with method '{method}'",
+                    found=f"estimate.{name} with method '{method}'",
                     expected="one of " + (", ".join(sorted(known)) or "no option"),
-                    place=Place(file=self.file or None, line=line_of(("estimate", key), self.lines)),
+                    do=meant(name, known),
+                    place=self._place(("estimate", name)),
                 )
-        if isinstance(section.strength, str) and method != "feasible":
-            raise InputError(
-                "unknown-option",
-                found=f"estimate.strength = '{section.strength}' with method '{method}'",
-                expected="a number > 0",
-                do="only the method 'feasible' chooses its strength itself",
-                place=Place(file=self.file or None, line=line_of(("estimate", "strength"), self.lines)),
-            )
-        if section.method is None and method == "feasible":
-            options.setdefault("prior", default_estimator().prior)
-            options.setdefault("strength", default_estimator().strength)
-        if section.limits is not None and "limits" in known:
-            options["limits"] = tuple(entry.model_dump(exclude_none=True) for entry in section.limits)
-        if not wrapped:
-            return kind(**options)
-        inner = kind(**{key: value for key, value in options.items() if key in own})
-        return FeasibleFit(
-            **{key: value for key, value in options.items() if key not in own and key in _OF_BODIES},
-            inner=inner,
+        limits = tuple(entry.model_dump(exclude_none=True) for entry in section.limits or ())
+        try:
+            further = tuple(constraint_from_spec(one) for one in section.constraints or ())
+            inner = {
+                name: option_value(kind, method, name, value)
+                for name, value in written.items()
+                if name in own
+            }
+            if not wrapped:
+                extra = {"required": bool(section.feasible), "limits": limits, "further": further}
+                return cast(Estimator, kind(**inner, **(extra if takes_limits else {})))
+            bodies = {
+                name: option_value(FeasibleFit, "feasible", name, value)
+                for name, value in written.items()
+                if name not in own
+            }
+            return FeasibleFit(**bodies, limits=limits, further=further, inner=kind(**inner))
+        except DynidError as error:
+            where = next((name for name in written if name in error.found), "method")
+            raise self._placed(error, ("estimate", where), "estimate.") from error
+
+
+# Keys of [estimate] that belong to no method.
+_COMMON = set(EstimateSection.model_fields)
+
+
+def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
+    # What no method has at all is a slip of the pen; what only the named one lacks is told when it is made.
+    if section.method is not None and section.method not in CATALOGUE:
+        return
+    own = set(fields_of(CATALOGUE[section.method])) if section.method else set()
+    known = own.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
+        NOT_IN_FILES - {"limits"}
+    )
+    errors: list[DynidError] = [
+        InputError(
+            "unknown-key",
+            found=f"unknown key 'estimate.{name}'",
+            expected="a known key",
+            do=meant(name, known, cutoff=0.5) or "remove it",
+            place=Place(file=file, line=line_of(("estimate", name), lines)),
         )
+        for name in section.options
+        if name not in known
+    ]
+    if errors:
+        raise InputErrors(errors)
 
 
 def _with_hulls(

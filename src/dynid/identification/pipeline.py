@@ -43,7 +43,7 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.factor.thinning import thinned
 from dynid.identification.encoders import for_encoders, refuse_negative_stiffness, report_stiffness
-from dynid.identification.settings import Settings, default_estimator, settings_to_recipe
+from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_recipe
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
@@ -94,11 +94,13 @@ def identify(
     Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
     cannot be read, UsageError for an accepted code that is not found.
     """
-    chosen = settings or Settings()
+    chosen = (settings or Settings()).resolved()
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
     call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
+    if settings is not None and settings.choice_left_out:
+        sink.warn("model-not-chosen", settings.choice_left_out)
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
@@ -118,7 +120,7 @@ def identify(
     symptoms = masked + diagnosed()
     settled, fitted = found.settled, found.fitted
     return Identification(
-        recipe=dict(recipe) if recipe is not None else settings_to_recipe(data.settings),
+        recipe=dict(recipe) if recipe is not None else settings_to_recipe(call.settings),
         robot=robot,
         terms=settled.terms,
         structural=fitted.structural,
@@ -140,7 +142,9 @@ def identify(
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
         log_summary=data.summary.describe() | found.stiffness,
-        provenance=provenance(log, validation, data.settings.seed, time.perf_counter() - started),
+        provenance=provenance(
+            log, validation, data.settings.seed, time.perf_counter() - started, needs_of(call.settings)
+        ),
         truth=truth,
         shapes=found.shapes,
         choices=settled.choices,
@@ -201,14 +205,14 @@ def _read(call: _Call) -> _Data:
     """Filters, rows and terms that fit the log, and its samples."""
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
     prepared = prepare(log, settings.preparation, diagnostics)
-    choice = choose_rows(settings.rows, robot, settings.terms, prepared, diagnostics)
+    choice = choose_rows(settings.rows, robot, settings.model, prepared, diagnostics)
     prepared = choice.prepared(prepared)
     terms, rows = for_encoders(
-        robot, settings.terms, choice.rows, log.mapping, diagnostics, settings.automatic
+        robot, settings.model, choice.rows, log.mapping, diagnostics, settings.chooses_model
     )
     settings = replace(settings, terms=terms)
     _require_scale(terms, diagnostics)
-    remembers = terms.remembers or settings.automatic
+    remembers = terms.remembers or settings.chooses_model
     batches, summary = read_samples(
         prepared,
         diagnostics,
@@ -243,9 +247,9 @@ def _fit(call: _Call, data: _Data) -> _Found:
     search = Search(robot, fit, batches, moved, settings.folds, settings.seed, call.threads)
     trial = _trial(search, fit_on, data)
     model = (
-        choose_model(settings.terms, trial, call.diagnostics)
-        if settings.automatic
-        else Chosen(settings.terms)
+        choose_model(settings.model, trial, call.diagnostics)
+        if settings.chooses_model
+        else Chosen(settings.model)
     )
     settled = fit_nonlinear(model.terms, trial, model.start)
     settled = replace(settled, terms=within_speeds(settled.terms, robot, trial.batches))

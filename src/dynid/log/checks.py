@@ -294,9 +294,10 @@ class LogWatch:
         if self.wraps:
             self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
         if (self.velocity_step > 0).any():
+            step = float(self.velocity_step.max())
             self.sink.note(
                 "quantised-velocity",
-                "the logged velocity is quantised; the position is differentiated instead",
+                f"the logged velocity has steps of up to {step:.3g}; whether it is used depends on its noise",
             )
         return LogSummary(
             names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, cut_off, self.wraps,

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place
+from dynid.base.numbers import number_of
 from dynid.log.log import Text
 
 BLOCK_BYTES = 8_000_000
@@ -203,7 +204,7 @@ class CsvTable:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        number_of(cell)
     except ValueError:
         return False
     return True

@@ -9,9 +9,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from dynid.base.checked_toml import Key, Strict, line_of
+from dynid.base.checked_toml import Key, Strict, key, line_of
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap
@@ -25,63 +25,125 @@ Lines = dict[tuple[Key, ...], int]
 class TimeEntry(Strict):
     """The time column."""
 
-    column: str
-    unit: str
+    column: str = key(doc="column")
+    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`', kind="a unit of time")
 
 
 class JointEntry(Strict):
     """One channel a joint: a template with {joint} or {number}, or a table joint -> column; None = dynid's own."""
 
-    columns: Columns | None = None
-    unit: str
+    columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
+    unit: str = key(doc="one for all joints", kind="a unit of velocity")
 
 
 class PositionEntry(JointEntry):
     """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
 
-    side: Literal["link", "motor"] = "link"
-    offset: dict[str, float] = Field(default_factory=dict)
-    sign: dict[str, Literal[-1, 1]] = Field(default_factory=dict)
+    columns: Columns | None = key(
+        None,
+        "a template with `{joint}` (name) or `{number}` (from 1), or a table joint -> column; without it `q_{joint}`",
+    )
+    unit: str = key(
+        doc="one for all joints; a robot with slides too is logged in rad and m",
+        kind="a unit of angle or length",
+    )
+    side: Literal["link", "motor"] = key(
+        "link", "motor: positions and velocities are divided by the transmission"
+    )
+    offset: dict[str, float] = key(
+        doc="added to the signed position, in the declared unit",
+        kind="numbers by joint",
+        default_factory=dict,
+    )
+    sign: dict[str, Literal[-1, 1]] = key(
+        doc="applied to position and velocity", kind="1 or -1 by joint", default_factory=dict
+    )
 
 
 class MotorEntry(JointEntry):
     """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
 
-    side: Literal["link", "motor"] = "link"
-    offset: dict[str, float] | None = None
-    sign: dict[str, Literal[-1, 1]] | None = None
+    columns: Columns | None = key(None, "as for positions, but a table may name some joints only; needed")
+    unit: str = key(doc="one for all joints", kind="a unit of angle or length")
+    side: Literal["link", "motor"] = key(
+        "link", "link: reflected, divided by the gear ratio already; motor: as the motor turns"
+    )
+    offset: dict[str, float] | None = key(
+        None,
+        "added to the signed, reflected position; without it those of `[log.position]`",
+        kind="numbers by joint",
+    )
+    sign: dict[str, Literal[-1, 1]] | None = key(
+        None,
+        "applied to position and velocity; without it those of `[log.position]`",
+        kind="1 or -1 by joint",
+    )
 
 
 class EffortEntry(JointEntry):
     """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
 
-    side: Literal["link", "motor"] | None = None
-    sign: dict[str, Literal[-1, 1]] = Field(default_factory=dict)
+    columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
+    unit: str = key(doc="one for all joints", kind="a unit of torque, force, current, raw")
+    side: Literal["link", "motor"] | None = key(
+        None, "side of a torque; the robot file's `torque_side` without it"
+    )
+    sign: dict[str, Literal[-1, 1]] = key(
+        doc="applied to the logged value", kind="1 or -1 by joint", default_factory=dict
+    )
 
 
 class ExtraEntry(Strict):
     """One further channel."""
 
-    column: str
-    unit: str = "1"
+    column: str = key(doc="column")
+    unit: str = key("1", "converted to SI", kind="any unit")
 
 
 class LogSection(Strict):
     """The [log] table; positions without columns of their own are dynid's own, as is then what is left out."""
 
-    topic: str | Annotated[list[str], Field(min_length=1)] | None = None
-    time: TimeEntry | None = None
-    position: PositionEntry | None = None
-    velocity: JointEntry | None = None
-    effort: EffortEntry | None = None
-    motor_position: MotorEntry | None = None
-    motor_velocity: JointEntry | None = None
-    temperature: JointEntry | None = None
-    extra: dict[str, ExtraEntry] = Field(default_factory=dict)
-    trajectory: str | None = None
-    sort: bool = False
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
-    decimal: Literal[".", ","] = "."
+    topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
+        None,
+        "bags only: topic of the joint states, where [several fit](experiment.md#ros-bags-and-mcap)",
+        kind="text, or several",
+    )
+    time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
+    position: PositionEntry | None = key(None, "see `[log.position]`; without it `q_<joint>`")
+    velocity: JointEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
+    effort: EffortEntry | None = key(None, "see `[log.effort]`; needed by every command")
+    motor_position: MotorEntry | None = key(
+        None, "see `[log.motor_position]`; second encoder of all or some joints"
+    )
+    motor_velocity: JointEntry | None = key(
+        None,
+        "keys as `[log.velocity]`, for all joints of `motor_position` or none; its `side` and `sign` hold",
+    )
+    temperature: JointEntry | None = key(None, "keys as `[log.velocity]`; read, used by no built-in term")
+    extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
+    trajectory: str | None = key(
+        None,
+        "column that names the motion of each row; without it each file is one trajectory, named after the file",
+    )
+    sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = key(
+        ",", "CSV only; another one than `decimal`", kind="one character, no part of a number"
+    )
+    decimal: Literal[".", ","] = key(".", "CSV only", validate_default=True)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _between_numbers(cls, value: str) -> str:
+        if value.isalnum() or value in "+-._\"'\n\r":
+            raise ValueError("a character that no number holds, such as ',', ';' or a tab")
+        return value
+
+    @field_validator("decimal")
+    @classmethod
+    def _other_than_delimiter(cls, value: str, info: ValidationInfo) -> str:
+        if value == info.data.get("delimiter"):
+            raise ValueError(f"another character than delimiter = '{value}', which may be ';' or a tab")
+        return value
 
 
 _ANY = (
@@ -201,14 +263,14 @@ def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
 
     time = next((c for c in columns if c.lower() in ("t", "time", "timestamp", "stamp", "time_s")), "?")
     lines = ["[log]", f'time = {{ column = "{time}", unit = "?" }}']
-    for key, patterns in (
+    for quantity, patterns in (
         ("position", ("q", "pos", "position", "theta", "qm")),
         ("velocity", ("dq", "qd", "vel", "velocity", "dqm")),
         ("effort", ("tau", "effort", "torque", "i", "current", "tau_m")),
     ):
         template = guess(patterns)
-        if template or key != "velocity":
-            lines.append(f'{key} = {{ columns = "{template or "?"}", unit = "?" }}')
+        if template or quantity != "velocity":
+            lines.append(f'{quantity} = {{ columns = "{template or "?"}", unit = "?" }}')
     return "\n".join(lines)
 
 
@@ -313,9 +375,9 @@ class _Resolver:
     ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
         if entry is None:
             return None, None
-        for key, table in (("offset", entry.offset), ("sign", entry.sign)):
+        for name, table in (("offset", entry.offset), ("sign", entry.sign)):
             for joint in table or ():
-                self.known(joint, "motor_position", key)
+                self.known(joint, "motor_position", name)
         offset = None
         if entry.offset is not None:
             offset = {j: v * (channels[j].factor if j in channels else 1.0) for j, v in entry.offset.items()}

@@ -18,6 +18,7 @@ from dynid.base.checked_toml import validate
 from dynid.base.diagnostics import Diagnostic
 from dynid.base.errors import InputError, InputErrors, Place, ResourceError, UsageError
 from dynid.base.overview import Overview, listed
+from dynid.base.registry import Registry
 from dynid.log.bag import BAG_READERS, is_bag_folder, joints_of_columns, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.chunks import joined, taken, within
@@ -29,7 +30,11 @@ from dynid.log.parquet import ParquetReader
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.model import RobotModel
 
-READERS: tuple[LogReader, ...] = (ParquetReader(), *BAG_READERS, CsvReader())
+# Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
+# of the files, without the dot.
+READERS: Registry[LogReader] = Registry(
+    "reader", "dynid.readers", {one.name: one for one in (ParquetReader(), *BAG_READERS, CsvReader())}
+)
 
 
 def read_log(
@@ -120,9 +125,10 @@ def open_table(path: str | Path, delimiter: str = ",", decimal: str = ".") -> Ta
         ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)
-    for reader in READERS:
+    readers = _readers(path.suffix.lower())
+    for reader in readers:
         if reader.can_read(head):
-            named = [one for one in READERS if path.suffix.lower() in one.suffixes]
+            named = [one for one in readers if path.suffix.lower() in one.suffixes]
             if named and named[0] is not reader:
                 raise InputError(
                     "magic",
@@ -132,8 +138,16 @@ def open_table(path: str | Path, delimiter: str = ",", decimal: str = ".") -> Ta
                     place=place,
                 )
             return reader.open(path, delimiter, decimal)
-    known = ", ".join(reader.name for reader in READERS)
+    known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+
+
+def _readers(suffix: str) -> list[LogReader]:
+    own = list(READERS.builtin.values())
+    if suffix and not any(suffix in one.suffixes for one in own):
+        READERS.get(suffix[1:])  # an installed reader of such files is loaded now
+    added: list[Any] = list(READERS.added.values())
+    return [*(one() if isinstance(one, type) else one for one in added), *own]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place
+from dynid.base.numbers import number_of
+from dynid.base.options import option
 from dynid.log.log import ChannelMap, Table, Text, Trajectory
 
 ROWS = 32768
@@ -27,9 +29,13 @@ class Selection:
     pattern: name or glob.    window: seconds on the log's own clock.    part: fractions of its time, 0 to 1.
     """
 
-    pattern: str = "*"
-    window: tuple[float, float] | None = None
-    part: tuple[float, float] | None = None
+    pattern: str = option("*", "name or pattern")
+    window: tuple[float, float] | None = option(
+        None, "from, to on the log's clock; clipped to the trajectory (and to `part`)", unit="s"
+    )
+    part: tuple[float, float] | None = option(
+        None, "from, to as shares of the trajectory's time", least=0, most=1
+    )
 
 
 def column_numbers(values: Float | Text, name: str, path: Path, row: int) -> Float:
@@ -39,7 +45,7 @@ def column_numbers(values: Float | Text, name: str, path: Path, row: int) -> Flo
     for i, code in enumerate(values.codes):
         cell = values.names[code] if code >= 0 else ""
         try:
-            float(cell or "nan")
+            number_of(cell or "nan")
         except ValueError as error:
             comma = "," in cell
             raise InputError(

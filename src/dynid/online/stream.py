@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
+from dynid.base.numbers import number_of
 from dynid.robot.model import RobotModel
 
 LONGEST_STEPS = 6.0
@@ -270,7 +271,7 @@ def _numbers(line: str, columns: StreamColumns, file: str, number: int) -> list[
     parts = line.split(",")
     try:
         if len(parts) == columns.width:
-            return [float(parts[i]) if parts[i].strip() else np.nan for i in columns.read]
+            return [number_of(parts[i]) if parts[i].strip() else np.nan for i in columns.read]
     except ValueError:
         pass
     raise InputError(

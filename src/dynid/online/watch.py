@@ -20,12 +20,9 @@ from dynid.robot.model import RobotModel
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
+from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.term import Terms
 
-WATCH_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 # Schemes that read no acceleration and no second encoder: a stream has neither.
 STREAMED = ("momentum", "energy", "filtered_power")
 # Periods of the cut-off for which rows before a batch are kept; equations hold without them, and only weigh less.
@@ -44,7 +41,7 @@ class WatchSettings:
     Raises UsageError for values out of range and rows that need accelerations or motor positions.
     """
 
-    terms: Terms = WATCH_TERMS
+    terms: Terms = DEFAULT_TERMS
     rows: Rows = field(default_factory=MomentumRows)
     forgetting: Forgetting = field(default_factory=Forgetting)
     batch: float = 0.5

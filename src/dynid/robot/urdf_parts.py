@@ -245,11 +245,7 @@ def _limits(
         if kind in ("revolute", "prismatic"):
             diagnostics.warn("limit-missing", f"{what} has no <limit>: taken as unlimited", joint.place)
         return -math.inf, math.inf, math.inf, math.inf
-    # Zero is what exporters write for "not known".
-    velocity, effort = (
-        value if (value := number(limit, key, errors, math.inf, what)) > 0 else math.inf
-        for key in ("velocity", "effort")
-    )
+    velocity, effort = (_size(limit, key, what, errors) for key in ("velocity", "effort"))
     if kind == "continuous":
         return -math.inf, math.inf, velocity, effort
     lower, upper = (number(limit, key, errors, 0.0, what) for key in ("lower", "upper"))
@@ -257,6 +253,23 @@ def _limits(
         found = f"{what}: lower {lower:g} > upper {upper:g}"
         errors.append(InputError("limits-swapped", found=found, expected="lower <= upper", place=limit.place))
     return lower, upper, velocity, effort
+
+
+def _size(limit: Element, key: str, what: str, errors: list[DynidError]) -> float:
+    value = number(limit, key, errors, math.inf, what)
+    if value < 0:
+        found = f"{what}: limit {key} = {value:g}"
+        errors.append(
+            InputError(
+                "negative-limit",
+                found=found,
+                expected="a number > 0, or 0 for none",
+                do="write its size: it holds for both directions",
+                place=limit.place,
+            )
+        )
+    # Zero is what exporters write for "not known".
+    return value if value > 0 else math.inf
 
 
 def _mimic(joint: Element, what: str, errors: list[DynidError]) -> Mimic | None:

@@ -86,20 +86,41 @@ def choose_rows(
         return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
     choice = _automatic(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
+    asked = prepared.asked
     if choice.state_cutoff is not None:
-        sink.warn(
-            "states-low-passed",
-            f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {prepared.settings.state_cutoff:.3g} Hz "
-            "as asked: the motion ends there, and what lies above is noise. To keep it, say rows = 'momentum'",
-        )
+        set_to = float(prepared.settings.state_cutoff)
+        told = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
+        why = "the motion ends there, and what lies above is noise"
+        if asked.state_cutoff == "auto" and asked.cutoff == "auto":
+            sink.note("states-low-passed", f"{told}: {why}")
+        else:
+            sink.warn("states-low-passed", f"{told} as asked: {why}. To keep it, say rows = 'momentum'")
     if not choice.trusted:
-        enough = choice.evidence["acceleration"]["enough_hz"]
-        sink.warn(
-            "noisy-accelerations",
-            "torque is predicted with accelerations that are mostly noise: scores and residuals show that noise, not "
-            f"the model. To judge the model, set cutoff and state_cutoff to {enough:.2g} Hz, or leave them at auto",
-        )
+        sink.warn("noisy-accelerations", _noisy(choice, prepared))
     return choice
+
+
+def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
+    # Advice is given only where it is not what was done already.
+    noise, settings = choice.evidence["acceleration"], prepared.settings
+    shares = [share or 0.0 for share in noise["share"]]
+    joint = noise["joints"][shares.index(max(shares))]
+    text = (
+        f"torque is predicted with accelerations of which noise makes up to {100 * max(shares):.2g} % of the power "
+        f"('{joint}'): scores and residuals show that noise besides the model"
+    )
+    asked = [
+        name
+        for name, value in (("cutoff", prepared.asked.cutoff), ("state_cutoff", prepared.asked.state_cutoff))
+        if value != "auto"
+    ]
+    if asked:
+        return f"{text}. To judge the model, leave {' and '.join(asked)} at auto"
+    if settings.velocity == "differentiate" and not prepared.log.mapping.velocity:
+        return (
+            f"{text}. Filters cannot take it away: log velocities as well, or positions at a finer resolution"
+        )
+    return f"{text}. Filters cannot take it away: log positions at a finer resolution or move faster"
 
 
 def _first(prepared: Prepared) -> tuple[Window, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynid.base.arrays import Bool
+from dynid.base.options import option
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows, between
 from dynid.rows.momentum import filtered
@@ -25,8 +26,8 @@ class ElasticMomentumRows(ElasticRows):
     Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = 5.0
-    degree: int = 2
+    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
+    degree: int = option(2, "its relative degree", least=1, most=2)
     hold: Hold = "linear"
     name: str = "elastic_momentum"
 

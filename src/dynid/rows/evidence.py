@@ -21,9 +21,7 @@ from dynid.signals.prepare import Prepared
 from dynid.signals.resample import at_times, is_uniform
 from dynid.signals.samples import Samples
 from dynid.signals.windows import Window
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
+from dynid.terms.default import DEFAULT_TERMS
 
 FLOOR_BAND = (0.25, 0.45)
 LEAST_TRAVEL = 1e-3
@@ -32,7 +30,6 @@ SMOOTH_SHARE = 1e-3
 HELD_GAIN = 2.0
 POWER_CUTOFF = 5.0
 INDEPENDENT = 1e-6
-TRIAL_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +214,8 @@ def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[floa
 
 def _panel(robot: RobotModel, samples: Samples, rows: Rows) -> Float:
     # All equations of a batch that count, side by side, thinned out; a line a parameter, the left side last.
-    wanted = np.ones(len(TRIAL_TERMS.columns(robot)), dtype=np.bool_)
-    equations = rows.equations(robot, TRIAL_TERMS, samples, wanted)
+    wanted = np.ones(len(DEFAULT_TERMS.columns(robot)), dtype=np.bool_)
+    equations = rows.equations(robot, DEFAULT_TERMS, samples, wanted)
     every = max(1, int(samples.rate / (10.0 * POWER_CUTOFF)))
     kept = np.flatnonzero(samples.keep)[::every]
     panel = np.zeros((len(wanted) + 1, len(equations.panels) * len(kept)))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.options import option
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import CausalFilter, Hold, begin, check_filter, check_stick, require_finite
@@ -29,10 +30,10 @@ class MomentumRows:
     Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = 5.0
-    degree: int = 2
+    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
+    degree: int = option(2, "its relative degree", least=1, most=2)
     hold: Hold = "linear"
-    stick: float = 0.0
+    stick: float = option(0.0, "a joint not faster than this pauses", unit="rad/s or m/s", least=0)
     name: str = "momentum"
 
     def __post_init__(self) -> None:

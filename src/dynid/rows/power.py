@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool
+from dynid.base.options import option
 from dynid.robot.model import RobotModel
 from dynid.rows.energy import energy_balance
 from dynid.rows.momentum_filter import (
@@ -65,8 +66,8 @@ class FilteredPowerRows:
     Raises UsageError for options out of range or two encoders, UnfitDataError where a signal is missing.
     """
 
-    cutoff: float = 5.0
-    degree: int = 1
+    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
+    degree: int = option(1, "its relative degree", least=1, most=2)
     hold: Hold = "linear"
     name: str = "filtered_power"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool
 from dynid.base.errors import Place, UnfitDataError
+from dynid.base.options import option
 from dynid.robot.model import RobotModel
 from dynid.rows.momentum_filter import require_finite
 from dynid.rows.motor import MotorRows
@@ -25,7 +26,7 @@ class StaticRows:
     `equations` raises UnfitDataError that names the first row in which a joint moves faster.
     """
 
-    still: float = 2e-3
+    still: float = option(2e-3, "motion above this is an error", unit="rad/s or m/s", above=0)
     name: str = "static"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
+from dynid.base.registry import Need
 from dynid.base.version import __version__
 from dynid.kernel import backend
 from dynid.log.read import Log
@@ -13,12 +16,21 @@ from dynid.log.read import Log
 _PACKAGES = ("numpy", "scipy", "pyarrow")
 
 
-def provenance(log: Log, validation: Log | None, seed: int, seconds: float) -> dict[str, object]:
-    """Plain data: dynid and package versions, kernel, SHA-256 of every file read, seed, date, duration."""
+def provenance(
+    log: Log, validation: Log | None, seed: int, seconds: float, needs: Sequence[Need] = ()
+) -> dict[str, object]:
+    """Plain data: dynid and package versions, kernel, SHA-256 of every file read, seed, date, duration.
+
+    needs: kinds of plug-ins that the settings took; readers are found from the logs.
+    """
+    tables = [table for one in (log, validation) if one is not None for table in one.tables]
+    readers = [Need.of("reader", table.path.suffix[1:].lower(), type(table)) for table in tables]
+    plugins = dict.fromkeys([*needs, *(one for one in readers if one is not None)])
     return {
         "dynid": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
+        "plugins": [asdict(need) for need in plugins],
         "kernel": backend(),
         "architecture": platform.machine(),
         "seed": seed,

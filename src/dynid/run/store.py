@@ -17,6 +17,7 @@ from dynid.base.atomic_write import FolderKind, check_place, staged_folder
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
+from dynid.base.registry import Need, refuse_missing
 from dynid.choose.serial import selection_from_dict, selection_to_dict
 from dynid.choose.shapes import Choice, FormScore, ShapeEstimate
 from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
@@ -24,6 +25,7 @@ from dynid.estimate.estimator import Estimate, Status
 from dynid.estimate.scores import MotionRange, Origin, Scores
 from dynid.factor.base import BaseMap
 from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.run.migrate import FORMAT, to_present
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import (
     read_factors,
@@ -32,10 +34,9 @@ from dynid.run.tables import (
     write_parameters,
     write_residuals,
 )
-from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Column
 
-FORMAT = 1
 _RUN_FILES = (
     "run.json",
     "model.json",
@@ -80,6 +81,8 @@ def _files_of_unlisted_run(folder: Path) -> list[str] | None:
         run = _read_json(folder / "run.json")
     except DynidError:
         return None
+    if not isinstance(run.get("format"), int):
+        return None
     names = [*_RUN_FILES]
     provenance = run.get("provenance")
     logs = provenance.get("logs") if isinstance(provenance, dict) else None
@@ -95,10 +98,14 @@ RUN = FolderKind("run", _files_of_unlisted_run)
 def load(folder: str | Path) -> Identification:
     """Reads a run folder back.
 
-    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    Raises InputError if it is not one or is damaged, or if a plug-in is missing that its model needs; ResourceError if
+    it cannot be read. Nothing is imported because a run names it: a plug-in is found where it is installed or was
+    named by the user.
     """
     folder = Path(folder)
-    run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
+    place = Place(file=str(folder))
+    run, model = to_present(_read_json(folder / "run.json"), _read_json(folder / "model.json"), place)
+    _require_plugins(run, model, place)
     try:
         robot = robot_from_dict(model["robot"])
         terms = terms_from_spec(model["terms"])
@@ -132,8 +139,34 @@ def load(folder: str | Path) -> Identification:
             found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
             expected=f"a complete run of format {FORMAT}",
             do="run dynid identify again",
-            place=Place(file=str(folder)),
+            place=place,
         ) from error
+
+
+def migrated_files(folder: Path) -> dict[Path, bytes]:
+    """The files of a run folder that are another in the present format, with what they then hold; {} for none.
+
+    Raises InputError if it is no run folder, or of a newer version.
+    """
+    run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
+    present = to_present(run, model, Place(file=str(folder)))
+    old = (run, model)
+    names = ("run.json", "model.json")
+    return {
+        folder / name: _json(new)
+        for name, new, before in zip(names, present, old, strict=True)
+        if new != before
+    }
+
+
+def _require_plugins(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> None:
+    try:
+        told = [Need(**entry) for entry in run["provenance"].get("plugins", ())]
+        names = names_in_spec(model["terms"])
+    except (LookupError, TypeError, AttributeError):
+        return  # damaged, as will be said
+    known = {need.name: need for need in told if need.kind == "term"}
+    refuse_missing([known.get(name, Need("term", name)) for name in names], place)
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
@@ -342,7 +375,11 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(_clean(data), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_bytes(_json(data))
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(_clean(data), indent=1, allow_nan=False) + "\n").encode()
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -361,10 +398,8 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise InputError(
             "not-a-run", found=f"damaged JSON ({error})", expected="a run folder", place=place
         ) from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(
-            "run-format", found="a run of another format", expected=f"format {FORMAT}", place=place
-        )
+    if not isinstance(data, dict):
+        raise InputError("not-a-run", found="JSON without keys", expected="a run folder", place=place)
     return data
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.log.log import RawChunk
+from dynid.signals.time_base import TimeBase
 
 TURN = 2.0 * np.pi
 
@@ -25,36 +26,34 @@ class Piece:
 
 
 def pieces(
-    chunks: Iterator[RawChunk], prismatic: Sequence[bool], longest_step: float, first_segment: int
+    chunks: Iterator[RawChunk],
+    prismatic: Sequence[bool],
+    longest_step: float,
+    first_segment: int,
+    time_base: TimeBase | None = None,
 ) -> Iterator[Piece]:
     """Yields clean pieces in order; a step longer than `longest_step` seconds starts a new segment.
 
+    time_base: what is done to held rows and time stamps, None = nothing.
     The last piece of every segment is marked; it may be empty.
     """
-    segment = first_segment
+    segment, n = first_segment, len(prismatic)
     turning = ~np.array(prismatic)
     end_time = -np.inf
     end_position: Float | None = None
     end_motor: Float | None = None
-    turned, turned_motor = np.zeros((2, len(turning)))
+    turned, turned_motor = np.zeros((2, n))
     pending: Piece | None = None
-    for chunk in chunks:
-        t, lines = _finite(chunk)
-        step = np.diff(t, prepend=end_time)
-        if not (step > 0).all():
-            later = t > np.maximum.accumulate(np.concatenate([[end_time], t]))[:-1]
-            t, lines = t[later], lines[:, later]
-        if len(t) == 0:
-            continue
-        n = chunk.q.shape[1]
-        before, end_position = end_position, lines[:n, -1].copy()
-        unwrapped, turned = _unwrapped(lines[:n], before, turned, turning)
-        lines = _with(lines, slice(0, n), unwrapped)
-        if chunk.theta is not None:
-            motors = _motor_lines(chunk)
-            before, end_motor = end_motor, lines[motors, -1].copy()
-            unwrapped, turned_motor = _unwrapped(lines[motors], before, turned_motor, turning)
-            lines = _with(lines, motors, unwrapped)
+    motors: list[slice] = []
+    rows = clean_rows(chunks, motors)
+    for t, logged in rows if time_base is None else time_base.stream(rows, n):
+        before, end_position = end_position, logged[:n, -1].copy()
+        unwrapped, turned = _unwrapped(logged[:n], before, turned, turning)
+        lines = [_with(logged, slice(0, n), unwrapped)]
+        if motors:
+            before, end_motor = end_motor, logged[motors[0], -1].copy()
+            unwrapped, turned_motor = _unwrapped(logged[motors[0]], before, turned_motor, turning)
+            lines.append(_with(lines[0], motors[0], unwrapped))
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in pairwise(edges):
@@ -63,10 +62,31 @@ def pieces(
                 yield replace(pending, last=broken)
             if broken:
                 segment += 1
-            pending = Piece(segment, t[a:b], lines[:, a:b], last=False)
+            pending = Piece(segment, t[a:b], lines[-1][:, a:b], last=False)
             end_time = float(t[b - 1])
     if pending is not None:
         yield replace(pending, last=True)
+
+
+def clean_rows(
+    chunks: Iterable[RawChunk], motors: list[slice] | None = None
+) -> Iterator[tuple[Float, Float]]:
+    """Complete rows at increasing times: (times (T,), lines (L, T) of all channels), never empty.
+
+    motors: takes the lines of the motors' positions, if there are any.
+    """
+    end_time = -np.inf
+    for chunk in chunks:
+        t, lines = _finite(chunk)
+        if not (np.diff(t, prepend=end_time) > 0).all():
+            later = t > np.maximum.accumulate(np.concatenate([[end_time], t]))[:-1]
+            t, lines = t[later], lines[:, later]
+        if len(t) == 0:
+            continue
+        if chunk.theta is not None and motors is not None and not motors:
+            motors.append(_motor_lines(chunk))
+        end_time = float(t[-1])
+        yield t, lines
 
 
 def _finite(chunk: RawChunk) -> tuple[Float, Float]:

@@ -1,52 +1,50 @@
-"""First looks at a log: time step, source of velocities, positions for the choice of a cut-off."""
+"""First looks at a log: time step, time base, signals for the choice of velocities and of a cut-off."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
-from dynid.base.arrays import Float
 from dynid.base.diagnostics import CLAIMS, Diagnostics
 from dynid.base.errors import UnfitDataError
-from dynid.log.checks import check_log, lattice_step, longest_step
-from dynid.log.log import Trajectory
+from dynid.log.checks import check_log, longest_step
 from dynid.log.read import Log
-from dynid.signals.align import Piece, pieces
+from dynid.signals.align import Piece, clean_rows, pieces
+from dynid.signals.coherence import Signals
 from dynid.signals.resample import at_times, is_uniform
+from dynid.signals.time_base import TimeBase, find_time_base
 
 HEAD_ROWS = 8192
 EVIDENCE_SAMPLES = 200_000
+WINDOW_SECONDS, WINDOWS = 10.0, 6
 
 
-def velocity_source(log: Log, sink: Diagnostics) -> Literal["differentiate", "measured"]:
-    """The measured velocity where it was logged for every joint and is not quantised, else the derivative."""
-    if set(log.mapping.velocity) != set(log.robot.joint_names):
-        return "differentiate"
-    if (lattice_step(_head(log, log.trajectories[0])[1]) > 0).any():
-        sink.note("velocity", "the logged velocity is quantised: positions are differentiated instead")
-        return "differentiate"
-    return "measured"
-
-
-def _head(log: Log, trajectory: Trajectory) -> tuple[Float, Float]:
-    # Times and velocities of the first rows: of several chunks where a window leaves little of the first one.
-    times, velocities, total = [np.zeros(0)], [np.zeros((0, log.robot.n))], 0
-    for chunk in log.chunks(trajectory, HEAD_ROWS):
-        times.append(chunk.t)
-        velocities.append(chunk.dq if chunk.dq is not None else np.zeros((0, log.robot.n)))
-        total += len(chunk.t)
+def time_base(log: Log, index: int) -> TimeBase:
+    """What is to be done to the rows of a trajectory, from its first ones."""
+    rows, total = [], 0
+    for t, lines in clean_rows(log.chunks(log.trajectories[index], HEAD_ROWS)):
+        rows.append((t, lines))
+        total += len(t)
         if total >= HEAD_ROWS:
             break
-    return np.concatenate(times)[:HEAD_ROWS], np.concatenate(velocities)[:HEAD_ROWS]
+    if not rows:
+        return TimeBase()
+    t, lines = np.concatenate([t for t, _ in rows]), np.concatenate([x for _, x in rows], axis=1)
+    return find_time_base([(t[:HEAD_ROWS], lines[:, :HEAD_ROWS])], log.robot.n)
 
 
 def median_step(log: Log, index: int) -> float:
     """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
     trajectory = log.trajectories[index]
-    t, _ = _head(log, trajectory)
-    steps = np.diff(t)
+    times, total = [np.zeros(0)], 0
+    for chunk in log.chunks(trajectory, HEAD_ROWS):  # several where a window leaves little of the first one
+        times.append(chunk.t)
+        total += len(chunk.t)
+        if total >= HEAD_ROWS:
+            break
+    steps = np.diff(np.concatenate(times)[:HEAD_ROWS])
     steps = steps[steps > 0]
     if len(steps) == 0:
         raise UnfitDataError(
@@ -57,24 +55,30 @@ def median_step(log: Log, index: int) -> float:
     return float(np.median(steps))
 
 
-def positions_for_evidence(log: Log, rate: float) -> list[Float]:
-    """Uniform positions (n, T) of the first segments of a log, for the choice of a cut-off."""
+def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> list[Signals]:
+    """Uniform positions, velocities and torques of the first segments of a log, for what is chosen from its spectra."""
+    n, m = log.robot.n, log.mapping
+    velocity, effort = set(m.velocity) == set(log.robot.joint_names), bool(m.effort)
+    wanted = np.arange(n * (1 + bool(m.velocity) + effort))
     found, total = [], 0
-    for trajectory in log.trajectories:
+    for trajectory, base in zip(log.trajectories, bases, strict=True):
         segments: dict[int, list[Piece]] = {}
-        for piece in pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0):
-            positions = replace(
-                piece, lines=piece.lines[: log.robot.n].copy()
-            )  # a view would keep all channels
-            segments.setdefault(piece.segment, []).append(positions)
+        rows = pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0, base)
+        for piece in rows:
+            segments.setdefault(piece.segment, []).append(replace(piece, lines=piece.lines[wanted]))
             total += len(piece.t)
             if total > EVIDENCE_SAMPLES:
                 break
         for parts in segments.values():
             t = np.concatenate([piece.t for piece in parts])
-            q = np.concatenate([piece.lines for piece in parts], axis=1)
-            if len(t) > 8:
-                found.append(q if is_uniform(t, rate) else at_times(t, q, np.arange(t[0], t[-1], 1.0 / rate)))
+            lines = np.concatenate([piece.lines for piece in parts], axis=1)
+            if len(t) <= 8:
+                continue
+            if not is_uniform(t, rate):
+                lines = at_times(t, lines, np.arange(t[0], t[-1], 1.0 / rate))
+            found.append(
+                Signals(lines[:n], lines[n : 2 * n] if velocity else None, lines[-n:] if effort else None)
+            )
         if total > EVIDENCE_SAMPLES:
             break
     if not found:
@@ -83,3 +87,11 @@ def positions_for_evidence(log: Log, rate: float) -> list[Float]:
             "no-rows", found="no run of complete rows", expected="rows without missing values"
         )
     return found
+
+
+def windows_of(parts: Sequence[Signals], rate: float) -> list[Signals]:
+    """At most a minute of the stretches, in windows of ten seconds spread evenly over them: enough for spectra."""
+    size = int(WINDOW_SECONDS * rate)
+    whole = [(part, start) for part in parts for start in range(0, max(part.q.shape[1] - size // 2, 1), size)]
+    wanted = np.unique(np.linspace(0, len(whole) - 1, min(len(whole), WINDOWS)).astype(int))
+    return [whole[i][0].part(whole[i][1], whole[i][1] + size) for i in wanted]

@@ -6,7 +6,7 @@ Windows overlap by what the filters need, so the result equals that of one pass 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,17 +18,22 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.log.checks import LogWatch, longest_step
 from dynid.log.read import Log
 from dynid.signals.align import pieces
+from dynid.signals.coherence import Signals, torque_coherence
 from dynid.signals.cutoff import CutoffEvidence, choose_cutoff
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import ZeroPhase
-from dynid.signals.first_look import median_step, positions_for_evidence, velocity_source
+from dynid.signals.first_look import median_step, signals_for_evidence, time_base, windows_of
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.resample import at_times, bracketed, is_uniform, sensible_rate
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
+from dynid.signals.time_base import LONGEST_HOLD, TimeBase
+from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
 from dynid.signals.windows import Cutter, Window, between
 
 REST = "rest"
+# A grid so much finer than the log holds nothing more, and fills memory.
+MOST_UPSAMPLING = 50
 STATE_RATIO = 1.0
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
@@ -40,7 +45,9 @@ class Prepared:
 
     settings: with every "auto" replaced.    rate: of the samples, Hz.
     source_rate: of the uniform grid before thinning, Hz.
-    evidence: for an automatic cut-off.
+    evidence: for an automatic cut-off.    velocities: for an automatic choice of the velocity.
+    time_bases: by trajectory, what is done to its rows; () = nothing.
+    asked: the settings before they were resolved.
     """
 
     log: Log
@@ -49,6 +56,9 @@ class Prepared:
     state_decimation: int
     final_decimation: int
     evidence: CutoffEvidence | None = None
+    velocities: VelocityEvidence | None = None
+    time_bases: tuple[TimeBase, ...] = ()
+    asked: Preparation = field(default_factory=Preparation)
 
     @property
     def rate(self) -> float:
@@ -84,6 +94,8 @@ class Prepared:
             "sample_rate_hz": self.rate,
             "equation_rate_hz": self.rate / self.final_decimation,
             "evidence": self.evidence.describe() if self.evidence is not None else None,
+            "velocity": self.velocities.describe() if self.velocities is not None else None,
+            "time": [base.reason for base in self.time_bases],
         }
 
     def __iter__(self) -> Iterator[Samples]:
@@ -113,7 +125,8 @@ class Prepared:
         """Samples of the uniform grid that a window needs on each side."""
         own = (
             max((f.settling for f in (self._state_filter, self._thinning_filter) if f is not None), default=0)
-            + 8
+            + settling(self.source_rate, self.settings.crossover)
+            + 6
         )
         return own + (self.parallel_filter().settling + 2) * self.state_decimation
 
@@ -139,7 +152,10 @@ class Prepared:
             if self.settings.velocity != "measured":
                 chunks = (replace(chunk, dq=None, dtheta=None) for chunk in chunks)
             gap = longest_step(step) if self.settings.gap == "auto" else float(self.settings.gap)
-            for piece in pieces(chunks, self.log.robot.prismatic, gap, segment):
+            base = self.time_bases[index] if self.time_bases else None
+            if base is not None and base.drop_held and self.settings.gap == "auto":
+                gap = max(gap, LONGEST_HOLD + step)  # held rows that were dropped leave holes, not gaps
+            for piece in pieces(chunks, self.log.robot.prismatic, gap, segment, base):
                 segment = piece.segment + 1
                 yield from cutter.cut(piece)
 
@@ -220,6 +236,7 @@ class Prepared:
         # Filters at the full rate, so that differences are taken over neighbouring samples, and keeps the indexed ones.
         smooth, rate = self._state_filter, self.source_rate
         if dq is not None:
+            dq = fused(q, dq, rate, self.settings.crossover)
             dq = smooth(dq) if smooth is not None else dq
             thinned = smooth(q, int(index[0]), self.state_decimation) if smooth is not None else q[:, index]
             return thinned, dq[:, index], first_difference(dq, rate, index)
@@ -275,15 +292,27 @@ def prepare(
             expected="at least the log's own rate",
             do="leave it out: samples are thinned out after the filters, where nothing is lost",
         )
+    if settings.rate is not None and settings.rate > MOST_UPSAMPLING / float(np.median(steps)):
+        raise UsageError(
+            "rate",
+            found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
+            expected=f"at most {MOST_UPSAMPLING} times the log's own rate: between its rows nothing was measured",
+            do="leave it out",
+        )
     if max(steps) > 1.5 * min(steps):
         sink.warn(
             "mixed-rates",
             f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz",
         )
-    evidence = None
-    cutoff = settings.cutoff
+    bases = tuple(time_base(log, i) for i in range(len(log.trajectories)))
+    for trajectory, base in zip(log.trajectories, bases, strict=True):
+        if base.reason:
+            sink.note("time-base", f"trajectory '{trajectory.name}': {base.reason}")
+    evidence, signals, cutoff = None, list[Signals](), settings.cutoff
+    if "auto" in (cutoff, settings.velocity):
+        signals = signals_for_evidence(log, rate, bases)
     if cutoff == "auto":
-        evidence = choose_cutoff(positions_for_evidence(log, rate), rate, log.robot.joint_names)
+        evidence = _cutoff(log, signals, rate, settings)
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     state = settings.state_cutoff
@@ -305,15 +334,43 @@ def prepare(
         state_cutoff=float(state),
         rate=rate,
         trim=float(trim),
-        velocity=velocity_source(log, sink) if settings.velocity == "auto" else settings.velocity,
     )
+    velocities = None
+    if resolved.velocity == "auto":
+        names = log.robot.joint_names
+        velocities = compare_velocities(signals, rate, float(state), resolved.state_order, names)
+        resolved = _with_velocity(resolved, velocities, sink)
     if log.duration < 4 * resolved.shortest and log.duration < 20 / cutoff:
         raise UnfitDataError(
             "too-short",
             found=f"{log.duration:.3g} s of data",
             expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
         )
-    return Prepared(log, resolved, rate, D, final, evidence)
+    return Prepared(log, resolved, rate, D, final, evidence, velocities, bases, settings)
+
+
+def _cutoff(log: Log, signals: list[Signals], rate: float, settings: Preparation) -> CutoffEvidence:
+    # By the better of the velocities that are at hand: the worse one only adds noise.
+    windows = windows_of(signals, rate)
+    kinds = [windows] if settings.velocity == "measured" else [[Signals(s.q, None, s.tau) for s in windows]]
+    if settings.velocity == "auto" and windows[0].dq is not None:
+        kinds.append(windows)
+    looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
+    found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
+    return choose_cutoff([s.q for s in signals], rate, log.robot.joint_names, found)
+
+
+def _with_velocity(
+    settings: Preparation, evidence: VelocityEvidence | None, sink: Diagnostics
+) -> Preparation:
+    if evidence is None:
+        return replace(settings, velocity="differentiate")
+    if evidence.crossover.any():
+        sink.note("velocity", evidence.reason)
+    if (evidence.crossover >= evidence.rate).all():
+        return replace(settings, velocity="differentiate")
+    crossover = tuple(float(f) for f in evidence.crossover) if evidence.crossover.any() else None
+    return replace(settings, velocity="measured", crossover=crossover)
 
 
 def _rows(lines: Float) -> Float:

@@ -5,68 +5,102 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dynid.base.errors import UsageError
+from dynid.base.options import check_options, option
 
-Cutoff = float | Literal["auto"]
+Auto = float | Literal["auto"]
+
+# Hz; slower than one turn in a quarter of an hour nothing is identified from, and a filter that slow rounds to nothing.
+LOWEST_FREQUENCY = 1e-3
+# Hz; no drive closes its current loop faster, and a grid that fine fills memory.
+HIGHEST_RATE = 1e5
+# s, more than eleven days.
+LONGEST = 1e6
+# rad/s or m/s; no joint is as fast.
+FASTEST = 1e3
+HIGHEST_ORDER = 8
 
 
 @dataclass(frozen=True)
 class Preparation:
     """Settings of the signal chain; frequencies in Hz, times in s.
 
-    cutoff: of the parallel filter, which is run over both sides of the equations and over measured and predicted torque
-        before they are compared; "auto" = from the motion's own spectrum.
-    order: of that Butterworth filter; run forward and backward it has no phase and twice the slope.
-    state_cutoff: of the filter of the positions before they are differentiated; "auto" = the same as `cutoff`.
-    state_order: of that filter.
-    velocity: "differentiate" the filtered position, take the "measured" one, or "auto": measured where it was logged
-        and is not quantised.
-    rate: of the uniform time grid; None = the log's own.
-    decimate: whether samples are thinned out after each filter to what its bandwidth needs.
-    gap: time steps longer than this split the log into segments; "auto" = six median steps, but at least 20 ms.
-    shortest: segments shorter than this are left out.
-    trim: time left out at both ends of each segment; "auto" = one period of the cut-off.
-    rest: samples are left out while every joint is slower than this (rad/s or m/s), since friction at rest may take any
-        value up to its limit; 0 keeps them.
-    gate: equations of a joint that moves slower than this (rad/s or m/s) are left out; 0 = none.
+    The parallel filter is run over both sides of the equations and over measured and predicted torque before they are
+    compared. Run forward and backward, Butterworth filters have no phase and twice the slope.
     Source: Madsen et al. 2020, sections 4.1 and 4.2.
 
     Raises UsageError for values outside their range.
     """
 
-    cutoff: Cutoff = "auto"
-    order: int = 4
-    state_cutoff: Cutoff = "auto"
-    state_order: int = 4
-    velocity: Literal["auto", "differentiate", "measured"] = "auto"
-    rate: float | None = None
-    decimate: bool = True
-    gap: float | Literal["auto"] = "auto"
-    shortest: float = 1.0
-    trim: float | Literal["auto"] = "auto"
-    rest: float = 0.02
-    gate: float = 0.0
+    cutoff: Auto = option(
+        "auto",
+        "cut-off of the parallel filter, which runs over both sides of the equations and over both torques before they "
+        "are compared; auto: from the motion's own spectrum",
+        unit="Hz",
+        least=LOWEST_FREQUENCY,
+        most=HIGHEST_RATE / 2,
+    )
+    order: int = option(
+        4, "order of that Butterworth filter, run forward and backward", least=1, most=HIGHEST_ORDER
+    )
+    state_cutoff: Auto = option(
+        "auto",
+        "cut-off of the filter over positions before they are differentiated; auto: `cutoff`, at most 0.4 of the rate",
+        unit="Hz",
+        least=LOWEST_FREQUENCY,
+        most=HIGHEST_RATE / 2,
+    )
+    state_order: int = option(4, "order of that filter", least=1, most=HIGHEST_ORDER)
+    velocity: Literal["auto", "differentiate", "measured"] = option(
+        "auto",
+        "differentiate the filtered position, or take what was measured; auto: the logged velocity (of every joint) "
+        "where its noise within the cut-off is below 2 % of the power of the acceleration; else, joint by joint, the "
+        "derivative of the position or both with a crossover frequency, whichever is quieter",
+    )
+    crossover: tuple[float, ...] | None = option(
+        None,
+        "of a measured velocity, one a joint: below it the derivative of the position takes its place; chosen with "
+        '`velocity = "auto"`',
+        unit="Hz",
+        least=0,
+    )
+    rate: float | None = option(
+        None,
+        "uniform time grid; without it from the median time step",
+        unit="Hz",
+        least=LOWEST_FREQUENCY,
+        most=HIGHEST_RATE,
+    )
+    decimate: bool = option(True, "thin samples out after each filter, to what its bandwidth needs")
+    gap: Auto = option(
+        "auto",
+        "longer steps split the log into segments; auto: six median steps, at least 20 ms",
+        unit="s",
+        least=0,
+        most=LONGEST,
+    )
+    shortest: float = option(1.0, "shorter segments are left out", unit="s", least=0, most=LONGEST)
+    trim: Auto = option(
+        "auto",
+        "left out at both ends of each segment; auto: one period of the cut-off",
+        unit="s",
+        least=0,
+        most=LONGEST,
+    )
+    rest: float = option(
+        0.02,
+        "samples are left out while every joint is slower, since friction at rest may take any value up to its limit; "
+        "0 keeps them",
+        unit="rad/s or m/s",
+        least=0,
+        most=FASTEST,
+    )
+    gate: float = option(
+        0.0,
+        "equations of a joint slower than this are not fitted (residuals keep them); 0: none",
+        unit="rad/s or m/s",
+        least=0,
+        most=FASTEST,
+    )
 
     def __post_init__(self) -> None:
-        for name in ("cutoff", "state_cutoff", "rate"):
-            value = getattr(self, name)
-            if value is not None and value != "auto" and not value > 0:
-                raise UsageError(
-                    "prepare", found=f"prepare.{name} = {value}", expected="a frequency > 0 in Hz"
-                )
-        for name in ("order", "state_order"):
-            if not 1 <= getattr(self, name) <= 8:
-                raise UsageError(
-                    "prepare", found=f"prepare.{name} = {getattr(self, name)}", expected="1 to 8"
-                )
-        for name, least in (("shortest", 0.0), ("rest", 0.0), ("gate", 0.0)):
-            if not getattr(self, name) >= least:
-                raise UsageError(
-                    "prepare", found=f"prepare.{name} = {getattr(self, name)}", expected=f"at least {least}"
-                )
-        for name in ("trim", "gap"):
-            value = getattr(self, name)
-            if value != "auto" and not value >= 0:
-                raise UsageError(
-                    "prepare", found=f"prepare.{name} = {value}", expected="a time >= 0 or 'auto'"
-                )
+        check_options(self, "prepare")

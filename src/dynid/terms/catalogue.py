@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, cast
 
-from dynid.base.errors import InputError
-from dynid.base.named_options import named_kind, option_value
+from dynid.base.named_options import kind_from_spec, kind_to_spec, option_value
+from dynid.base.registry import Need
 from dynid.robot.model import RobotModel
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.choice import LogFacts, Role
@@ -42,9 +41,18 @@ from dynid.terms.torque_delay import TorqueDelay
 from dynid.terms.transmission import MotorInertia, OnMotor
 from dynid.terms.zero_offset import ZeroOffset
 
-__all__ = ["CATALOGUE", "proposals", "question_words", "symbol_of", "terms_from_spec", "terms_to_spec"]
+__all__ = [
+    "CATALOGUE",
+    "names_in_spec",
+    "needs_of_terms",
+    "proposals",
+    "question_words",
+    "symbol_of",
+    "terms_from_spec",
+    "terms_to_spec",
+]
 
-CATALOGUE.update(
+CATALOGUE.build_in(
     {
         "rigid_body": RigidBody,
         "rotor_inertia": RotorInertia,
@@ -132,13 +140,7 @@ def terms_from_spec(spec: Sequence[str | Mapping[str, Any]]) -> Terms:
 
 
 def _term(entry: str | Mapping[str, Any]) -> Term:
-    name, kind, options = named_kind(entry, "term", CATALOGUE, _options)
-    missing = [key for key, required in _options(kind).items() if required and key not in options]
-    if missing:
-        raise InputError(
-            "missing-option", found=f"term '{name}' without {', '.join(missing)}", expected="all of them"
-        )
-    return kind(**{key: _value(kind, name, key, value) for key, value in options.items()})
+    return cast(Term, kind_from_spec(entry, "term", CATALOGUE, _value))
 
 
 def _value(kind: type[Term], name: str, key: str, value: Any) -> Any:
@@ -149,19 +151,28 @@ def _value(kind: type[Term], name: str, key: str, value: Any) -> Any:
     return option_value(kind, name, key, value)
 
 
-def _options(kind: type[Term]) -> dict[str, bool]:
-    return {f.name: f.default is MISSING for f in fields(kind) if f.name != "name"}
-
-
 def _spec(term: Term) -> dict[str, Any]:
-    # What is None cannot be written to TOML and is the default.
-    options = {key: _plain(getattr(term, key)) for key in _options(type(term))}
-    return {"term": term.name} | {key: value for key, value in options.items() if value is not None}
+    return kind_to_spec(term, "term", term.name, _plain)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Term):
         return _spec(value)
-    if isinstance(value, Lever):
-        return lever_to_options(value)
-    return list(value) if isinstance(value, tuple) else value
+    return lever_to_options(value) if isinstance(value, Lever) else value
+
+
+def needs_of_terms(terms: Terms) -> list[Need]:
+    """Terms that are not dynid's own, each with where it came from."""
+    every = [one for term in terms for one in (term, getattr(term, "of", None)) if isinstance(one, Term)]
+    return [need for one in every if (need := Need.of("term", one.name, type(one))) is not None]
+
+
+def names_in_spec(spec: Sequence[str | Mapping[str, Any]]) -> list[str]:
+    """Names of all terms of a model as plain data, those at the motors included."""
+    found = []
+    for entry in spec:
+        found.append(entry if isinstance(entry, str) else str(entry.get("term", "")))
+        inner = None if isinstance(entry, str) else entry.get("of")
+        if isinstance(inner, str | Mapping):
+            found += names_in_spec([inner])
+    return found

@@ -13,6 +13,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.named_options import meant
+from dynid.base.registry import Registry
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -439,7 +440,7 @@ def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **
 
 
 # The terms of recipes and run folders by name, filled by dynid.terms.catalogue.
-CATALOGUE: dict[str, type[Term]] = {}
+CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
 
 
 def empty_panels(robot: RobotModel, samples: Samples) -> Panels:

@@ -19,6 +19,7 @@ from dynid.testing.builders import (
     smooth_samples,
     synthetic_regression,
 )
+from dynid.testing.constraints import ConstraintContract
 from dynid.testing.contracts import LogReaderContract, RowsContract, TermContract
 from dynid.testing.diagnoses import DiagnosisContract
 from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
@@ -28,6 +29,7 @@ from dynid.testing.trees import random_inertia, random_motion, random_tree
 from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
 __all__ = [
+    "ConstraintContract",
     "DenseSource",
     "DiagnosisContract",
     "EstimatorContract",

@@ -87,7 +87,7 @@ def on_side(
         side = found.side
     if side == "undecided":
         return settings, found
-    return replace(settings, terms=friction_on(settings.terms, side, robot=robot)), found
+    return replace(settings, terms=friction_on(settings.model, side, robot=robot)), found
 
 
 def compare_sides(
@@ -111,7 +111,7 @@ def compare_sides(
     sink.accept(chosen.accept)
     other = Diagnostics(accepting=sink.accepting)
     chosen = replace(chosen, accept=(), estimator=unconstrained(chosen.estimator))
-    models = {side: friction_on(chosen.terms, side, friction, robot) for side in ("joint", "motor")}
+    models = {side: friction_on(chosen.model, side, friction, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
         raise UsageError(
             "no-friction", found="a model without " + ", ".join(friction), expected="one of them"

@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
+from dynid.base.numbers import number_of
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import structural_base
@@ -78,7 +79,7 @@ def retrieve(
     Raises SolverError naming constraints in conflict, UsageError for a strength that needs a log.
     Source: Gaz et al. 2019, section V, as one convex program.
     """
-    chosen, how = terms or Terms((RigidBody(),)), fit or FeasibleFit()
+    chosen, how = terms or Terms((RigidBody(),)), fit or FeasibleFit(strength=1.0)
     columns = chosen.columns(robot)
     if how.strength == "held-out":
         raise UsageError(
@@ -177,7 +178,7 @@ def _row(formula: str, columns: Sequence[Column], place: Place) -> Float:
 
 def _number(line: dict[str, str], key: str, place: Place) -> float:
     try:
-        value = float(line[key])
+        value = number_of(line[key])
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):

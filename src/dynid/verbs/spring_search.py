@@ -75,7 +75,7 @@ def search_geometry(
     Raises UsageError for names that the geometry has not or bounds without room, UnfitDataError without samples.
     """
     known = _numbers(_lever(spring))
-    if spring in settings.terms:
+    if spring in settings.model:
         raise UsageError(
             "spring-search",
             found=f"term '{spring.name}' that the model holds already",
@@ -150,17 +150,17 @@ class _Trial:
     ) -> None:
         self.robot, self.spring, self.names = robot, spring, names
         prepared: Prepared = prepare(log, settings.preparation, diagnostics)
-        wanted = structural_base(robot, settings.terms, TorqueRows(), settings.seed).mask
+        wanted = structural_base(robot, settings.model, TorqueRows(), settings.seed).mask
         self.assembly = Assembly(
-            robot, settings.terms, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
+            robot, settings.model, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
         )
         self.batches: list[Samples] = list(prepared)
         kept = sum(len(prepared.parallel_filter().kept(s)) for s in self.batches)
         if kept < 10:
             raise UnfitDataError("no-samples", found="no usable sample", expected="motion")
         self.step = max(kept // ROWS_A_JOINT, 1)
-        self.count = len(settings.terms.columns(robot))
-        dense = [self._dense(settings.terms, wanted, self.count, s) for s in self.batches]
+        self.count = len(settings.model.columns(robot))
+        dense = [self._dense(settings.model, wanted, self.count, s) for s in self.batches]
         self.X = np.concatenate([x[:, :, :-1] for x in dense], axis=1)[:, :, wanted]
         self.y = np.concatenate([x[:, :, -1] for x in dense], axis=1)
         # The first weights are the torques' sizes, the later ones the residuals'.

@@ -213,9 +213,9 @@ def two_step(
     Raises UnfitDataError if poses or log cannot support it.
     Source: Nini et al. 2024, sections II-B and II-D, with the static covariance propagated.
     """
-    chosen = settings or Settings()
+    chosen = (settings or Settings()).resolved()
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    static = identify_statics(robot, poses, chosen.terms, seed=chosen.seed, diagnostics=sink)
+    static = identify_statics(robot, poses, chosen.model, seed=chosen.seed, diagnostics=sink)
     written = dict(recipe) if recipe is not None else settings_to_recipe(chosen)
 
     def dynamic(estimator: Given | Joined) -> Identification:

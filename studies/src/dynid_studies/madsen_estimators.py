@@ -55,7 +55,7 @@ METHODS: dict[str, tuple[Rows, Any]] = {
     "OLS": (TorqueRows(), OLS()),
     "WLS": (TorqueRows(), WLS()),
     "Huber": (TorqueRows(), IRLS()),
-    "feasible bodies": (TorqueRows(), FeasibleFit(strength=1e-3)),
+    "feasible bodies": (TorqueRows(), FeasibleFit(strength=1e-3, prior="euclidean")),
     "feasible, entropic prior": (TorqueRows(), FeasibleFit(strength="held-out", prior="entropic")),
     "momentum rows, WLS": (MOMENTUM, WLS()),
     "momentum rows, entropic prior": (MOMENTUM, FeasibleFit(strength="held-out", prior="entropic")),

@@ -125,7 +125,7 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
         "one shot, weighted by joint": WLS().fit(joint),
         ONE_SHOT: WLS().fit(motor),
         "one shot with the poses": static.joined().fit(motor),
-        REAL: FeasibleFit(strength=1e-6).fit(motor),
+        REAL: FeasibleFit(1e-6, prior="euclidean").fit(motor),
     }
     sets = {TWO_STEPS: two_steps(statics.plain, joint)}
     sets |= {name: estimate.full_vector for name, estimate in fits.items()}

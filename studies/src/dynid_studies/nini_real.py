@@ -190,7 +190,11 @@ def _dynamic(
     factors = regression(ideal, MODEL, MotorRows(), fitted)
     sets = {
         "the paper's model": (ideal, MODEL, WLS().fit(factors).full_vector),
-        "the same, among real bodies": (ideal, MODEL, FeasibleFit(strength=1e-3).fit(factors).parameters),
+        "the same, among real bodies": (
+            ideal,
+            MODEL,
+            FeasibleFit(1e-3, prior="euclidean").fit(factors).parameters,
+        ),
         "spring and bars modelled": (
             real,
             terms,

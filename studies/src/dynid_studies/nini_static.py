@@ -90,7 +90,7 @@ def identified(robot: RobotModel, terms: Terms, q: Float, measured: Float, room:
     spread = parameter_spread(robot, guessed, influence(static.factors))
     for name, value in springs.items():
         spread = np.where([c.name == name for c in columns], 0.3 * abs(value), spread)
-    fit = FeasibleFit(strength=1e-4, limits=limits)
+    fit = FeasibleFit(strength=1e-4, prior="euclidean", limits=limits)
     return Statics(static, plain, fit.fit(Regression(guessed, base, factors, spread)))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
-from dynid.identification.experiment import Experiment, SelectionEntry, open_log
+from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
+from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
@@ -72,7 +73,7 @@ def cross_validation(path: Path) -> dict[str, float]:
     estimators: dict[str, Estimator] = {
         "OLS": OLS(),
         "WLS": WLS(),
-        "feasible (SDP)": FeasibleFit(total_mass=(16.0, 20.0)),
+        "feasible (SDP)": FeasibleFit(prior="euclidean", total_mass=(16.0, 20.0)),
     }
     preparation = Preparation(cutoff=10.0, velocity="differentiate")
     found = {}

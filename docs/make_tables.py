@@ -1,0 +1,152 @@
+"""Writes the tables of keys in experiment.md and of options in cli.md from the settings they describe.
+
+python docs/make_tables.py: rewrites both pages.    A test holds them in step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from dynid.base.checked_toml import words_of
+from dynid.cli.settings_options import described
+from dynid.identification import schema
+from dynid.log import mapping
+
+DOCS = Path(__file__).resolve().parent
+EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
+    "Plug-ins": schema.ExperimentFile,
+    "`[log]`: which column measures what": mapping.LogSection,
+    "`[log.time]`": mapping.TimeEntry,
+    "`[log.position]`": mapping.PositionEntry,
+    "`[log.velocity]`": mapping.JointEntry,
+    "`[log.motor_position]`": mapping.MotorEntry,
+    "`[log.effort]`": mapping.EffortEntry,
+    "`[log.extra]`": mapping.ExtraEntry,
+    "`[data]`: what is fitted and what is held out": schema.DataSection,
+    "Selections": schema.SelectionEntry,
+    "`[prepare]`: signals": schema.PrepareSection,
+    "`[model]`: terms": schema.ModelSection,
+    "`[statics]`: static poses": schema.StaticsSection,
+    "`[estimate]`: method": schema.EstimateSection,
+    "`[[estimate.limits]]`": schema.LimitEntry,
+}
+# Commands whose options are made from settings, and those that know plug-ins.
+COMMANDS = ("check", "identify")
+WITH_PLUGINS = (
+    "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
+    "retrieve",
+)  # fmt: skip
+PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
+KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
+
+
+def written(info: Any) -> str:
+    """A default as the tables write it."""
+    if info.is_required():
+        return "required"
+    default = info.get_default(call_default_factory=True)
+    if default is None:
+        return "-"
+    return f"`{json.dumps(default)}`"
+
+
+def key_rows(model: type[BaseModel]) -> list[str]:
+    """One row a key of a table of experiment.toml."""
+    rows = {
+        info.alias or name: (words_of(info), written(info), info.description or "")
+        for name, info in model.model_fields.items()
+        if not isinstance(info.default, BaseModel)
+    }
+    if model is schema.EstimateSection:
+        of_methods = {
+            name: (max((one.words for one in kinds), key=len), "-", kinds[0].option.doc)
+            for name, kinds in schema.method_options().items()
+        }
+        rows = {"method": rows.pop("method"), **of_methods, **rows}
+    return [
+        f"| `{name}` | {quoted(kind)} | {default} | {doc} |" for name, (kind, default, doc) in rows.items()
+    ]
+
+
+def quoted(kind: str) -> str:
+    """Words for values with texts as TOML writes them."""
+    return re.sub(r"'([^']*)'", r'`"\1"`', kind)
+
+
+def option_rows() -> list[str]:
+    """One row an option that is made from a setting."""
+    return [
+        f"| `{flag}` | {'' if one.default is None else json.dumps(one.default).strip(chr(34))} | "
+        f"`{table}.{one.name}` in place of the [experiment](experiment.md)'s: {quoted(one.words)} |"
+        for table, flag, one in described()
+    ]
+
+
+def experiment_page(text: str) -> str:
+    """The page with its tables made anew."""
+    for title, model in EXPERIMENT_TABLES.items():
+        head, heading, rest = cut(text, title)
+        before, rest = rest.split(KEYS + "\n", 1)
+        ruler, _, rest = rest.partition("\n")
+        after = rest[len("".join(line + "\n" for line in rows_at(rest))) :]
+        text = (
+            head + heading + before + KEYS + "\n" + ruler + "\n" + "\n".join(key_rows(model)) + "\n" + after
+        )
+    return text
+
+
+def command_page(text: str) -> str:
+    """The page with the options made from settings at the end of the tables of their commands."""
+    for command in WITH_PLUGINS:
+        head, heading, rest = cut(text, f"`dynid {command}`")
+        section, below = rest.split("\n## ", 1)
+        if OPTIONS not in section:
+            section = f"{section.rstrip()}\n\n{OPTIONS}\n|---|---|---|\n"
+        before, rest = section.split(OPTIONS + "\n", 1)
+        ruler, _, rest = rest.partition("\n")
+        old = rows_at(rest)
+        after = rest[len("".join(line + "\n" for line in old)) :]
+        flags = {"--plugin"} | ({flag for _, flag, _ in described()} if command in COMMANDS else set())
+        own = [row for row in old if not flags & set(re.findall(r"`([^`]+)`", row.split("|")[1]))]
+        made = "\n".join([*own, PLUGIN_ROW, *(option_rows() if command in COMMANDS else [])])
+        page = head + heading + before + OPTIONS + "\n" + ruler + "\n" + made + "\n" + after
+        text = f"{page}\n## {below}"
+    return text
+
+
+def cut(text: str, title: str) -> tuple[str, str, str]:
+    """What stands before a heading, the heading, and what follows."""
+    found = re.search(rf"^#+ {re.escape(title)}\n", text, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"no heading '{title}'")
+    return text[: found.start()], found[0], text[found.end() :]
+
+
+def rows_at(text: str) -> list[str]:
+    """The rows of a table at the beginning of a text."""
+    rows = []
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            break
+        rows.append(line)
+    return rows
+
+
+PAGES = {"experiment.md": experiment_page, "cli.md": command_page}
+
+
+def main() -> None:
+    """Rewrites the pages."""
+    for name, made in PAGES.items():
+        page = DOCS / name
+        page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""dynid migrate: run folders and experiment files of earlier versions, written anew in the present form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import say
+
+
+def command(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Run folders, or experiment files (.toml).", metavar="RUN|FILE...")
+    ],
+) -> None:
+    """Write run folders and experiment files of an earlier version in the form of this one, in their place."""
+    from dynid.exporters.files import write_files
+    from dynid.run.migrate import FORMAT, experiment_text
+    from dynid.run.store import migrated_files
+
+    for path in paths:
+        if path.suffix.lower() == ".toml":
+            text = experiment_text(path)
+            changed = text != path.read_text(encoding="utf-8-sig")
+            if changed:
+                write_files({path: text.encode()})
+            say(
+                f"{path}: "
+                + ("method 'feasible' has its former prior written out" if changed else "as it is")
+            )
+            continue
+        files = migrated_files(path)
+        if files:
+            write_files(files)
+        say(f"{path}: " + (f"written in format {FORMAT}" if files else f"is of format {FORMAT} already"))

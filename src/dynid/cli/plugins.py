@@ -1,0 +1,70 @@
+"""Plug-ins on the command line: modules named by --plugin, and commands of installed packages."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from dynid.base.registry import Registry, load_plugins
+
+PLUGIN = "plugin"
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin", help="Module, or Python file, with terms, rows, ... of one's own; may be repeated."
+    ),
+]
+# Functions that typer makes commands of; dynid's own are registered in cli.main.
+COMMANDS: Registry[Callable[..., None]] = Registry("command", "dynid.commands", {})
+
+
+def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the option --plugin, whose modules are imported before it runs."""
+    signature = inspect.signature(command)
+    hints = get_type_hints(command, include_extras=True)
+    own = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in signature.parameters.values()]
+    last = inspect.Parameter(PLUGIN, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=PluginOption)
+
+    def wrapped(**given: Any) -> None:
+        load_plugins(given.pop(PLUGIN) or ())
+        command(**given)
+
+    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
+    wrapped.__signature__ = inspect.Signature([*own, last])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in (*own, last)}
+    return wrapped
+
+
+def load_named(names: list[str] | None) -> list[str] | None:
+    """Imports what --plugin before the command's name says, so that a command may come from it."""
+    load_plugins(names or ())
+    return names
+
+
+class WithPlugins(TyperGroup):
+    """dynid's commands, then those of named plug-ins and of installed packages, which are imported when called."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, or None."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in COMMANDS:
+            return own
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cmd_name)(COMMANDS[cmd_name])
+        return typer.main.get_command(app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands."""
+        return [*super().list_commands(ctx), *COMMANDS.names()]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Lists the commands; those of installed packages by name alone, since nothing of them is imported for help."""
+        own = {name: super(WithPlugins, self).get_command(ctx, name) for name in super().list_commands(ctx)}
+        rows = [(name, one.get_short_help_str(limit=60)) for name, one in own.items() if one is not None]
+        rows += [(name, "of a plug-in") for name in COMMANDS.names()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

@@ -1,0 +1,56 @@
+"""Names of the constraints in experiments; a new one is registered here with one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dynid.base.errors import UsageError
+from dynid.base.named_options import kind_from_spec, kind_to_spec
+from dynid.base.registry import Registry
+from dynid.feasible.constraints import (
+    BodyMass,
+    CentreCone,
+    CentreHalfSpaces,
+    Convex,
+    InsideEllipsoid,
+    TotalMass,
+)
+from dynid.feasible.inside import InsideHull
+
+CATALOGUE: Registry[type[Any]] = Registry(
+    "constraint",
+    "dynid.constraints",
+    {
+        "total_mass": TotalMass,
+        "body_mass": BodyMass,
+        "centre_half_spaces": CentreHalfSpaces,
+        "centre_cone": CentreCone,
+        "inside_ellipsoid": InsideEllipsoid,
+        "inside_hull": InsideHull,
+    },
+)
+
+
+def constraint_from_spec(spec: str | Mapping[str, Any]) -> Convex:
+    """Reads a constraint from its name or a table {constraint = name, option = value}.
+
+    Raises InputError for an unknown constraint, an unknown option or a missing one.
+    """
+    return cast(Convex, kind_from_spec(spec, "constraint", CATALOGUE))
+
+
+def constraint_to_spec(constraint: Convex) -> dict[str, Any]:
+    """Plain data of a constraint: {"constraint": name, option: value, ...}.
+
+    Raises UsageError for one that is not registered.
+    """
+    name = next((name for name, kind in CATALOGUE.items() if kind is type(constraint)), "")
+    if not name:
+        raise UsageError(
+            "constraint-unnamed",
+            found=f"a constraint of the class {type(constraint).__name__}, which has no name",
+            expected="a registered one",
+            do="register it: dynid.feasible.catalogue.CATALOGUE.register(name, class)",
+        )
+    return kind_to_spec(constraint, "constraint", name)

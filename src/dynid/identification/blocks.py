@@ -1,0 +1,29 @@
+"""Blocks of time: what intervals and held-out scores are built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynid.base.options import check_options, option
+
+MOST_FOLDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """How a log is cut into blocks and folds.
+
+    Raises UsageError for values out of range.
+    """
+
+    folds: int = option(5, "contiguous folds for held-out blocks", least=2, most=MOST_FOLDS)
+    seed: int = option(0, "of the random states for the structural base", least=0, most=2**32 - 1)
+    block_seconds: float | None = option(
+        None,
+        "length of a block; a sixtieth of the data, at least eight periods of the cut-off without it",
+        unit="s",
+        above=0,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)

@@ -1,0 +1,37 @@
+"""Every constraint that an experiment may name keeps the laws of constraints."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynid.feasible import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid, InsideHull, TotalMass
+from dynid.feasible.catalogue import CATALOGUE
+from dynid.feasible.constraints import CentreCone
+from dynid.testing import ConstraintContract
+
+EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+EXAMPLES: tuple[Convex, ...] = (
+    TotalMass(1.0, 9.0),
+    BodyMass(2, 0.5, 3.0),
+    CentreHalfSpaces(1, EYE, (0.3, 0.2, 0.1)),
+    CentreCone(1, EYE[:2], (0.0, 0.0), (0.0, 0.0, 0.5), 0.1),
+    InsideEllipsoid(1, (0.1, 0.0, 0.0), (0.4, 0.3, 0.2)),
+    InsideHull(1, ((0.0, 0.0, 0.0), *EYE)),
+)
+
+
+@pytest.fixture(params=EXAMPLES, ids=lambda one: type(one).__name__, autouse=True)
+def each(request: pytest.FixtureRequest) -> None:
+    """One of the examples."""
+    TestConstraints.one = request.param
+
+
+class TestConstraints(ConstraintContract):
+    one: Convex = EXAMPLES[0]
+
+    def constraint(self) -> Convex:
+        return self.one
+
+
+def test_every_named_constraint_is_tested_here() -> None:
+    assert {type(one) for one in EXAMPLES} == set(CATALOGUE.values())
