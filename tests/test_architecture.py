@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dynid.terms.catalogue import CATALOGUE
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 # From the ground up; rooms of one floor do not import one another.
 FLOORS = (
@@ -210,3 +212,96 @@ def test_the_picture_of_the_rooms_is_up_to_date() -> None:
 
 if __name__ == "__main__":
     PICTURE.write_text(picture(), encoding="utf-8")
+
+
+# Where code outside the terms may ask for one of them, and why; a new line here takes a reason.
+TERMS_ASKED_FOR = {
+    # The bodies are the tree that the robot consists of, with a kernel of their own.
+    ("excitation/gradient", "RigidBody"),
+    ("excitation/quantities", "RigidBody"),
+    ("excitation/torque_task", "RigidBody"),
+    ("simulation/forward", "RigidBody"),
+    ("simulation/mechanism", "RigidBody"),
+    # Slopes of the regressor by hand, for speed.
+    ("excitation/gradient", "Coulomb"),
+    ("excitation/gradient", "Offset"),
+    ("excitation/gradient", "RotorInertia"),
+    ("excitation/gradient", "Viscous"),
+    # Terms that stand for a model that is still to be found: its forms of friction, its load.
+    ("choose/fit_nonlinear", "FrictionChoice"),
+    ("choose/fit_nonlinear", "LoadFriction"),
+    ("rows/automatic", "FrictionChoice"),
+    # Springs between motor and link take equations of their own, with rotors before them.
+    ("estimate/deflection", "RotorInertia"),
+    ("estimate/deflection", "SpinningRotor"),
+    ("estimate/simulated", "stiffness"),
+    ("identification/encoders", "Stiffness"),
+    ("testing/motion", "stiffness"),
+    # A command that moves named friction from joints to motors, and one that leaves plain friction free.
+    ("verbs/friction_side", "OnMotor"),
+    ("verbs/friction_side", "coulomb"),
+    ("verbs/friction_side", "coulomb_sides"),
+    ("verbs/friction_side", "polynomial"),
+    ("verbs/friction_side", "viscous"),
+    ("verbs/payload", "coulomb"),
+    ("verbs/payload", "offset"),
+    ("verbs/payload", "viscous"),
+}
+
+
+def terms_asked_for(tree: ast.Module) -> set[str]:
+    """Terms whose class or name a module switches on.
+
+    By class: isinstance, comparisons and tables of classes. By name: comparisons of something called term or name with
+    a term's name, and constants of the module that list such names alone.
+    """
+    classes = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid.terms")
+        for alias in node.names
+    } & {kind.__name__ for kind in CATALOGUE.values()}
+
+    def named_in(*nodes: ast.AST) -> set[str]:
+        used = {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+        return used & classes
+
+    def texts_in(*nodes: ast.AST) -> set[str]:
+        inside = (one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Constant))
+        return {one.value for one in inside if isinstance(one.value, str)}
+
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            found |= named_in(node.args[1])
+        elif isinstance(node, ast.Compare):
+            found |= named_in(node.left, *node.comparators)
+            if "term" in ast.unparse(node) or ".name" in ast.unparse(node):
+                found |= texts_in(node) & set(CATALOGUE)
+        elif isinstance(node, ast.Dict):
+            found |= named_in(*(key for key in node.keys if key is not None))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple | ast.Set | ast.List):
+            texts = texts_in(node.value)
+            found |= texts if texts and texts <= set(CATALOGUE) else set()
+    return found
+
+
+def test_nothing_outside_the_terms_switches_on_one_of_them() -> None:
+    found = {
+        (name.removeprefix("dynid.").replace(".", "/"), term)
+        for name, tree in TREES.items()
+        if room(name) != "terms"
+        for term in terms_asked_for(tree)
+    }
+    assert sorted(found - TERMS_ASKED_FOR) == []
+    assert sorted(TERMS_ASKED_FOR - found) == []
+
+
+def test_switches_are_seen() -> None:
+    tree = ast.parse(
+        "from dynid.terms import Viscous, Drift\nKINDS = ('coulomb', 'offset')\n"
+        "def f(term, x):\n    return isinstance(x, Viscous) or term.name == 'drive_gain' or type(x) is Drift\n"
+        "def g(x):\n    return x == 'spring'\n"
+    )
+    assert terms_asked_for(tree) == {"Viscous", "Drift", "drive_gain", "coulomb", "offset"}

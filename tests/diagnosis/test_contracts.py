@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from scipy.signal import lfilter
@@ -11,15 +13,19 @@ from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import DIAGNOSES, Diagnosis
-from dynid.diagnosis.drift import Drift
-from dynid.diagnosis.friction import FrictionForm
-from dynid.diagnosis.position import FollowsPosition
+from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation
 from dynid.robot.model import RobotModel
+from dynid.terms.drift import Drift
+from dynid.terms.evidence import FRICTION_FORM
+from dynid.terms.nominal import Nominal
+from dynid.terms.position_waves import PositionWaves
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import DiagnosisContract, TrueMotion, small_arm
 from dynid.testing.lab import RATE
+from tests.selection.arm import arm
 
 
 def on(motion: TrueMotion, joint: int, torque: Float) -> Float:
@@ -33,7 +39,7 @@ class TestLowSpeedFriction(DiagnosisContract):
     speed = 0.5
 
     def diagnosis(self) -> Diagnosis:
-        return FrictionForm()
+        return EffectTest(FRICTION_FORM)
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         dq = motion.dq[:, 1]
@@ -44,10 +50,27 @@ class TestFollowsPosition(DiagnosisContract):
     joint = "column"
 
     def diagnosis(self) -> Diagnosis:
-        return FollowsPosition()
+        return EffectTest(PositionWaves.group)
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 0, 0.06 * np.sin(2 * motion.q[:, 0]))
+
+
+class TestZeroOffset(DiagnosisContract):
+    joint = "joint4"
+
+    def diagnosis(self) -> Diagnosis:
+        return EffectTest(ZeroOffset.group)
+
+    def robot(self) -> RobotModel:
+        with TemporaryDirectory() as folder:
+            return arm(Path(folder))
+
+    def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
+        robot, zeros = self.robot(), np.radians([0.0, 0.0, 0.0, 3.0, 0.0, 0.0])
+        bodies = Nominal(tuple(robot.inertia_prior.ravel().tolist()))
+        further = motion.dq, np.gradient(motion.dq, 1.0 / RATE, axis=0)
+        return bodies.rigid(robot, motion.q + zeros, *further) - bodies.rigid(robot, motion.q, *further)
 
 
 class TestGearRipple(DiagnosisContract):
@@ -73,7 +96,7 @@ class TestDriftOfOffset(DiagnosisContract):
     joint = "elbow"
 
     def diagnosis(self) -> Diagnosis:
-        return Drift()
+        return EffectTest(Drift.group)
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 2, 0.1 * motion.t / motion.t[-1])
@@ -83,7 +106,7 @@ class TestWarmingUp(DiagnosisContract):
     joint = "column"
 
     def diagnosis(self) -> Diagnosis:
-        return Drift()
+        return EffectTest(Drift.group)
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 0, -0.15 * motion.t / motion.t[-1] * np.tanh(motion.dq[:, 0] / 0.02))

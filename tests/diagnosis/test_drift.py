@@ -9,13 +9,14 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.drift import Drift, causes, elapsed
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.effect_tests import EffectTest, elapsed, remains_of
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.simulation.rigid import inverse
+from dynid.terms.drift import Drift, causes
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from dynid.trajectories.trajectory import FourierTrajectory
 
@@ -36,10 +37,10 @@ def test_temperature_is_the_cause_where_it_explains_more() -> None:
     r = evidence.residuals
     logged = np.column_stack([warmth(r.t), np.full(len(r.t), 30.0), np.full(len(r.t), np.nan)])
     warm = replace(evidence, residuals=replace(r, temperature=logged))
-    assert [cause.name for cause in causes(warm, 0)] == ["time", "temperature"]
+    assert [cause.name for cause in causes(remains_of(warm).motion, 0)] == ["time", "temperature"]
     for joint in (1, 2):
-        assert [cause.name for cause in causes(warm, joint)] == ["time"]
-    (found,) = diagnose(warm, (Drift(),))
+        assert [cause.name for cause in causes(remains_of(warm).motion, joint)] == ["time"]
+    (found,) = diagnose(warm, (EffectTest(Drift.group),))
     assert found.joint == "column"
     assert "friction changes with temperature" in found.title
     assert "within 20 to 39.9 °C" in found.text
@@ -99,6 +100,6 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
 
 
 def test_evidence_without_temperature_knows_time_alone() -> None:
-    evidence: Evidence = evidence_of(small_arm(), seed=1)
+    evidence: ResidualAnalysis = evidence_of(small_arm(), seed=1)
     assert evidence.residuals.temperature is None
-    assert [cause.name for cause in causes(evidence, 0)] == ["time"]
+    assert [cause.name for cause in causes(remains_of(evidence).motion, 0)] == ["time"]

@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import kstest
 
-from dynid.diagnosis.residual_analysis import Evidence, basis, hotelling, regressor
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, hotelling, regressor
 from dynid.diagnosis.spectra import spectrum
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.term import Terms
@@ -17,22 +17,22 @@ from dynid.testing import evidence_of, small_arm
 
 
 @pytest.fixture(scope="module")
-def evidence() -> Evidence:
+def evidence() -> ResidualAnalysis:
     return evidence_of(small_arm(), seed=3, seconds=20.0)
 
 
-def weighted_model(evidence: Evidence) -> np.ndarray:
+def weighted_model(evidence: ResidualAnalysis) -> np.ndarray:
     Y, complete = regressor(evidence.robot, evidence.terms, evidence.motion, evidence.estimate.base.mask)
     assert complete
     return (Y / evidence.rms[:, None, None]).reshape(-1, Y.shape[2])
 
 
-def test_an_effect_is_that_of_a_joint_regression(evidence: Evidence) -> None:
+def test_an_effect_is_that_of_a_joint_regression(evidence: ResidualAnalysis) -> None:
     # The features' coefficients in a regression on model and features together.
     rng = np.random.default_rng(0)
     n, N = evidence.robot.n, len(evidence.index)
     features = rng.normal(size=(n, N, 2))
-    effect = evidence.effect(features)
+    effect = evidence.test_features(features)
     assert effect is not None
     rows = np.hstack([weighted_model(evidence), (features / evidence.rms[:, None, None]).reshape(-1, 2)])
     target = (evidence.error / evidence.rms).T.reshape(-1)
@@ -41,11 +41,11 @@ def test_an_effect_is_that_of_a_joint_regression(evidence: Evidence) -> None:
     assert (effect.free > 0.8).all()
 
 
-def test_what_the_model_can_take_up_is_no_effect(evidence: Evidence) -> None:
+def test_what_the_model_can_take_up_is_no_effect(evidence: ResidualAnalysis) -> None:
     dq = evidence.motion.dq
-    assert evidence.effect(np.einsum("jk,Nj->jNk", np.eye(3)[:, [1]], dq)) is None
+    assert evidence.test_features(np.einsum("jk,Nj->jNk", np.eye(3)[:, [1]], dq)) is None
     constant = np.ones((3, len(evidence.index), 1))
-    assert evidence.effect(constant) is None
+    assert evidence.test_features(constant) is None
 
 
 def test_an_effect_of_one_joint_agrees_with_that_of_all() -> None:
@@ -58,7 +58,7 @@ def test_an_effect_of_one_joint_agrees_with_that_of_all() -> None:
     column = np.sin(3 * evidence.motion.q[:, 0])[:, None]
     features = np.zeros((3, len(column), 1))
     features[0] = column
-    one, all_joints = evidence.alone(0, column), evidence.effect(features)
+    one, all_joints = evidence.test_joint(0, column), evidence.test_features(features)
     assert one is not None
     assert all_joints is not None
     # 5 % of the joint's torque was put in; the filters pass nearly all of it.
@@ -68,7 +68,7 @@ def test_an_effect_of_one_joint_agrees_with_that_of_all() -> None:
         assert abs(effect.coefficient[0] - size) < 4 * effect.std[0] + 0.02 * size
     assert one.share[1:].tolist() == [0.0, 0.0]
     pair = np.stack([column[:, 0], np.cos(3 * evidence.motion.q[:, 0])], axis=1)
-    exact = evidence.alone(0, pair)
+    exact = evidence.test_joint(0, pair)
     assert exact is not None
     assert evidence.shares(0, pair[:, None, :])[0] == pytest.approx(exact.share[0], abs=0.05)
 
@@ -89,7 +89,7 @@ def test_p_values_fall_with_an_effect_and_need_blocks() -> None:
     assert hotelling(np.ones((30, 1))) == 0.0
 
 
-def test_correlated_samples_are_not_independent(evidence: Evidence) -> None:
+def test_correlated_samples_are_not_independent(evidence: ResidualAnalysis) -> None:
     # An autoregressive residual of correlation a keeps (1 - a) / (1 + a) of its samples.
     r = evidence.residuals
     e = lfilter([1.0], [1.0, -0.8], np.random.default_rng(2).normal(size=(len(r.t), 3)), axis=0)
@@ -98,7 +98,7 @@ def test_correlated_samples_are_not_independent(evidence: Evidence) -> None:
         assert drawn.independent[joint] / len(r.t) == pytest.approx(0.2 / 1.8, rel=0.5)
 
 
-def test_terms_that_read_channels_are_left_out(evidence: Evidence) -> None:
+def test_terms_that_read_channels_are_left_out(evidence: ResidualAnalysis) -> None:
     terms = Terms((*evidence.terms, ChannelTorque("cable", "elbow")))
     count = len(terms.columns(evidence.robot))
     Y, complete = regressor(evidence.robot, terms, evidence.motion, np.ones(count, dtype=np.bool_))

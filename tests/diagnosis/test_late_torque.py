@@ -8,11 +8,11 @@ import pytest
 from dynid.base.arrays import Float
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.testing import TrueMotion, evidence_of, small_arm
 
 
-def late(seconds: tuple[float, ...], seed: int = 0) -> Evidence:
+def late(seconds: tuple[float, ...], seed: int = 0) -> ResidualAnalysis:
     """The small arm whose joints' torque comes late by so many seconds."""
 
     def added(motion: TrueMotion, rng: np.random.Generator) -> Float:

@@ -14,7 +14,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Interval, Symptom
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -96,7 +96,7 @@ def test_nothing_and_too_much_are_not_left_out() -> None:
     assert "4.01 s of 10 s (40.1 %)" in warning.text
 
 
-def pushed(low: float, high: float, size: float) -> Evidence:
+def pushed(low: float, high: float, size: float) -> ResidualAnalysis:
     """The small arm, pushed on two joints for a while."""
 
     def added(motion: TrueMotion, rng: np.random.Generator) -> Float:

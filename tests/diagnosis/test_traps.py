@@ -18,7 +18,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.delay import find_delay
 from dynid.diagnosis.description import find_load, heaviness, size_against_description
 from dynid.diagnosis.lag import check_lag
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.tilt import across, find_tilt
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
@@ -36,7 +36,7 @@ from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
 
 
-def spoilt(change: str, joint: int = 1) -> Evidence:
+def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
     """A clean motion of the small arm, read wrongly, and fitted."""
     robot = small_arm()
     path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
@@ -142,7 +142,7 @@ def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
     assert [one.identifier for one in sink.doubts] == ["joint-order"]
 
 
-def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) -> Evidence:
+def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) -> ResidualAnalysis:
     """A robot whose joints carry three times their described friction, efforts in some order."""
     path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
     q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
@@ -258,7 +258,7 @@ def test_arms_that_are_too_heavy_for_their_length_are_told_without_a_description
     assert f"about {10 * heavy:.2g} times as heavy as robots of this reach" in warning.text
 
 
-def late(seconds: float) -> Evidence:
+def late(seconds: float) -> ResidualAnalysis:
     """The small arm with torque that comes late."""
 
     def added(motion: TrueMotion, rng: np.random.Generator) -> Float:

@@ -20,6 +20,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, PositionFriction
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from dynid.terms.saturating_viscous import SaturatingViscous
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS
@@ -28,7 +29,9 @@ PUMA = load_robot(ROBOTS / "puma560.toml")
 CURVES = [
     SmoothCoulomb((0.03, 0.05), ("j1", "j2")),
     AsymmetricCoulomb(0.02, ("j3",)),
-    PolynomialFriction((2, 3), ("j1", "j4")),
+    PolynomialFriction((2, 3), ("j1",)),
+    PolynomialFriction((3, 2), ("j4",), limit=(9.0, 9.0, 9.0, 1.2, 9.0, 9.0)),
+    SaturatingViscous((0.4,), ("j3",)),
     Stribeck((0.2,), width=0.01, joints=("j4",)),
     Sigmoid((12.0, 8.0), (0.04, -0.03), ("j5", "j6")),
     ZolloFriction((0.05,), (15.0,), joints=("j2",)),

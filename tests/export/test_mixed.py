@@ -22,7 +22,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Term, Terms, Viscous
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.friction_shapes import Stribeck
-from dynid.terms.measurement_effects import GravityTilt
+from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.transmission import MotorInertia, OnMotor
 from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.choose.selection import Model, Nuisance, Selection
+from dynid.choose.selection import MeasurementEffect, Model, Selection
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor.base import Category
 from dynid.report.section import Page
@@ -17,7 +17,7 @@ from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.selection import SelectionSection, _about
 from dynid.report.symbols import of_whole_robot, owner, symbol
 from dynid.run.result import Identification
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 from dynid.verbs.summary import parameter_lines
 
 
@@ -76,9 +76,9 @@ def test_the_report_counts_and_fades_what_may_be_zero(identification: Identifica
 
 def test_what_belongs_to_the_whole_robot_is_nobodys(identification: Identification) -> None:
     robot = identification.robot
-    one = Column("delay", "s", "torque_delay", 0, prior=0.0)
+    one = Column("delay", "s", "torque_delay", 0, prior=0.0, of=Of.ROBOT)
     own = Column("delay1", "s", "torque_delay", 0, prior=0.0)
-    tilt = Column("tilty", "rad", "gravity_tilt", 0, prior=0.0)
+    tilt = Column("tilty", "rad", "gravity_tilt", 0, prior=0.0, of=Of.ROBOT)
     friction = Column("fv1", "N m s/rad", "viscous", 0, prior=0.0)
     assert [of_whole_robot(column) for column in (one, tilt, own, friction)] == [True, True, False, False]
     assert owner(one, robot) == owner(tilt, robot) == "the whole robot"
@@ -98,7 +98,7 @@ def test_what_belongs_to_the_whole_robot_is_nobodys(identification: Identificati
 
 def chosen(friction: str) -> Selection:
     model = Model((friction, "kept"), 20, 0.01, 0.0, 0.0, True)
-    tilts = tuple(Nuisance(f"tilt{axis}", "tilt", "", "rad", 1e-3, 2e-3, False) for axis in "xy")
+    tilts = tuple(MeasurementEffect(f"tilt{axis}", "tilt", "", "rad", 1e-3, 2e-3, False) for axis in "xy")
     return Selection(("friction", "offsets"), (model,), 4, 5, (), (), tilts)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.choose.position_waves import PositionWaves
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import Term
+from dynid.terms.position_waves import PositionWaves
 from dynid.testing import TermContract, random_robot
 
 NAMES = ("a", "b", "c", "d", "e")

@@ -50,7 +50,13 @@ from dynid.terms import (
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
-from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, TorqueDelay
+from dynid.terms.drift import Drift
+from dynid.terms.gain_error import GainError
+from dynid.terms.gravity_tilt import GravityTilt
+from dynid.terms.position_waves import PositionWaves
+from dynid.terms.saturating_viscous import SaturatingViscous
+from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot, smooth_samples
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])
@@ -63,10 +69,11 @@ EXAMPLES: dict[str, Term] = {
     "coulomb_sides": AsymmetricCoulomb(0.1, ("joint2",)),
     "coulomb_tanh": SmoothCoulomb((0.1,), ("joint1",)),
     "presliding": Presliding(0.01),
+    "saturating_viscous": SaturatingViscous((0.5,), ("joint1",)),
     "stribeck": Stribeck(exponent=1.0),
     "sigmoid": Sigmoid(slope=12.0),
     "zollo": ZolloFriction(rise=(10.0, 12.0), joints=("joint1", "joint2")),
-    "polynomial": PolynomialFriction((2, 3)),
+    "polynomial": PolynomialFriction((2, 3), limit=(1.0, 2.0, 0.5)),
     "position_friction": PositionFriction(2.0),
     "load_friction": LoadFriction("estimate"),
     "temperature_viscous": TemperatureViscous(("warmth",), 30.0),
@@ -93,6 +100,8 @@ EXAMPLES: dict[str, Term] = {
     "gravity_tilt": GravityTilt(),
     "gain_error": GainError(joints=("joint2",)),
     "drift": Drift(origin=12.0),
+    "position_waves": PositionWaves(3),
+    "zero_offset": ZeroOffset(joints=("joint2",), about=(0.01,)),
     "compliance": Compliance(joints=("joint1", "joint2")),
     "joint_coupling": JointCoupling(("joint1",), ("joint2",), 0.1),
 }

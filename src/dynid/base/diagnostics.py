@@ -35,6 +35,7 @@ Claim = Literal[
     "unsigned-effort",
     "velocity-sign",
     "wrong-clock",
+    "zero-offset",
 ]
 CLAIMS: tuple[Claim, ...] = get_args(Claim)
 

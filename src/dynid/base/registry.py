@@ -48,6 +48,10 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
         """Registered kinds."""
         return dict(self._added)
 
+    def build_in(self, kinds: Mapping[str, Kind]) -> None:
+        """Adds dynid's own kinds, where they can only be listed after the registry is there."""
+        self._builtin |= kinds
+
     def register(self, name: str, kind: Kind) -> Kind:
         """Makes a kind known by a name; raises UsageError for the name of a built-in one."""
         if name in self._builtin and self._builtin[name] is not kind:

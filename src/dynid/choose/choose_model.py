@@ -8,41 +8,39 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
-from dynid.choose.build import started, terms_of
+from dynid.choose.build import terms_of
 from dynid.choose.comparison import NEGLIGIBLE, Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
-from dynid.choose.forward_selection import Pursuit
-from dynid.choose.measurement_effects import as_estimated, estimate_nuisance
-from dynid.choose.relinearise import about_itself
+from dynid.choose.forward_selection import ForwardSelection
+from dynid.choose.measurement_effects import as_estimated, estimate_effects
+from dynid.choose.relinearise import relinearised
 from dynid.choose.selection import JointForm, Selection
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import (
-    EVERYWHERE,
-    FAULTS,
-    SHAPED,
+    KEPT,
     Label,
-    Superset,
-    found_delays,
+    WideModel,
+    effect_name,
+    found_effects,
     kept_terms,
     nominal_model,
-    superset,
+    plain_effects,
+    wide_model,
 )
 from dynid.estimate.estimator import Estimate
+from dynid.factor.base import random_states
 from dynid.factor.comparison import Candidate, compare
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
-from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
-from dynid.terms.elastic import SpinningRotor
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_choice import WIDTH
-from dynid.terms.measurement_effects import Nominal
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Terms
+from dynid.terms.choice import FRICTION, LogFacts, Role
+from dynid.terms.nominal import Nominal
+from dynid.terms.term import Proposal, Terms
 
-LINEARISED = ("delay", "lag", "gain", "tilt")
 ROUNDS = 2
+# States that show on which joints an effect acts.
+FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +76,8 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     """
     robot = search.robot
     kept = kept_terms(terms)
-    rotors = () if _knows_rotors(kept) else (RotorInertia(),)
-    first = search.fit(Terms((*kept.terms, *rotors, Viscous(), Coulomb(WIDTH), Offset())))
+    plain = plain_effects(robot, kept)
+    first = search.fit(Terms((*kept.terms, *(one.build(tuple(range(robot.n))) for one in plain))))
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
@@ -87,32 +85,32 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             f"{LEAST_TO_COMPARE}: the default model is kept",
         )
         return Chosen(terms)
-    desk = _Desk.of(first, kept, search, first)
-    plain_labels = _plain(robot, kept)
-    shown = Pursuit(desk.contest, plain_labels).found()
+    desk = _Trial.of(first, kept, search, first)
+    plain_labels = tuple((one.label, place) for one in plain for place in range(robot.n))
+    shown = ForwardSelection(desk.contest, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
-        faults = [label for label in shown if label[0] in LINEARISED]
+        faults = desk.linearised(shown)
         if not faults:
             break
-        about = terms_of(robot, kept, (*plain_labels, *faults), desk.nominal, desk.origin)
-        _, fitted = about_itself(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
-        desk = _Desk.of(fitted, kept, search, first)
-        before, shown = faults, Pursuit(desk.contest, plain_labels).found()
-        if set(before) == {label for label in shown if label[0] in LINEARISED}:
+        about = terms_of(kept, (*plain_labels, *faults), desk.contest.wide)
+        _, fitted = relinearised(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
+        desk = _Trial.of(fitted, kept, search, first)
+        before, shown = faults, ForwardSelection(desk.contest, plain_labels).found()
+        if set(before) == set(desk.linearised(shown)):
             break
     contest = desk.contest
-    base = (*plain_labels, *(label for label in shown if label[0] in FAULTS))
+    base = (*plain_labels, *(label for label in shown if contest.wide.role(label) is Role.LOG))
     forms = _friction_by_joint(contest, base, search)
-    trial, selection = contest.best(_axes(contest, forms, (*plain_labels, *shown), robot))
+    trial, selection = contest.best(_axes(contest.wide, forms, (*plain_labels, *shown)))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=_joint_forms(contest, base, forms, robot),
-        nuisance=estimate_nuisance(robot, contest, desk.factors, desk.fitted, chosen),
+        friction=_joint_forms(contest, base, forms),
+        nuisance=estimate_effects(robot, contest, desk.factors, desk.fitted, chosen),
     )
-    found = terms_of(robot, kept, chosen, desk.nominal, desk.origin)
-    start = None if is_open(kept) else started(robot, found, chosen, contest.wide)
+    found = terms_of(kept, chosen, contest.wide)
+    start = None if is_open(kept) else terms_of(kept, chosen, contest.wide, started=True)
     diagnostics.note(
         "model",
         f"{selection.compared} models compared on held-out blocks: "
@@ -122,40 +120,42 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
 
 
 @dataclass(frozen=True, eq=False)
-class _Desk:
+class _Trial:
     """Every column that any candidate has, linearised about a fit, and the contest among them.
 
-    factors: of the wide model.    nominal: the fit's model.    origin: of drift, s.
+    factors: of the wide model.    nominal: the fit's model.
     """
 
     fitted: Fitted
     nominal: Nominal
-    origin: float
     factors: Factors
     contest: ModelComparison
 
     @staticmethod
-    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Desk:
+    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Trial:
         """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
         bench = search.separable(plain)
-        origin = plain.factors.blocks[0].start
-        motion = [bench.motion(j) for j in range(robot.n)]
-        elastic = isinstance(plain.assembly.rows, ElasticRows)
-        late = found_delays(fitted.estimate)
-        wide = superset(robot, kept, nominal, late, motion, origin, wide=not elastic)
-        factors, regression = _wide_regression(wide, fitted, search)
-        return _Desk(
-            fitted,
-            nominal,
-            origin,
-            factors,
-            ModelComparison(regression, wide, wide.members["kept", EVERYWHERE]),
+        log = LogFacts(
+            nominal.inertia,
+            nominal.drives,
+            found_effects(fitted.estimate),
+            tuple(bench.motion(j) for j in range(robot.n)),
+            plain.factors.blocks[0].start,
+            isinstance(plain.assembly.rows, ElasticRows),
         )
+        wide = wide_model(robot, kept, log)
+        factors, regression = _wide_regression(wide, fitted, search)
+        return _Trial(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
+
+    def linearised(self, labels: Sequence[Label]) -> list[Label]:
+        """Those effects of the log that are linear about the nominal model alone."""
+        found = [(label, self.contest.wide.proposal(label)) for label in labels]
+        return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
 
 
-def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
+def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
 
     Of the columns that every candidate has those stay that any motion can tell apart; the others are few, and which of
@@ -164,9 +164,11 @@ def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Fa
     robot, assembly = search.robot, fitted.assembly
     alive = np.concatenate([term.alive(robot, search.moved) for term in wide.terms])
     wanted = np.array(alive)
-    common = len(wide.members["kept", EVERYWHERE])
+    common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
-    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + robot.n * int(wanted[common:].sum())
+    tried = Terms(wide.terms.terms[wide.kept :])
+    panels = tried.torque_regressor(robot, random_states(robot, FEW, 0), wanted[common:])
+    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + sum(len(c) for c in panels.columns)
     made = replace(assembly, terms=wide.terms, wanted=wanted)
     factors = made.factors(search.within_memory(fitted, lines), search.threads)
     names = [column.name for column in wide.terms.columns(robot)]
@@ -175,124 +177,84 @@ def _wide_regression(wide: Superset, fitted: Fitted, search: Search) -> tuple[Fa
     return factors, SubsetRegression.of(factors, names, columns, weights, folds)
 
 
-def _knows_rotors(kept: Terms) -> bool:
-    # Rotors that spin on moving links are in every candidate, where they were asked for.
-    return any(isinstance(term, SpinningRotor) for term in kept)
-
-
-def _plain(robot: RobotModel, kept: Terms) -> tuple[Label, ...]:
-    effects: tuple[str, ...] = ("viscous", "coulomb", "offset")
-    effects = effects if _knows_rotors(kept) else ("rotor", *effects)
-    return tuple((effect, j) for effect in effects for j in range(robot.n))
-
-
 def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: Search) -> dict[int, Option]:
     """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
+    wide = contest.wide
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
-        others = [label for label in base if label != ("coulomb", j)]
-        forms = [
-            Option("plain", (("coulomb", j),)),
-            Option("sides", (("sides", j),)),
-            Option("cubic", (("coulomb", j), ("cubic", j))),
-            *(_best_shape(contest, others, name, j) for name in SHAPED),
-        ]
+        forms = [Option("plain"), *(_best_shape(contest, base, one, j) for one in _forms(wide))]
         scored = [
             Candidate(
                 form.name,
-                len(contest.wide.names(form.labels)) + form.shapes,
-                contest.squares([*others, *form.labels]),
+                len(wide.names(form.labels)) + form.shapes - len(wide.names(wide.replaced(form.labels))),
+                contest.squares(_with_form(wide, base, form)),
             )
             for form in forms
         ]
         # Of what is negligible for the robot each joint has its part.
-        chosen = compare(scored, contest.regression.counts, negligible=NEGLIGIBLE / search.robot.n).chosen
+        part = NEGLIGIBLE / search.robot.n
+        chosen = compare(scored, contest.regression.counts, negligible=part).chosen
         if chosen > 0:
             found[j] = forms[chosen]
-    return found
+    # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
+    together = _with_form(wide, base, *found.values())
+    return found if contest.earns(contest.squares(base), together) else {}
+
+
+def _forms(wide: WideModel) -> list[Proposal]:
+    return [one for one in wide.proposals if one.role is Role.FRICTION]
+
+
+def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:
+    """Effects with forms of friction among them, in place of the plain friction that these replace."""
+    added = [label for form in forms for label in form.labels]
+    gone = set(wide.replaced(added))
+    return [*(label for label in labels if label not in gone), *added]
 
 
 def _joint_forms(
-    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option], robot: RobotModel
+    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
 ) -> tuple[JointForm, ...]:
-    without = contest.squares(base)
+    wide, without = contest.wide, contest.squares(base)
     return tuple(
-        JointForm(
-            robot.joint_names[j],
-            form.name,
-            *contest.gain(without, [*(label for label in base if label != ("coulomb", j)), *form.labels]),
-        )
+        JointForm(wide.robot.joint_names[j], form.name, *contest.gain(without, _with_form(wide, base, form)))
         for j, form in forms.items()
     )
 
 
-def _best_shape(contest: ModelComparison, others: list[Label], name: str, joint: int) -> Option:
+def _best_shape(contest: ModelComparison, base: Sequence[Label], form: Proposal, joint: int) -> Option:
     """A form of friction at the best of the shapes that were written down."""
-    with_coulomb = [("coulomb", joint)] if name == "stribeck" else []
-    options = []
-    for effect in dict.fromkeys(label for label, _ in contest.wide.shapes if label.startswith(f"{name}@")):
-        labels = (*with_coulomb, (effect, joint))
-        options.append((float(contest.squares([*others, *labels]).sum()), Option(name, labels, shapes=1)))
-    return min(options, key=lambda pair: pair[0])[1]
-
-
-def _axes(
-    contest: ModelComparison, forms: dict[int, Option], shown: Sequence[Label], robot: RobotModel
-) -> list[Axis]:
-    """What is combined: options that nothing speaks for are left out.
-
-    shown: plain effects, and those that the log shows.
-    """
-    every = range(robot.n)
-
-    def of(effect: str) -> tuple[Label, ...]:
-        return tuple(sorted(label for label in shown if label[0] == effect))
-
-    offset = tuple(("offset", j) for j in every)
-    offsets = [Option("none"), Option("offsets", offset)]
-    if drifts := of("drift"):
-        offsets.append(Option(f"offsets + drift{_where(robot, drifts)}", offset + drifts))
-    axes = [
-        Axis("friction", _friction(forms, robot)),
-        _with("rotors", "none", "rotors", of("rotor")),
-        Axis("offsets", tuple(offsets)),
-        _with("coupling", "none", _counted("coupled pair", of("coupling")), of("coupling")),
-        _with("motors", "none", "friction and rotor" + _where(robot, of("motor")), of("motor")),
-        _with(
-            "springs", "none", _counted("spring", of("spring")) + _where(robot, of("spring")), of("spring")
-        ),
-        _with("elasticity", "none", _counted("elastic joint", of("compliance")), of("compliance")),
-        _with("base", "level", "tilted", of("tilt")),
-        _with("time", "in step", "delayed" + _where(robot, of("lag")), (*of("delay"), *of("lag"))),
-        _with("gains", "as logged", "off" + _where(robot, of("gain")), of("gain")),
+    shapes = contest.wide.shape(form, 0, joint).size
+    options = [
+        Option(form.label, ((effect_name(form, k), joint),), shapes) for k in range(len(form.variants))
     ]
-    return [axis for axis in axes if len(axis.options) > 1]
+    if len(options) == 1:
+        return options[0]
+    wide = contest.wide
+    return min(options, key=lambda one: float(contest.squares(_with_form(wide, base, one)).sum()))
 
 
-def _friction(forms: dict[int, Option], robot: RobotModel) -> tuple[Option, ...]:
-    every = range(robot.n)
-    viscous = tuple(("viscous", j) for j in every)
-    coulomb = tuple(("coulomb", j) for j in every)
-    plain = (Option("none"), Option("viscous", viscous), Option("viscous + coulomb", viscous + coulomb))
-    if not forms:
-        return plain
-    labels = viscous + tuple(("coulomb", j) for j in every if j not in forms)
-    labels += tuple(label for form in forms.values() for label in form.labels)
-    return (*plain, Option("by joint", labels, sum(form.shapes for form in forms.values())))
+def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:
+    """What is combined, friction first: each answer of a question holds the effects of those before it and one more.
 
-
-def _with(axis: str, without: str, name: str, labels: tuple[Label, ...]) -> Axis:
-    """An axis of some effects, all or none."""
-    return Axis(axis, (Option(without), Option(name, labels)) if labels else (Option(without),))
-
-
-def _counted(word: str, labels: tuple[Label, ...]) -> str:
-    return f"{len(labels)} {word}{'' if len(labels) == 1 else 's'}"
-
-
-def _where(robot: RobotModel, labels: tuple[Label, ...]) -> str:
-    """On which joints, in words."""
-    return " on " + ", ".join(robot.joint_names[j] for _, j in labels) if labels else ""
+    shown: plain effects, and those that the log shows; options that nothing speaks for are left out.
+    """
+    found: dict[str, list[Option]] = {}
+    effects = {one.label: one for one in wide.proposals}
+    for effect in sorted(effects.values(), key=lambda one: one.question.name != FRICTION.name):
+        if effect.role in (Role.FRICTION, Role.SHIELD):
+            continue
+        answers = found.setdefault(effect.question.name, [Option(effect.question.without)])
+        labels = tuple(sorted(label for label in shown if label[0] == effect.label))
+        if labels:
+            name = effect.option_at(wide.robot, [place for _, place in labels])
+            before = f"{answers[-1].name} + " if len(answers) > 1 else ""
+            answers.append(Option(before + name, answers[-1].labels + labels))
+    if forms:
+        own = found[FRICTION.name]
+        by_joint = tuple(_with_form(wide, own[-1].labels, *forms.values()))
+        own.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
+    return [Axis(name, tuple(options)) for name, options in found.items() if len(options) > 1]

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.choose.selection import MOST, Model, Selection, Worth
 from dynid.choose.subset_regression import SubsetRegression
-from dynid.choose.wide_model import Label, Superset
+from dynid.choose.wide_model import Label, WideModel
 from dynid.factor.comparison import Candidate, Comparison, compare, standard_error
 
 # Screening many effects one by one: what passes by chance is judged again together with everything else.
@@ -49,7 +49,7 @@ class ModelComparison:
     """Regressions on subsets of a wide model's columns; `fixed`: those of every candidate."""
 
     regression: SubsetRegression
-    wide: Superset
+    wide: WideModel
     fixed: tuple[str, ...]
 
     def squares(self, labels: Sequence[Label]) -> Float:

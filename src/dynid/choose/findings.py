@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynid.base.findings import Finding
-from dynid.choose.selection import Nuisance, Selection
-from dynid.choose.wide_model import FAULTS
+from dynid.choose.selection import MeasurementEffect, Selection
+from dynid.terms.catalogue import question_words
 
-_NAMES = {"rotors": "rotor inertia", "base": "base", "time": "torque"}
 _LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
 
 
@@ -19,13 +18,13 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     text = options_in_words(selection.axes, selection.chosen.options) + "."
     if selection.friction and "by joint" in selection.chosen.options:
         text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
-    held = [one for one in selection.nuisance if one.adopted and one.kind in FAULTS]
+    held = [one for one in selection.nuisance if one.adopted and one.fault]
     if held:
         text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
     return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
 
 
-def _in_words(one: Nuisance) -> str:
+def _in_words(one: MeasurementEffect) -> str:
     factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
     where = f" of {one.joint}" if one.joint else ""
     return f"{one.kind}{where} {factor * one.value:.3g} +- {factor * one.half_width:.2g} {unit}"
@@ -34,6 +33,6 @@ def _in_words(one: Nuisance) -> str:
 def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
     """What was chosen on every axis of the comparison."""
     return "; ".join(
-        f"{_NAMES.get(axis, axis)}: {'kept' if option == axis else option}"
+        f"{question_words(axis)}: {'kept' if option == axis else option}"
         for axis, option in zip(axes, options, strict=True)
     )

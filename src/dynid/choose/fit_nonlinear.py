@@ -24,7 +24,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
 from dynid.terms.friction_curves import LoadFriction
-from dynid.terms.term import Term, Terms, joint_indices, joints_of, on_joints
+from dynid.terms.term import Of, Term, Terms, joint_indices, joints_of, on_joints
 
 PASSES = 4
 CONVERGED = 2e-3
@@ -260,7 +260,7 @@ def _with_loads(terms: Terms, search: Search) -> Terms:
     first = _nominal(Terms(tuple(t for t in terms if t not in open_loads)), search.robot)
     estimate = search.fit(first).estimate
     inertia = np.zeros(10 * search.robot.n_bodies)
-    bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
+    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     found = tuple(float(x) for x in inertia)
     return Terms(
@@ -383,7 +383,7 @@ def _worth(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, .
             open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
             rival = term.rival((search.robot.joint_names[joint],))
             contest: Forms = [
-                ("coulomb" if rival.terms else "without", rival),
+                (rival.terms[0].name if rival.terms else "without", rival),
                 (term.name, Terms((open_trial,))),
             ]
             extra = _without(found.terms, mine, position, joint, search.robot)

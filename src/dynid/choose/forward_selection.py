@@ -9,8 +9,9 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.choose.comparison import SCREEN, ModelComparison
-from dynid.choose.wide_model import EVERYWHERE, FAULTS, SHAPED, Label
+from dynid.choose.wide_model import KEPT, Label
 from dynid.factor.comparison import standard_error
+from dynid.terms.choice import Role
 
 # Faults of the log are told to its owner, so chance has to be told apart more surely than for a choice.
 SURE = 3.0
@@ -21,7 +22,7 @@ MOST_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Pursuit:
+class ForwardSelection:
     """Effects that join a model one by one.
 
     base: effects that are in it from the beginning.
@@ -54,14 +55,14 @@ class Pursuit:
         without = rest.squares(())
         earned: list[tuple[float, Label]] = []
         for label in contest.wide.members:
-            if label in held or label == ("kept", EVERYWHERE):
+            if label in held or label == KEPT:
                 continue
             squares = rest.squares(contest.regression.index(contest.wide.names([label])).tolist())
-            if self._strength(without, squares) > _least(label):
+            if self._strength(without, squares) > self._least(label):
                 earned.append((float((without - squares).sum()), label))
         earned.sort(key=lambda pair: -pair[0])
         sound = [label for _, label in earned if self._is_sound(label, joined)]
-        return sound[0] if any(not _is_friction(label) for label in sound) else None
+        return sound[0] if any(contest.wide.role(label) is not Role.FRICTION for label in sound) else None
 
     def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
         """Without those that no longer earn their place, the least worthy first."""
@@ -72,7 +73,7 @@ class Pursuit:
             for label in joined:
                 others = [one for one in joined if one != label]
                 strength = self._strength(contest.squares([*self.base, *others]), full)
-                worth.append(strength / _least(label) if self._is_sound(label, others) else -np.inf)
+                worth.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
             least = int(np.argmin(worth))
             if worth[least] > 1.0:
                 break
@@ -93,37 +94,29 @@ class Pursuit:
             strength = max(strength, float(ratio.mean() / max(ratio.std() / np.sqrt(len(ratio)), tiny)))
         return strength
 
+    def _least(self, label: Label) -> float:
+        return SURE if self.contest.wide.role(label) is Role.LOG else SCREEN
+
     def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
-        """Whether an effect comes out beside others as only it can: softness, stiffness positive, all joints late."""
-        effect, _ = label
-        if effect == "delay":
-            return self._late_everywhere([one for one in others if one[0] != "lag"])
-        if effect == "spring":
-            name = self.contest.wide.members[label][0]
-            return self._values([*others, label]).get(name, 0.0) > 0
-        if effect != "compliance":
+        """Whether an effect comes out beside others as only it can: of its sign, and alike on every joint."""
+        effect = self.contest.wide.proposal(label)
+        if effect.alike:
+            return self._alike(label, effect.alike, [one for one in others if one[0] != effect.alike])
+        if not effect.positive:
             return True
         values = self._values([*others, label])
-        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.members[label])
+        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.bounded(label))
 
-    def _late_everywhere(self, others: Sequence[Label]) -> bool:
+    def _alike(self, label: Label, by_joint: str, others: Sequence[Label]) -> bool:
+        """Whether every joint by itself says about the same as all together."""
         wide = self.contest.wide
-        together = self._values([*others, ("delay", EVERYWHERE)]).get(
-            wide.members["delay", EVERYWHERE][0], 0.0
-        )
-        names = wide.names(wide.joints("lag"))
-        values = self._values([*others, *wide.joints("lag")])
+        together = self._values([*others, label]).get(wide.members[label][0], 0.0)
+        alone = wide.of(wide.proposal((by_joint, label[1])))
+        names = wide.names(alone)
+        values = self._values([*others, *alone])
         parts = np.array([values[name] for name in names if name in values]) / (together or np.inf)
         return len(parts) > 0 and bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
 
     def _values(self, labels: Sequence[Label]) -> dict[str, float]:
         contest = self.contest
         return contest.regression.values((*contest.fixed, *contest.wide.names([*self.base, *labels])))
-
-
-def _least(label: Label) -> float:
-    return SURE if label[0] in FAULTS else SCREEN
-
-
-def _is_friction(label: Label) -> bool:
-    return label[0] in ("sides", "cubic") or label[0].split("@")[0] in SHAPED

@@ -12,15 +12,15 @@ from scipy.special import stdtrit
 from dynid.base.arrays import Float, Int
 from dynid.choose.comparison import ModelComparison
 from dynid.choose.fit_nonlinear import Fitted
-from dynid.choose.selection import Nuisance
-from dynid.choose.wide_model import EVERYWHERE, Label
+from dynid.choose.selection import MeasurementEffect
+from dynid.choose.wide_model import Label
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.uncertainty import jackknife
 from dynid.factor.factor import Factors, stack
 from dynid.robot.model import RobotModel
+from dynid.terms.choice import EVERYWHERE, Role
 
-KINDS = ("delay", "lag", "tilt", "gain", "offset", "drift")
 DEPENDENT = 1e-6
 
 
@@ -31,24 +31,26 @@ class _Fit:
     half_width: Float
 
 
-def estimate_nuisance(
+def estimate_effects(
     robot: RobotModel, contest: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
-) -> tuple[Nuisance, ...]:
-    """Delays, tilt, gains, offsets and drift, each kind beside the chosen model; a jackknife over blocks for each.
+) -> tuple[MeasurementEffect, ...]:
+    """Effects of the log, each beside the chosen model; a jackknife over blocks for each.
 
-    labels: of the chosen model, from which a kind that it contains is taken. Gains are relative to that of the first
-    joint whose gain the model does not hold; lags of single joints are not beside the delay of all but in its place.
+    labels: of the chosen model, from which a kind that it contains is taken. Relative sizes are relative to that of the
+    first joint where the model does not hold the effect; some stand not beside but in place of others.
     """
     wide = contest.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
-    found: list[Nuisance] = []
-    for kind in KINDS:
-        own = contest.wide.joints(kind)
-        if kind == "gain":
+    found: list[MeasurementEffect] = []
+    for effect in contest.wide.proposals:
+        if not effect.measured:
+            continue
+        own = contest.wide.of(effect)
+        if effect.relative:
             right = next((label for label in own if label not in labels), None)
             own = tuple(label for label in own if label != right)
-        held = [label for label in labels if kind != "lag" or label[0] != "delay"]
+        held = [label for label in labels if label[0] not in effect.instead_of]
         names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*held, *own])))
         index = np.array(
             [place[contest.regression.names[i]] for i in contest.regression.index(names)], dtype=np.int64
@@ -57,23 +59,25 @@ def estimate_nuisance(
         by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
         for label in own:
             for name in contest.wide.members[label]:
-                if place[name] in by_column and not name.startswith("tilt:tm"):
+                own_name = name.split(":", 1)[1]
+                if place[name] in by_column and own_name not in effect.auxiliary:
                     value, half = by_column[place[name]]
                     found.append(
-                        Nuisance(
-                            name=name.split(":", 1)[1],
-                            kind=kind,
+                        MeasurementEffect(
+                            name=own_name,
+                            kind=effect.label,
                             joint=_joint(robot, label),
                             unit=wide[place[name]].unit,
                             value=float(value),
                             half_width=float(half),
                             adopted=label in labels,
+                            fault=effect.role is Role.LOG,
                         )
                     )
     return tuple(found)
 
 
-def as_estimated(found: Sequence[Nuisance], estimate: Estimate) -> tuple[Nuisance, ...]:
+def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tuple[MeasurementEffect, ...]:
     """Those that the model contains with the values and intervals of its final fit, the others as they are."""
     half = estimate.half_width()
     values = {

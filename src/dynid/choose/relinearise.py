@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.choose.fit_nonlinear import Fit, Fitted, NonlinearFit
-from dynid.choose.wide_model import found_delays, nominal_model
+from dynid.choose.wide_model import found_effects, nominal_model
 from dynid.robot.model import RobotModel
-from dynid.terms.measurement_effects import Nominal, NominalTerm, TorqueDelay
+from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Term, Terms
 
 ROUNDS = 3
@@ -18,7 +18,7 @@ ROUNDS = 3
 CLOSE = 0.1
 
 
-def about_itself(
+def relinearised(
     robot: RobotModel, settled: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
 ) -> tuple[NonlinearFit, Fitted]:
     """The model fitted again until the effects that are linearised about a nominal model stay where they are.
@@ -28,7 +28,7 @@ def about_itself(
     """
     for _ in range(ROUNDS):
         found = nominal_model(robot, fitted.estimate, nominal)
-        terms = _about(robot, settled.terms, nominal, found, found_delays(fitted.estimate))
+        terms = _about(robot, settled.terms, nominal, found, found_effects(fitted.estimate))
         if terms == settled.terms:
             break
         again = fit(terms)
@@ -39,12 +39,12 @@ def about_itself(
     return settled, fitted
 
 
-def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, late: Mapping[str, float]) -> Terms:
+def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, values: Mapping[str, float]) -> Terms:
     made: list[Term] = []
     for term in terms:
         if isinstance(term, NominalTerm) and term.inertia == old.inertia:
             term_now = replace(term, inertia=new.inertia, drives=new.drives if term.drives else ())
-            made.append(term_now.near(robot, late) if isinstance(term_now, TorqueDelay) else term_now)
+            made.append(term_now.near(robot, values))
         else:
             made.append(term)
     return Terms(tuple(made))
@@ -60,7 +60,7 @@ def _step(before: Fitted, after: Fitted) -> float:
 def _effects(fitted: Fitted) -> dict[str, tuple[float, float]]:
     """By name, value and half width of the linearised effects."""
     estimate = fitted.estimate
-    own = {term.name for term in fitted.assembly.terms if isinstance(term, NominalTerm)}
+    own = {term.name for term in fitted.assembly.terms if term.linearised}
     return {
         estimate.columns[i].name: (float(value), float(half))
         for i, value, half in zip(

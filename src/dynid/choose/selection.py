@@ -54,10 +54,11 @@ class JointForm:
 
 
 @dataclass(frozen=True)
-class Nuisance:
+class MeasurementEffect:
     """A quantity of the log rather than of the robot, estimated beside the chosen model.
 
     half_width: of the 95 % interval.    adopted: whether the chosen model contains it.
+    fault: whether it is the log's alone, which no robot has.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Nuisance:
     value: float
     half_width: float
     adopted: bool
+    fault: bool = True
 
     @property
     def significant(self) -> bool:
@@ -89,7 +91,7 @@ class Selection:
     folds: int
     friction: tuple[JointForm, ...]
     worth: tuple[Worth, ...]
-    nuisance: tuple[Nuisance, ...]
+    nuisance: tuple[MeasurementEffect, ...]
 
     @property
     def chosen(self) -> Model:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dynid.choose.selection import JointForm, Model, Nuisance, Selection, Worth
+from dynid.choose.selection import JointForm, MeasurementEffect, Model, Selection, Worth
 
 
 def selection_to_dict(selection: Selection | None) -> dict[str, Any] | None:
@@ -30,7 +30,8 @@ def selection_from_dict(data: Mapping[str, Any] | None) -> Selection | None:
         friction=tuple(JointForm(**entry) for entry in data["friction"]),
         worth=tuple(Worth(**entry) for entry in data["worth"]),
         nuisance=tuple(
-            Nuisance(**{**entry, "half_width": _number(entry["half_width"])}) for entry in data["nuisance"]
+            MeasurementEffect(**{**entry, "half_width": _number(entry["half_width"])})
+            for entry in data["nuisance"]
         ),
     )
 

@@ -1,42 +1,31 @@
-"""Every column that some candidate model has, side by side in one model, so that a log is worked through once."""
+"""Every column that some proposal model has, side by side in one model, so that a log is worked through once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.choose.coupled_drives import at_motor, coupled_joints, shared_motors, spring_at
-from dynid.choose.position_waves import PositionWaves
 from dynid.estimate.estimator import Estimate
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.compliance import Compliance
-from dynid.terms.coupling import JointCoupling
-from dynid.terms.curve import CurveTerm, JointMotion
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_choice import WIDTH
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
-from dynid.terms.friction_shapes import Presliding, SmoothCoulomb, Stribeck
-from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, Nominal, TorqueDelay
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import Column, Term, Terms
+from dynid.terms.catalogue import CATALOGUE, proposals
+from dynid.terms.choice import EVERYWHERE, LogFacts, Role
+from dynid.terms.curve import CurveTerm
+from dynid.terms.exports import MotionBasis
+from dynid.terms.nominal import Nominal
+from dynid.terms.term import Column, JointTerm, Of, Proposal, Term, Terms
 
+# An effect with the number of its variant, and its place.
 Label = tuple[str, int]
-EVERYWHERE = -1
-# Forms of friction with one shape, and at which shares of its range (logarithmic) they are tried.
-SHAPED: dict[str, tuple[CurveTerm, tuple[float, ...]]] = {
-    "tanh": (SmoothCoulomb(), (0.3, 0.45, 0.6, 0.75)),
-    "presliding": (Presliding(), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)),
-    "stribeck": (Stribeck(width=WIDTH), (0.3, 0.5, 0.7, 0.9)),
-}
-# Effects of the log, or of how it was taken, rather than of the robot.
-FAULTS = ("delay", "lag", "gain", "drift", "tilt")
-AXES_TERMS = (RotorInertia, Viscous, Coulomb, Offset)
+KEPT: Label = ("kept", EVERYWHERE)
+_VARIANT = "@"
+# Rows of the drives of a nominal model.
+_DRIVES = (MotionBasis.ACCELERATION, MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
 
 
 @dataclass(frozen=True)
@@ -82,112 +71,125 @@ class Labelled(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Superset:
-    """The wide model, and which of its columns belong to which effect on which joint (EVERYWHERE = on all).
+class WideModel:
+    """The wide model, and which of its columns belong to which effect at which place (EVERYWHERE = the whole robot).
 
-    shapes: by label, the shape (s,) that stands in it.
+    proposals: the effects, in the order of the catalogue.
+    kept: how many terms every candidate has, which come first.
     """
 
     terms: Terms
     members: dict[Label, tuple[str, ...]]
-    shapes: dict[Label, Float]
+    proposals: tuple[Proposal, ...]
+    robot: RobotModel
+    kept: int
 
     def names(self, labels: Iterable[Label]) -> tuple[str, ...]:
         """Columns of some effects."""
         return tuple(name for label in labels for name in self.members.get(label, ()))
 
-    def joints(self, effect: str) -> tuple[Label, ...]:
-        """Labels of an effect that acts joint by joint, in order."""
-        return tuple(label for label in self.members if label[0] == effect)
+    def proposal(self, label: Label) -> Proposal:
+        """The proposal of a label."""
+        name = label[0].split(_VARIANT)[0]
+        return next(one for one in self.proposals if one.label == name)
+
+    def bounded(self, label: Label) -> tuple[str, ...]:
+        """Those columns of an effect that are not negative by nature."""
+        prefix = f"{label[0]}:"
+        return tuple(
+            prefix + column.name
+            for one in self.proposals
+            if one.label == self.proposal(label).label
+            for place, column in zip(one.places, one.variants[0].columns(self.robot), strict=True)
+            if place == label[1] and column.lower >= 0
+        )
+
+    def role(self, label: Label) -> Role:
+        """What an effect is to the choice."""
+        return self.proposal(label).role
+
+    def of(self, proposal: Proposal, variant: int = 0) -> tuple[Label, ...]:
+        """Labels of a proposal at all its places, in order."""
+        return tuple(label for label in self.members if label[0] == effect_name(proposal, variant))
+
+    def replaced(self, labels: Iterable[Label]) -> tuple[Label, ...]:
+        """Labels of the plain effects of the same question in whose place some effects stand."""
+        return tuple(
+            (name, label[1])
+            for label in labels
+            for name in self.proposal(label).replaces
+            if self.proposal((name, label[1])).question == self.proposal(label).question
+        )
+
+    def tried(self, proposal: Proposal, labels: Collection[Label]) -> Iterator[tuple[int, int]]:
+        """Place and number of the variant of those labels that are of a proposal."""
+        for variant in range(len(proposal.variants)):
+            name = effect_name(proposal, variant)
+            own = sorted(place for effect, place in labels if effect == name and place in proposal.places)
+            yield from ((place, variant) for place in own)
+
+    def shape(self, proposal: Proposal, variant: int, joint: int) -> Float:
+        """Shapes (s,) of a variant on a joint."""
+        term = proposal.variants[variant]
+        table = term.shape_table(self.robot) if isinstance(term, CurveTerm) else np.zeros((joint + 1, 0))
+        return np.asarray(table[joint])
+
+
+def effect_name(proposal: Proposal, variant: int) -> str:
+    """The name of a proposal's variant in labels."""
+    return proposal.label if len(proposal.variants) == 1 else f"{proposal.label}{_VARIANT}{variant}"
+
+
+def plain_effects(robot: RobotModel, kept: Terms) -> tuple[Proposal, ...]:
+    """The effects that are on trial in every comparison: those that no kept term stands for."""
+    covered = {label for term in kept for label in term.covers}
+    return tuple(one for one in proposals(robot, LogFacts(), Role.PLAIN) if one.label not in covered)
 
 
 def kept_terms(terms: Terms) -> Terms:
-    """The terms that are in every candidate: all but rotors and plain friction."""
-    return Terms(tuple(term for term in terms if not isinstance(term, AXES_TERMS)))
+    """The terms that are in every proposal: all but those that are on trial."""
+    return Terms(tuple(term for term in terms if term.role is not Role.PLAIN))
 
 
 def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
     """The bodies and drives of a fit.    before: drives of joints whose friction has another form now."""
     inertia = np.zeros(10 * robot.n_bodies)
-    bodies = [i for i, c in enumerate(estimate.columns) if c.term == "rigid_body"]
+    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     drives = np.zeros((4, robot.n)) if before is None else np.array(before.drives).reshape(4, robot.n)
-    kinds = ("rotor_inertia", "viscous", "coulomb", "offset")
     for column, value in zip(estimate.columns, estimate.parameters, strict=True):
-        if column.term in kinds:
-            drives[kinds.index(column.term), column.owner] = value
+        kind = CATALOGUE.get(column.term, Term)
+        basis = kind.exports_as if issubclass(kind, JointTerm) else None
+        if basis is not None:
+            drives[_DRIVES.index(basis), column.owner] = value
     return Nominal(tuple(inertia.tolist()), tuple(drives.ravel().tolist()))
 
 
-def found_delays(estimate: Estimate) -> dict[str, float]:
-    """Delays of the torque that a fit holds, s, by name."""
+def found_effects(estimate: Estimate) -> dict[str, float]:
+    """Values, by name, of the effects that a fit holds and that are linear about a nominal model."""
     return {
         estimate.columns[i].name: float(value)
         for i, value in zip(estimate.base.independent, estimate.value, strict=True)
-        if estimate.columns[i].term == TorqueDelay.name
+        if CATALOGUE.get(estimate.columns[i].term, Term).linearised
     }
 
 
-def superset(
-    robot: RobotModel,
-    kept: Terms,
-    nominal: Nominal,
-    late: Mapping[str, float],
-    motion: Sequence[JointMotion],
-    origin: float,
-    wide: bool,
-) -> Superset:
-    """The wide model around the terms that every candidate has.
-
-    late: delays found so far, s, by name.
-    motion: of every joint, for the shapes of friction to try.    origin: of drift, s.
-    wide: whether couplings and one-encoder compliance make sense with the rows at hand.
-    """
-    bodies, drives = nominal.inertia, nominal.drives
-    every = late.get("delay", 0.0)
-    alone = {f"delay{j + 1}": every + late.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
-    labelled: list[tuple[str, Term]] = [
-        ("rotor", RotorInertia()),
-        ("viscous", Viscous()),
-        ("coulomb", Coulomb(WIDTH)),
-        ("offset", Offset()),
-        ("sides", AsymmetricCoulomb(WIDTH)),
-        ("cubic", PolynomialFriction((3,))),
-        *_shaped(robot, motion),
-        ("drift", Drift(origin)),
-        ("tilt", GravityTilt(bodies)),
-        ("delay", TorqueDelay(bodies, drives).near(robot, late)),
-        ("lag", TorqueDelay(bodies, drives, each=True).near(robot, alone)),
-        ("gain", GainError(bodies, drives, robot.joint_names)),
-        ("position", PositionWaves()),
-    ]
-    if wide:
-        labelled += [("coupling", JointCoupling(width=WIDTH)), ("compliance", Compliance(bodies))]
-        labelled += [("motor", term) for i in shared_motors(robot) for term in at_motor(robot, i)]
-        labelled += [("spring", spring_at(robot, j)) for j in coupled_joints(robot)]
-    terms = Terms((*kept.terms, *(Labelled(term, label) for label, term in labelled)))
-    members: dict[Label, list[str]] = {("kept", EVERYWHERE): [c.name for c in kept.columns(robot)]}
-    shapes: dict[Label, Float] = {}
-    for label, term in labelled:
-        for i, column in enumerate(term.columns(robot)):
-            place = (
-                EVERYWHERE if label in ("tilt", "delay") else i // 3 if label == "coupling" else column.owner
-            )
-            members.setdefault((label, place), []).append(f"{label}:{column.name}")
-            if isinstance(term, CurveTerm) and term.shapes:
-                shapes[label, place] = term.shape_table(robot)[column.owner]
-    return Superset(terms, {label: tuple(names) for label, names in members.items()}, shapes)
-
-
-def _shaped(robot: RobotModel, motion: Sequence[JointMotion]) -> list[tuple[str, Term]]:
-    """Friction with a nonlinear parameter at a few of its values each, joint by joint within its own range."""
-    found: list[tuple[str, Term]] = []
-    for name, (term, shares) in SHAPED.items():
-        ranges = np.array([term.range_of(one if one.peak > 0 else _STILL)[0] for one in motion])
-        for k, share in enumerate(shares):
-            shapes = ranges[:, 0] * (ranges[:, 1] / ranges[:, 0]) ** share
-            found.append((f"{name}@{k}", term.with_shape_table(shapes[:, None])))
-    return found
-
-
-_STILL = JointMotion(1.0, 1.0, 1.0)
+def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
+    """The wide model around the terms that every proposal has."""
+    covered = {label for term in kept for label in term.covers}
+    effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
+    members: dict[Label, list[str]] = {KEPT: [c.name for c in kept.columns(robot)]}
+    labelled: list[Term] = []
+    for proposal in effects:
+        for variant, term in enumerate(proposal.variants):
+            name = effect_name(proposal, variant)
+            labelled.append(Labelled(term, name))
+            for place, column in zip(proposal.places, term.columns(robot), strict=True):
+                members.setdefault((name, place), []).append(f"{name}:{column.name}")
+    return WideModel(
+        Terms((*kept.terms, *labelled)),
+        {label: tuple(names) for label, names in members.items()},
+        effects,
+        robot,
+        len(kept.terms),
+    )

@@ -156,7 +156,7 @@ def command(
     check_formats(forms, model, family, rate, time)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)
-    if wider := bounds.limits.beyond(model, share):
+    if wider := bounds.limits.partial_share(model, share):
         diagnostics.warn(
             "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
         )

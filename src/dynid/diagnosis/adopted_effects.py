@@ -1,156 +1,76 @@
-"""What a model absorbs has to be told all the same: faults of the log that a term of the model explains."""
+"""What a model holds has to be told all the same: faults of the log that a term of the model explains."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import Place
-from dynid.diagnosis.lag import WARN_SAMPLES, lag_in_words, tell_lag
-from dynid.diagnosis.proof import CHANCE, friction_forms, of_other_size, position_waves, prove, zero_offsets
-from dynid.diagnosis.residual_analysis import Evidence
-from dynid.diagnosis.tilt import turned
-from dynid.diagnosis.traps import TILT_WARN, tell_lean
-from dynid.terms.measurement_effects import SECONDS_AN_HOUR
-from dynid.terms.term import Column
-
-# Share by which a drive's torque may be off, and by which it may overturn a model; share of a joint's torque by which
-# its offset may change.
-GAIN_WARN, GAIN_DOUBT, DRIFT_WARN = 0.03, 0.1, 0.01
+from dynid.base.diagnostics import Diagnostics, claim_codes
+from dynid.base.errors import NOWHERE, Place
+from dynid.diagnosis.proof import CHANCE, RIVALS, prove, reading
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.evidence import Declared, Held, Level, Notice
 
 
-def tell_absorbed(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> None:
-    """Warns of a delay, a tilt, drive gains and drift that the model holds, where they matter.
-
-    They do over one sample of the log, half a degree, 3 %, and 1 % of a joint's torque, 95 % intervals included.
-    source_rate: of the log, Hz.
-    Claims: a delay of all joints over five samples, a tilt over one degree, a gain that is off by over a tenth or has
-    the other sign; the first three where they are proven.
-    """
-    _delay(evidence, source_rate, diagnostics)
-    _tilt(evidence, diagnostics)
-    _gain(evidence, diagnostics)
-    _drift(evidence, diagnostics)
-
-
-def _values(evidence: Evidence, term: str, prefix: str) -> Iterator[tuple[Column, float, float]]:
-    """Columns, values and 95 % half widths of a term's base parameters."""
+def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> None:
+    """Reports what every term of the model says of its sizes.    source_rate: of the log, Hz.    Claims: theirs."""
     estimate = evidence.estimate
-    half = estimate.half_width()
-    for k, i in enumerate(estimate.base.independent):
-        column = estimate.columns[i]
-        if column.term == term and column.name.startswith(prefix):
-            yield column, float(estimate.value[k]), float(half[k])
-
-
-def _delay(evidence: Evidence, rate: float, diagnostics: Diagnostics) -> None:
-    for column, value, half in _values(evidence, "torque_delay", "delay"):
-        if (abs(value) - half) * rate <= WARN_SAMPLES:
-            continue
-        if column.name == "delay":
-            tell_lag(evidence, value, half, rate, "; the model contains it", diagnostics)
-            continue
-        diagnostics.warn(
-            "torque-lag",
-            f"{lag_in_words(value, half, rate)} on '{evidence.robot.joint_names[column.owner]}'; the model contains "
-            "it: align this joint's effort in time (its drive's filter, another bus)",
+    sizes = {
+        estimate.columns[i].name: (float(value), float(half))
+        for i, value, half in zip(
+            estimate.base.independent, estimate.value, estimate.half_width(), strict=True
         )
+    }
+    held = Held(evidence.robot, sizes, source_rate, _seconds(evidence.residuals.t), evidence.torque_rms)
+    for term in evidence.terms:
+        for notice in term.notices(held):
+            report(evidence, notice, diagnostics)
 
 
-def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
-    found = list(_values(evidence, "gravity_tilt", "tilt"))
-    if not found:
+def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
+    """Notes it, warns of it or claims it, as its level says.
+
+    A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is told at
+    its lesser level.
+    """
+    if notice.declared is None:
+        _tell(notice, notice.level, notice.found, diagnostics)
         return
-    degrees = float(np.degrees(np.linalg.norm([value for _, value, _ in found])))
-    half = float(np.degrees(np.linalg.norm([half for _, _, half in found])))
-    if degrees - half <= TILT_WARN:
+    if notice.sign is not None and _turned(evidence, notice.declared):
+        _tell(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
         return
-    turn = np.zeros(3)
-    for column, value, _ in found:
-        turn["xyz".index(column.name[-1])] = value
-    tell_lean(evidence, half, turned(evidence.robot.gravity, turn), ", which the model contains", diagnostics)
+    rivals = {str(one): RIVALS[one](evidence) for one in notice.rivals}
+    mirror = reading(evidence, notice.declared.mirror(evidence.robot))
+    proof = prove(evidence, reading(evidence, notice.declared), mirror, rivals)
+    if proof is not None and proof.holds:
+        words = proof.words(evidence.robot.joint_names)
+        _tell(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
+    else:
+        why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
+        _tell(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
 
 
-def _gain(evidence: Evidence, diagnostics: Diagnostics) -> None:
-    # Bodies that nobody has described may be the ones that are wrong.
-    described = bool(np.isfinite(evidence.robot.inertia_prior).all())
-    for column, value, half in _values(evidence, "gain_error", "dg"):
-        factor, joint = 1.0 + value, column.owner
-        name = evidence.robot.joint_names[joint]
-        place = Place(joint=name)
-        if factor + half < 0 or _fits_turned(evidence, joint, factor):
-            diagnostics.claim(
-                "torque-sign",
-                found=f"effort that is {factor:.3g} +- {half:.2g} times what the other joints tell of the bodies"
-                if factor < 0
-                else "effort that fits the bodies that the other joints tell of better with the other sign",
-                expected="effort that drives the motion",
-                do=f"set effort.sign = {{ {name} = -1 }} under [log]",
-                place=place,
-            )
-            continue
-        if abs(value) - half <= GAIN_WARN:
-            continue
-        found = (
-            f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque tells of"
-        )
-        do = "check this joint's torque constant, gear ratio and effort unit"
-        proof = None
-        if abs(value) - half > GAIN_DOUBT and factor > 0:
-            rivals = {
-                "a cosine of each joint's own position (a spring, a counterbalance)": position_waves(
-                    evidence
-                ),
-                "friction of another form": friction_forms(evidence),
-                "a joint's zero that is off": zero_offsets(evidence),
-            }
-            proof = prove(
-                evidence,
-                of_other_size(evidence, joint, factor),
-                of_other_size(evidence, joint, 1.0 / factor),
-                rivals,
-            )
-        if proof is not None and proof.holds:
-            diagnostics.claim(
-                "drive-gain",
-                found=f"{found}: {proof.words(evidence.robot.joint_names)}; the model contains it",
-                expected="one scale of all joints' torque",
-                do=do,
-                place=place,
-            )
-            continue
-        tell = diagnostics.warn if described else diagnostics.note
-        tell("drive-gain", f"{found}; the model contains it: {do}")
+def _tell(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
+    text = "; ".join(part for part in (found, notice.do) if part)
+    if level is Level.NOTE:
+        diagnostics.note(notice.identifier, text)
+    elif level is Level.WARNING:
+        diagnostics.warn(notice.identifier, text)
+    else:
+        (code,) = claim_codes(notice.identifier)
+        place = Place(joint=notice.joint) if notice.joint else NOWHERE
+        diagnostics.claim(code, found=found, expected=notice.expected, do=notice.do, place=place)
 
 
-def _fits_turned(evidence: Evidence, joint: int, factor: float) -> bool:
-    """Whether the plain model fits a joint's effort better with the other sign, and better than with its gain."""
-    turned = prove(evidence, of_other_size(evidence, joint, -1.0))
+def _turned(evidence: ResidualAnalysis, declared: Declared) -> bool:
+    """Whether the plain model fits efforts better with the other sign, and better than with their gain."""
+    turned = prove(evidence, reading(evidence, Declared(factors=dict.fromkeys(declared.factors, -1.0))))
     if turned is None or turned.gain <= 0:
         return False
-    if factor <= 0:
+    if min(declared.factors.values()) <= 0:
         return True
-    scaled = prove(evidence, of_other_size(evidence, joint, factor))
+    scaled = prove(evidence, reading(evidence, declared))
     return turned.p_value < CHANCE and scaled is not None and turned.gain > scaled.gain
-
-
-def _drift(evidence: Evidence, diagnostics: Diagnostics) -> None:
-    hours = _seconds(evidence.residuals.t) / SECONDS_AN_HOUR
-    for column, value, half in _values(evidence, "drift", "fd"):
-        torque = evidence.torque_rms[column.owner]
-        if (abs(value) - half) * hours <= DRIFT_WARN * torque:
-            continue
-        unit = "N" if evidence.robot.prismatic[column.owner] else "N m"
-        diagnostics.warn(
-            "torque-drift",
-            f"offset of '{evidence.robot.joint_names[column.owner]}' that changes by {value * hours:.3g} +- "
-            f"{half * hours:.1g} {unit} over the log ({100 * abs(value) * hours / torque:.2g} % of its torque); the "
-            "model contains it: warm up the robot and its sensors first, or identify in parts",
-        )
 
 
 def _seconds(t: Float) -> float:

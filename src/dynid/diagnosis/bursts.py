@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dynid.base.arrays import Bool, Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Curve, Interval, Symptom
 from dynid.diagnosis.wording import ALARM, level
 
@@ -29,7 +29,7 @@ class Bursts:
     identifier: str = "bursts"
     looks_at: str = "short bursts of residual"
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom: all bursts of the log with their times and joints."""
         height = heights(evidence)
         rate, T = evidence.residuals.rate, len(evidence.residuals.t)
@@ -51,7 +51,7 @@ class Bursts:
 
     def _symptom(
         self,
-        evidence: Evidence,
+        evidence: ResidualAnalysis,
         height: Float,
         spans: list[Interval],
         joints: list[int],
@@ -96,7 +96,7 @@ def _reaching(high: Bool, unusual: Bool) -> Bool:
     return np.asarray(unusual & np.isin(run, run[high]))
 
 
-def heights(evidence: Evidence) -> Float:
+def heights(evidence: ResidualAnalysis) -> Float:
     """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half."""
     e = evidence.residuals.error
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
@@ -108,7 +108,7 @@ def heights(evidence: Evidence) -> Float:
     return np.asarray(found)
 
 
-def near_ends(evidence: Evidence) -> Bool:
+def near_ends(evidence: ResidualAnalysis) -> Bool:
     """Samples (T,) within two periods of the bandwidth of a run's ends, where filters have less to go by."""
     reach = max(1, round(END_CYCLES * evidence.residuals.rate / evidence.bandwidth))
     near = np.zeros(len(evidence.residuals.t), dtype=np.bool_)
@@ -118,7 +118,7 @@ def near_ends(evidence: Evidence) -> Bool:
     return near
 
 
-def stretches(evidence: Evidence, high: Bool) -> list[Interval]:
+def stretches(evidence: ResidualAnalysis, high: Bool) -> list[Interval]:
     """Times during which samples (T,) are high, those less than a quarter of a second apart as one."""
     r = evidence.residuals
     index = np.flatnonzero(high)

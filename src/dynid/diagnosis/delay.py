@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.friction import features
-from dynid.diagnosis.residual_analysis import Effect, Evidence
+from dynid.diagnosis.effect_tests import features_of, remains_of
+from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import ALARM, binned_curve, counts, figures, level, unit
+from dynid.terms.evidence import FRICTION_FORM
 
 # What friction that the model lacks does alike, but not on all joints alike.
 LEAST_SHARE, LEAST_PART, MOST_PART = 0.1, 0.3, 4.0
@@ -42,7 +43,7 @@ class Delay:
         return bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
 
 
-def find_delay(evidence: Evidence) -> Delay | None:
+def find_delay(evidence: ResidualAnalysis) -> Delay | None:
     """The delay that explains most of the residuals, to first order; None where the model holds it already.
 
     Torque that is late by d leaves the residual -d dtau/dt; the slope of the predicted torque is tested on what the
@@ -51,16 +52,16 @@ def find_delay(evidence: Evidence) -> Delay | None:
     if not evidence.enough:
         return None
     slope = evidence.slope
-    effect = evidence.effect(-slope.T[:, :, None])
+    effect = evidence.test_features(-slope.T[:, :, None])
     if effect is None:
         return None
-    alone = [evidence.alone(joint, -slope[:, [joint]]) for joint in evidence.joints]
+    alone = [evidence.test_joint(joint, -slope[:, [joint]]) for joint in evidence.joints]
     by_joint = np.array([one.coefficient[0] for one in alone if one is not None])
     share = effect.share[list(evidence.joints)]
     return Delay(float(effect.coefficient[0]), float(effect.std[0]), by_joint, share, effect.p_value)
 
 
-def late(evidence: Evidence, joint: int) -> Float:
+def late(evidence: ResidualAnalysis, joint: int) -> Float:
     """What torque of one joint that is late by a second leaves of its residual, to first order, (N, 1)."""
     return -evidence.slope[:, [joint]]
 
@@ -76,28 +77,34 @@ class LateTorque:
     identifier: str = "late-torque"
     looks_at: str = "residual against the torque's change in time"
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom a joint; none for a delay of all joints, which is told on its own."""
         common = find_delay(evidence)
         if common is not None and common.believable:
             return []
-        found = []
+        found, remains = [], remains_of(evidence)
         near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)[evidence.index]
         for joint in evidence.joints:
             column = late(evidence, joint)
-            effect = evidence.alone(joint, column)
+            effect = evidence.test_joint(joint, column)
             if effect is None:
                 continue
             share, p_value = float(effect.share[joint]), min(effect.p_value * len(evidence.joints), 1.0)
-            forms = np.column_stack(list(features(evidence.motion.dq[:, joint]).values()))
-            if counts(share, p_value) and evidence.beyond(joint, column, forms) > MAINLY * share:
-                away = evidence.alone(joint, np.where(near[:, [joint]], 0.0, column))
+            forms = np.column_stack([f.columns for f in features_of(FRICTION_FORM, remains, joint)])
+            if counts(share, p_value) and evidence.partial_share(joint, column, forms) > MAINLY * share:
+                away = evidence.test_joint(joint, np.where(near[:, [joint]], 0.0, column))
                 everywhere = away is not None and counts(float(away.share[joint]), away.p_value)
                 found.append(self._symptom(evidence, joint, effect, share, p_value, everywhere))
         return found
 
     def _symptom(
-        self, evidence: Evidence, joint: int, effect: Effect, share: float, p_value: float, everywhere: bool
+        self,
+        evidence: ResidualAnalysis,
+        joint: int,
+        effect: FeatureTest,
+        share: float,
+        p_value: float,
+        everywhere: bool,
     ) -> Symptom:
         name, seconds = evidence.robot.joint_names[joint], float(effect.coefficient[0])
         way = "late" if seconds > 0 else "early"

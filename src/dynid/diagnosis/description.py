@@ -8,11 +8,11 @@ import numpy as np
 from scipy.special import chdtrc
 
 from dynid.base.arrays import Bool, Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.spatial.inertia import from_com, to_com
-from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Of
 
 # What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
@@ -35,7 +35,7 @@ class Load:
     explained: float
 
 
-def size_against_description(evidence: Evidence) -> Float | None:
+def size_against_description(evidence: ResidualAnalysis) -> Float | None:
     """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
 
     None without a description of every body.
@@ -71,7 +71,7 @@ class CommonScale:
     by_load: float
 
 
-def common_scale(evidence: Evidence) -> CommonScale | None:
+def common_scale(evidence: ResidualAnalysis) -> CommonScale | None:
     """The one factor that brings the described bodies' gravity torque closest to the identified ones'.
 
     Gravity torque alone is free of rotors. Joints count whose described gravity torque swings by a fifth of the
@@ -101,7 +101,7 @@ def common_scale(evidence: Evidence) -> CommonScale | None:
 
 
 def _load_explains(
-    evidence: Evidence, q: Float, distance: Float, swing: Float, heavy: Bool, body: int
+    evidence: ResidualAnalysis, q: Float, distance: Float, swing: Float, heavy: Bool, body: int
 ) -> float:
     """Share of the distance (N, h) that mass and first moments of a load on a body explain."""
     robot = evidence.robot
@@ -116,7 +116,7 @@ def _load_explains(
     return 1.0 - float(left @ left) / max(float(y @ y), 1e-300)
 
 
-def heaviness(evidence: Evidence) -> float | None:
+def heaviness(evidence: ResidualAnalysis) -> float | None:
     """Least mass that gravity's torque takes, over the cube of the arm's length, kg/m^3; None without bodies or length.
 
     A torque g(q) on a joint takes a mass of g / (9.81 length) at the arm's end. Arms from 6 to 300 kg of payload lie
@@ -135,7 +135,7 @@ def heaviness(evidence: Evidence) -> float | None:
     return float((np.abs(torque).max(axis=0) / (g * arms)).max() / length**3)
 
 
-def find_load(evidence: Evidence) -> Load | None:
+def find_load(evidence: ResidualAnalysis) -> Load | None:
     """The load on one of the outermost bodies that brings description and estimate closest together.
 
     With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how
@@ -144,11 +144,9 @@ def find_load(evidence: Evidence) -> Load | None:
     None without a description of every body or without rigid bodies.
     """
     robot, estimate = evidence.robot, evidence.estimate
-    span = _rigid_columns(evidence)
-    if span is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    rigid = _rigid_columns(evidence)
+    if rigid is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
         return None
-    rigid = np.zeros(len(estimate.columns), dtype=np.bool_)
-    rigid[span] = True
     B = estimate.base.B
     # Base parameters that rotors or friction share tell nothing of bodies alone.
     pure = ~np.any(B[:, ~rigid], axis=1)
@@ -169,7 +167,7 @@ def find_load(evidence: Evidence) -> Load | None:
     return min(found, key=lambda one: one.p_value, default=None)
 
 
-def _load(evidence: Evidence, C: Float, d: Float, B: Float, body: int) -> Load:
+def _load(evidence: ResidualAnalysis, C: Float, d: Float, B: Float, body: int) -> Load:
     J = B[:, 10 * body : 10 * body + 10]
     heavy = max(float(evidence.robot.inertia_prior[:, 0].sum()), 1e-6)
     size = heavy * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
@@ -203,16 +201,11 @@ def _unsure(body: Float) -> Float:
     return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
 
 
-def _rigid_columns(evidence: Evidence) -> slice | None:
-    first = 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if isinstance(term, RigidBody):
-            return slice(first, first + count) if count == 10 * evidence.robot.n_bodies else None
-        first += count
-    return None
+def _rigid_columns(evidence: ResidualAnalysis) -> Bool | None:
+    found = np.array([column.of is Of.BODY for column in evidence.estimate.columns])
+    return found if np.count_nonzero(found) == 10 * evidence.robot.n_bodies else None
 
 
-def _outermost(evidence: Evidence) -> list[int]:
+def _outermost(evidence: ResidualAnalysis) -> list[int]:
     parents = set(evidence.robot.parent.tolist())
     return [i for i in range(evidence.robot.n_bodies) if i not in parents]

@@ -7,10 +7,8 @@ from typing import Protocol
 
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
-from dynid.diagnosis.drift import Drift
-from dynid.diagnosis.friction import FrictionForm
-from dynid.diagnosis.position import FollowsPosition
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.effect_tests import EffectTest, feature_groups
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation
@@ -18,7 +16,9 @@ from dynid.diagnosis.symptom import Symptom
 
 
 class Diagnosis(Protocol):
-    """One effect to look for: to add one write a class with these members in a small file and list it in DIAGNOSES.
+    """One test of residuals: to add one write a class with these members in a small file and list it in DIAGNOSES.
+
+    What the lack of a term leaves needs no diagnosis of its own: the term says it in `features`.
 
     identifier: of its symptoms.    looks_at: what it tests, in a few words, for the report.
     """
@@ -33,24 +33,22 @@ class Diagnosis(Protocol):
         """What it tests."""
         ...
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """Symptoms that were found, none in a log without the effect."""
         ...
 
 
 DIAGNOSES: tuple[Diagnosis, ...] = (
-    FrictionForm(),
-    FollowsPosition(),
+    *(EffectTest(group) for group in feature_groups()),
     GearRipple(),
     LateTorque(),
-    Drift(),
     Saturation(),
     Resonance(),
     Bursts(),
 )
 
 
-def diagnose(evidence: Evidence, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
+def diagnose(evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
     """What all diagnoses find, that which matters most to the torque first."""
     if not evidence.enough:
         return ()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.adopted_effects import report
 from dynid.diagnosis.delay import find_delay
-from dynid.diagnosis.proof import friction_forms, misfit_by_shift, prove, shifted
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.proof import misfit_by_shift
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.torque_delay import DOUBT_SAMPLES, WARN_SAMPLES, lag_notice
 
-WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
 # Long lags are sought up to so many seconds either way, in so many steps, where half of the joints miss more than this
 # share of their torque; the mean square error has to fall by this factor.
 LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 4.0
 
 
-def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
+def check_lag(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> float:
     """Estimates by how many seconds the measured torque lags behind the motion; 0 when nothing speaks for a lag.
 
     source_rate: of the log, Hz. Warns over one sample of the log.
@@ -27,17 +28,17 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
         seconds = find_long_lag(evidence)
         if seconds * source_rate == 0 or abs(seconds) * source_rate <= DOUBT_SAMPLES:
             return 0.0
-        tell_lag(
-            evidence, seconds, 0.5 / evidence.residuals.rate, source_rate, " on every joint", diagnostics
-        )
+        half = 0.5 / evidence.residuals.rate
+        report(evidence, lag_notice(seconds, half, source_rate, " on every joint"), diagnostics)
         return seconds
     if abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
-    tell_lag(evidence, delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
+    notice = lag_notice(delay.seconds, 2.0 * delay.std, source_rate, " on every joint")
+    report(evidence, notice, diagnostics)
     return delay.seconds
 
 
-def find_long_lag(evidence: Evidence) -> float:
+def find_long_lag(evidence: ResidualAnalysis) -> float:
     """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
     missed = evidence.rms[list(evidence.joints)] / np.maximum(
         evidence.torque_rms[list(evidence.joints)], 1e-300
@@ -53,34 +54,3 @@ def find_long_lag(evidence: Evidence) -> float:
     best = int(np.argmin(errors[1:]))
     inside = 0 < best < len(shifts) - 1
     return float(shifts[best]) if inside and errors[0] > DECISIVE * errors[1:][best] else 0.0
-
-
-def tell_lag(
-    evidence: Evidence, seconds: float, half: float, source_rate: float, where: str, diagnostics: Diagnostics
-) -> None:
-    """Tells of a lag of all joints with its 95 % half width, s; where: put behind its size.
-
-    Claims: torque-lag over five samples of the log, interval included, where it is proven.
-    """
-    found = lag_in_words(seconds, half, source_rate) + where
-    proof = None
-    if (abs(seconds) - half) * source_rate > DOUBT_SAMPLES:
-        rivals = {"friction of another form": friction_forms(evidence)}
-        proof = prove(evidence, shifted(evidence, seconds), shifted(evidence, -seconds), rivals)
-    if proof is not None and proof.holds:
-        diagnostics.claim(
-            "torque-lag",
-            found=f"{found}: {proof.words(evidence.robot.joint_names)}",
-            expected="motion and torque on one clock",
-            do="align the effort channel in time (receive time against header time, filter of the drive)",
-        )
-    else:
-        diagnostics.warn("torque-lag", found if proof is None else f"{found}; {proof.doubts()}")
-
-
-def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
-    """A lag with its 95 % half width, s, in time and in samples of the log."""
-    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
-    size = abs(seconds)
-    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
-    return f"torque that {late} by about {samples}"

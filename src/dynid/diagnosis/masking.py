@@ -11,7 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.saturation import Saturation
 from dynid.diagnosis.symptom import Interval, Symptom
 from dynid.signals.samples import Samples
@@ -120,7 +120,7 @@ def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
-def spoilt_times(evidence: Evidence) -> tuple[Symptom, ...]:
+def spoilt_times(evidence: ResidualAnalysis) -> tuple[Symptom, ...]:
     """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
     if not evidence.enough:
         return ()

@@ -6,9 +6,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.friction import friction_columns
 from dynid.diagnosis.proof import away_from_reversals, plain_model
-from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, regressor
 
 # Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
 # joints: less than this on every joint is no robot's.
@@ -21,7 +20,7 @@ MOST_MISSED = 0.1
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 
 
-def check_measured(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def check_measured(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Looks for efforts that are no measurement.
 
     Claims: modelled-effort, where the torque of two joints and more has neither friction nor noise.
@@ -44,7 +43,7 @@ def check_measured(evidence: Evidence, diagnostics: Diagnostics) -> None:
     )
 
 
-def friction_shares(evidence: Evidence) -> Float | None:
+def friction_shares(evidence: ResidualAnalysis) -> Float | None:
     """Torque (n,) of viscous and Coulomb friction by joint over its torque, at the end of the 95 % interval.
 
     Both are fitted beside the plain model, which may leave them out. None where the model reads more than motion.
@@ -59,7 +58,7 @@ def friction_shares(evidence: Evidence) -> Float | None:
     y = (evidence.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)
     # Friction of the model is sought anew, joint by joint.
-    rigid = rigid[:, ~friction_columns(terms, evidence.robot)[wanted]]
+    rigid = rigid[:, ~terms.friction_columns(evidence.robot)[wanted]]
     for j in evidence.joints:
         dq = evidence.motion.dq[:, j]
         forms = np.zeros((n, N, 2))
@@ -68,7 +67,9 @@ def friction_shares(evidence: Evidence) -> Float | None:
     return shares
 
 
-def _share(rigid: Float, forms: Float, y: Float, evidence: Evidence, joint: int, shape: Float) -> float:
+def _share(
+    rigid: Float, forms: Float, y: Float, evidence: ResidualAnalysis, joint: int, shape: Float
+) -> float:
     Q = basis(rigid)
     X, e = forms - Q @ (Q.T @ forms), y - Q @ (Q.T @ y)
     coefficient, *_ = np.linalg.lstsq(X, e, rcond=1e-9)
@@ -79,7 +80,7 @@ def _share(rigid: Float, forms: Float, y: Float, evidence: Evidence, joint: int,
     return float((np.sqrt(np.mean(torque**2)) + half) / max(evidence.torque_rms[joint], 1e-300))
 
 
-def noise_shares(evidence: Evidence) -> Float:
+def noise_shares(evidence: ResidualAnalysis) -> Float:
     """White noise (n,) of the raw torque over its root mean square, by fourth differences."""
     if evidence.raw is None:
         return np.zeros(evidence.robot.n)

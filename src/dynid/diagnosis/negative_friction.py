@@ -10,9 +10,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
-from dynid.diagnosis.friction import friction_columns
 from dynid.diagnosis.proof import Reading, gated, prove
-from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
@@ -45,15 +44,15 @@ def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Ite
             yield DrivenJoint(joint, mean, std)
 
 
-def friction_power(evidence: Evidence) -> Float:
+def friction_power(evidence: ResidualAnalysis) -> Float:
     """(n, b) W, see `driven_joints`; of all forms of friction, over the thinned samples."""
     base = evidence.estimate.base
     Y, _ = regressor(evidence.robot, evidence.terms, evidence.motion, base.mask)
     power = np.einsum("jnb,nj->jb", Y, evidence.motion.dq) / max(len(evidence.index), 1)
-    return np.asarray(power * friction_columns(evidence.terms, evidence.robot)[base.mask])
+    return np.asarray(power * evidence.terms.friction_columns(evidence.robot)[base.mask])
 
 
-def check_negative_friction(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def check_negative_friction(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Tells of joints whose friction drives the motion.
 
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the

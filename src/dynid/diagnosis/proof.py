@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,12 +11,13 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import stdtr
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.diagnosis.friction import features
-from dynid.diagnosis.residual_analysis import Evidence, basis, regressor
+from dynid.diagnosis.effect_tests import features_of, remains_of
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, regressor
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.evidence import FRICTION_FORM, Declared, Rival
 from dynid.terms.term import Terms
 
 FOLDS = 8
@@ -26,8 +27,6 @@ CHANCE = 1e-3
 LEAST_SHARE = 0.2
 # The opposite of the claim may gain at most this share of what the claim does.
 MOST_MIRROR = 0.5
-# Terms that would take up what is claimed.
-ABSORBING = ("joint_coupling", "gravity_tilt", "torque_delay", "gain_error")
 # Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 RIDGE = 1e-9
@@ -98,7 +97,7 @@ class Proof:
 
 
 def prove(
-    evidence: Evidence,
+    evidence: ResidualAnalysis,
     declared: Reading,
     mirror: Reading | None = None,
     rivals: Mapping[str, Float] | None = None,
@@ -161,23 +160,23 @@ def _chance(before: Float, after: Float) -> float:
     return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
 
-def away_from_reversals(evidence: Evidence) -> Bool:
+def away_from_reversals(evidence: ResidualAnalysis) -> Bool:
     """Gate (N, n) that is shut at the thinned samples near each joint's reversals."""
     near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
     return np.asarray(~near[evidence.index])
 
 
-def gated(evidence: Evidence) -> Samples:
+def gated(evidence: ResidualAnalysis) -> Samples:
     """The thinned samples, with that gate."""
     return replace(evidence.motion, gate=away_from_reversals(evidence))
 
 
-def plain_model(evidence: Evidence) -> tuple[Terms, Bool]:
+def plain_model(evidence: ResidualAnalysis) -> tuple[Terms, Bool]:
     """The terms less those that could take up a claim, and the mask of their base parameters' columns."""
     kept, masks, first = [], [], 0
     for term in evidence.terms:
         count = len(term.columns(evidence.robot))
-        if term.name not in ABSORBING:
+        if not term.hides_wiring:
             kept.append(term)
             masks.append(evidence.estimate.base.mask[first : first + count])
         first += count
@@ -198,7 +197,7 @@ class _HeldOut:
     joints: int
 
     @staticmethod
-    def of(evidence: Evidence, reading: Reading, further: Float | None = None) -> _HeldOut | None:
+    def of(evidence: ResidualAnalysis, reading: Reading, further: Float | None = None) -> _HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
         samples, block = reading.samples, evidence.block
         count = int(block.max(initial=-1)) + 1
@@ -253,7 +252,7 @@ class _HeldOut:
         return np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
 
 
-def position_waves(evidence: Evidence) -> Float:
+def position_waves(evidence: ResidualAnalysis) -> Float:
     """Columns (n, N, 2 n): cosine and sine of each joint's own position, as of a cable, a spring or a zero offset."""
     n, N = evidence.robot.n, len(evidence.index)
     found = np.zeros((n, N, 2 * n))
@@ -264,7 +263,7 @@ def position_waves(evidence: Evidence) -> Float:
     return found
 
 
-def zero_offsets(evidence: Evidence) -> Float:
+def zero_offsets(evidence: ResidualAnalysis) -> Float:
     """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
     n, N = evidence.robot.n, len(evidence.index)
     found, bodies, motion = np.zeros((n, N, n)), identified_bodies(evidence), evidence.motion
@@ -282,37 +281,43 @@ def zero_offsets(evidence: Evidence) -> Float:
     return found
 
 
-def friction_forms(evidence: Evidence) -> Float:
-    """Columns (n, N, 5 n): further forms of friction on every joint."""
-    n, N = evidence.robot.n, len(evidence.index)
-    by_joint = [list(features(evidence.motion.dq[:, j]).values()) for j in range(n)]
-    found = np.zeros((n, N, sum(len(forms) for forms in by_joint)))
+def friction_forms(evidence: ResidualAnalysis) -> Float:
+    """Columns (n, N, k): what forms of friction that the model lacks leave, of every joint; as many for each."""
+    n, N, remains = evidence.robot.n, len(evidence.index), remains_of(evidence)
+    by_joint = [[one.columns for one in features_of(FRICTION_FORM, remains, j)] for j in range(n)]
+    found = np.zeros((n, N, sum(columns.shape[1] for forms in by_joint for columns in forms)))
     first = 0
     for j, forms in enumerate(by_joint):
-        found[j, :, first : first + len(forms)] = np.stack(forms, axis=1)
-        first += len(forms)
+        for columns in forms:
+            found[j, :, first : first + columns.shape[1]] = columns
+            first += columns.shape[1]
     return found
 
 
-def leaning(evidence: Evidence, gravity: Float) -> Reading:
-    """The log under another gravity (3,), m/s^2."""
-    return Reading(replace(evidence.robot, gravity=gravity), gated(evidence))
+# What imitates an effect, as columns (n, N, k) in as many for each joint.
+RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
+    Rival.POSITION: position_waves,
+    Rival.FRICTION: friction_forms,
+    Rival.ZERO: zero_offsets,
+}
 
 
-def of_other_size(evidence: Evidence, joint: int, factor: float) -> Reading:
-    """The log with one joint's torque divided by a factor."""
-    samples = gated(evidence)
-    scale = np.where(np.arange(evidence.robot.n) == joint, 1.0 / factor, 1.0)
-    return Reading(evidence.robot, replace(samples, tau=samples.tau * scale))
+def reading(evidence: ResidualAnalysis, declared: Declared) -> Reading:
+    """The log as it is declared."""
+    robot, samples = evidence.robot, gated(evidence)
+    if declared.gravity is not None:
+        robot = replace(robot, gravity=declared.gravity)
+    if declared.factors:
+        scale = np.array([1.0 / declared.factors.get(j, 1.0) for j in range(robot.n)])
+        samples = replace(samples, tau=samples.tau * scale)
+    if declared.zeros:
+        samples = replace(samples, q=samples.q + [declared.zeros.get(j, 0.0) for j in range(robot.n)])
+    if declared.seconds:
+        samples = replace(samples, tau=torque_later(evidence, declared.seconds))
+    return Reading(robot, samples)
 
 
-def shifted(evidence: Evidence, seconds: float) -> Reading:
-    """The log with torque of so many seconds later, which a lag of as many asks for."""
-    samples = gated(evidence)
-    return Reading(evidence.robot, replace(samples, tau=torque_later(evidence, seconds)))
-
-
-def misfit_by_shift(evidence: Evidence, shifts: Float) -> Float | None:
+def misfit_by_shift(evidence: ResidualAnalysis, shifts: Float) -> Float | None:
     """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
 
     None where the model reads more than motion.
@@ -333,7 +338,7 @@ def misfit_by_shift(evidence: Evidence, shifts: Float) -> Float | None:
     return found
 
 
-def torque_later(evidence: Evidence, seconds: float) -> Float:
+def torque_later(evidence: ResidualAnalysis, seconds: float) -> Float:
     """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
     r = evidence.residuals
     found = np.zeros((len(evidence.index), evidence.robot.n))
@@ -344,6 +349,6 @@ def torque_later(evidence: Evidence, seconds: float) -> Float:
     return found
 
 
-def _runs_of(evidence: Evidence) -> Iterator[tuple[slice, Bool]]:
+def _runs_of(evidence: ResidualAnalysis) -> Iterator[tuple[slice, Bool]]:
     for run in evidence.runs:
         yield run, (evidence.index >= run.start) & (evidence.index < run.stop)

@@ -30,7 +30,7 @@ FREE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class FeatureTest:
     """What a set of k features makes of the residuals.
 
     coefficient: (k,) by least squares.    std: (k,) from the blocks' scores.
@@ -49,7 +49,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ResidualAnalysis:
     """A finished fit and what it left over.
 
     bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
@@ -148,7 +148,7 @@ class Evidence:
         low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
         return np.asarray(counts[high] > counts[low])
 
-    def effect(self, features: Float) -> Effect | None:
+    def test_features(self, features: Float) -> FeatureTest | None:
         """Tests features (n, N, k), torque by joint at the thinned samples, on what the model leaves of the residuals.
 
         Both are freed from the fitted model's columns, so that what a refit would take up does not count. Scores are
@@ -159,8 +159,8 @@ class Evidence:
         X = (features * self._weight[:, None, None]).reshape(n * N, k)
         return self._tested(X, self._model, self._left, self._weight)
 
-    def alone(self, joint: int, columns: Float) -> Effect | None:
-        """`effect` of features (N, k) that act on one joint only, tested on that joint's residual.
+    def test_joint(self, joint: int, columns: Float) -> FeatureTest | None:
+        """`test_features` of features (N, k) that act on one joint only, tested on that joint's residual.
 
         A few blocks may carry most of a large effect, which a test over blocks cannot tell from chance; the share that
         is explained of so many independent values is a second test. The smaller p-value counts, doubled.
@@ -180,13 +180,13 @@ class Evidence:
         second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
         return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
 
-    def beyond(self, joint: int, columns: Float, known: Float) -> float:
+    def partial_share(self, joint: int, columns: Float, known: Float) -> float:
         """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""
-        free = [column for column in known.T if self.alone(joint, column[:, None]) is not None]
-        both = self.alone(joint, np.column_stack([*free, columns]))
+        free = [column for column in known.T if self.test_joint(joint, column[:, None]) is not None]
+        both = self.test_joint(joint, np.column_stack([*free, columns]))
         if both is None:
             return 0.0
-        before = self.alone(joint, np.column_stack(free)) if free else None
+        before = self.test_joint(joint, np.column_stack(free)) if free else None
         return float(both.share[joint]) - (0.0 if before is None else float(before.share[joint]))
 
     def chance_of_share(self, joint: int, share: float, features: int) -> float:
@@ -200,7 +200,7 @@ class Evidence:
         ratio = share / max(1.0 - share, 1e-12) * freedom / features
         return float(fdtrc(features, freedom, max(ratio, 0.0)))
 
-    def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> Effect | None:
+    def _tested(self, X: Float, model: Float, e: Float, weight: Float) -> FeatureTest | None:
         k, N, joints = X.shape[1], len(self.index), len(weight)
         whole = np.linalg.norm(X, axis=0)
         X = X - model @ (model.T @ X)
@@ -218,7 +218,7 @@ class Evidence:
         total = (before**2).sum(axis=1)
         explained = 1.0 - (after**2).sum(axis=1) / np.where(total > 0, total, 1.0)
         fitted = (before - after) / np.where(weight > 0, weight, np.inf)[:, None]
-        return Effect(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
+        return FeatureTest(coefficient / length, std / length, explained, hotelling(scores), free, fitted)
 
     @cached_property
     def independent(self) -> Float:

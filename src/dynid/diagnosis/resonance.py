@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaincc
 
 from dynid.base.arrays import Bool, Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.spectra import spectrum
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import counts, figures, level, unit
@@ -32,7 +32,7 @@ class Resonance:
     identifier: str = "resonance"
     looks_at: str = "peaks in the residual's spectrum"
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom a joint."""
         rate = evidence.residuals.rate
         runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
@@ -55,7 +55,7 @@ class Resonance:
         told = {symptom.joint for symptom in found}
         return found + [one for one in self._beyond(evidence) if one.joint not in told]
 
-    def _beyond(self, evidence: Evidence) -> list[Symptom]:
+    def _beyond(self, evidence: ResidualAnalysis) -> list[Symptom]:
         # Above the cut-off the torque itself is all that there is; the model has no part in it.
         raw = evidence.raw
         if raw is None:
@@ -82,7 +82,7 @@ class Resonance:
 
     def _symptom(
         self,
-        evidence: Evidence,
+        evidence: ResidualAnalysis,
         joint: int,
         at: float,
         ratio: float,
@@ -124,7 +124,7 @@ def chance(windows: float, ratio: float, looks: int) -> float:
 
 
 def _above(
-    evidence: Evidence,
+    evidence: ResidualAnalysis,
     joint: int,
     at: float,
     ratio: float,
@@ -159,7 +159,7 @@ def _above(
     )
 
 
-def highest_motion(evidence: Evidence, runs: Sequence[slice]) -> float:
+def highest_motion(evidence: ResidualAnalysis, runs: Sequence[slice]) -> float:
     """Frequency, Hz, below which all but a thousandth of the fastest joint's velocity lies."""
     highest = 0.0
     for joint in evidence.joints:

@@ -8,10 +8,10 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.delay import late
-from dynid.diagnosis.position import HARMONICS
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
+from dynid.terms.position_waves import HARMONICS
 
 # A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
 WITHIN = 0.7
@@ -29,7 +29,7 @@ class GearRipple:
     identifier: str = "gear-ripple"
     looks_at: str = "residual that is periodic in position"
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom a joint."""
         found = []
         for joint in evidence.joints:
@@ -43,11 +43,11 @@ class GearRipple:
                 ]
             )
             best = float(waves[int(np.argmax(shares))])
-            effect = evidence.alone(joint, _pair(evidence, joint, best))
+            effect = evidence.test_joint(joint, _pair(evidence, joint, best))
             # Late torque repeats with the motion and so looks like a wave as well, if a poor one.
             if (
                 effect is None
-                or evidence.beyond(joint, _pair(evidence, joint, best), late(evidence, joint)) < LEAST
+                or evidence.partial_share(joint, _pair(evidence, joint, best), late(evidence, joint)) < LEAST
             ):
                 continue
             # Waves that differ by less than a period over the whole range are one and the same.
@@ -63,7 +63,7 @@ class GearRipple:
 
     def _symptom(
         self,
-        evidence: Evidence,
+        evidence: ResidualAnalysis,
         joint: int,
         wave: float,
         size: float,
@@ -99,7 +99,7 @@ class GearRipple:
         )
 
 
-def wave_numbers(evidence: Evidence, joint: int) -> Float:
+def wave_numbers(evidence: ResidualAnalysis, joint: int) -> Float:
     """Wave numbers k, rad of wave a rad (m) of position, that the motion and the filter can show; () = none."""
     q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
     reach = float(np.ptp(q))
@@ -115,7 +115,7 @@ def wave_numbers(evidence: Evidence, joint: int) -> Float:
     return np.asarray(lowest + np.arange(count) * np.pi / reach)
 
 
-def _pair(evidence: Evidence, joint: int, wave: float) -> Float:
+def _pair(evidence: ResidualAnalysis, joint: int, wave: float) -> Float:
     q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
     passes = wave * dq < WITHIN * 2 * np.pi * evidence.bandwidth
     return np.stack([np.sin(wave * q), np.cos(wave * q)], axis=1) * passes[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import stretches
-from dynid.diagnosis.residual_analysis import Effect, Evidence
+from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
 
@@ -29,7 +29,7 @@ class Saturation:
     looks_at: str = "torque missing at the peaks"
     least: float = 0.0
 
-    def look(self, evidence: Evidence) -> list[Symptom]:
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
         """At most one symptom a joint and side, with the times at which the torque is beyond the level."""
         found = []
         for joint in evidence.joints:
@@ -52,12 +52,22 @@ class Saturation:
         return found
 
     @staticmethod
-    def _effect(evidence: Evidence, joint: int, side: float, predicted: Float, cap: float) -> Effect | None:
+    def _effect(
+        evidence: ResidualAnalysis, joint: int, side: float, predicted: Float, cap: float
+    ) -> FeatureTest | None:
         beyond = np.maximum(predicted - cap, 0.0)
-        return evidence.alone(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
+        return (
+            evidence.test_joint(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
+        )
 
     def _symptom(
-        self, evidence: Evidence, joint: int, side: float, cap: float, effect: Effect, p_value: float
+        self,
+        evidence: ResidualAnalysis,
+        joint: int,
+        side: float,
+        cap: float,
+        effect: FeatureTest,
+        p_value: float,
     ) -> Symptom:
         name, share = evidence.robot.joint_names[joint], float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
@@ -87,7 +97,7 @@ class Saturation:
         )
 
 
-def _missing(side: float, effect: Effect) -> bool:
+def _missing(side: float, effect: FeatureTest) -> bool:
     return MISSING[0] < -side * float(effect.coefficient[0]) < MISSING[1]
 
 

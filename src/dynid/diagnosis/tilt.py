@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import ALARM
 from dynid.kernel import gravity_torque
-from dynid.spatial.algebra import rotation_about
-from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class Tilt:
         return self.p_value < ALARM
 
 
-def find_tilt(evidence: Evidence) -> Tilt | None:
+def find_tilt(evidence: ResidualAnalysis) -> Tilt | None:
     """The lean of the base that explains most of the residuals, to first order; None where no torque shows it.
 
     Gravity g + |g| (a u + b v), u and v across g, adds a g_u(q) + b g_v(q) to the torque of the identified bodies;
@@ -50,7 +49,7 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
         gravity_torque(replace(robot.tree, gravity=size * one), bodies, q) @ robot.projection
         for one in (u, v)
     ]
-    effect = evidence.effect(np.stack([one.T for one in torque], axis=2))
+    effect = evidence.test_features(np.stack([one.T for one in torque], axis=2))
     if effect is None:
         return None
     lean = float(np.linalg.norm(effect.coefficient))
@@ -63,22 +62,12 @@ def find_tilt(evidence: Evidence) -> Tilt | None:
     )
 
 
-def turned(vector: Float, turn: Float) -> Float:
-    """A vector (3,) turned about an axis by an angle, (3,) rad: its length is kept."""
-    angle = float(np.linalg.norm(turn))
-    return rotation_about(turn / angle, angle) @ vector if angle > 0 else vector
-
-
-def identified_bodies(evidence: Evidence) -> Float | None:
+def identified_bodies(evidence: ResidualAnalysis) -> Float | None:
     """Ten parameters (nb, 10) of each body as chosen by the estimate; None for a model without rigid bodies."""
-    first = 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if isinstance(term, RigidBody):
-            own = evidence.estimate.parameters[first : first + count]
-            return np.asarray(own.reshape(-1, 10)) if count == 10 * evidence.robot.n_bodies else None
-        first += count
-    return None
+    own = [i for i, column in enumerate(evidence.estimate.columns) if column.of is Of.BODY]
+    if len(own) != 10 * evidence.robot.n_bodies:
+        return None
+    return np.asarray(evidence.estimate.parameters[own].reshape(-1, 10))
 
 
 def across(direction: Float) -> tuple[Float, Float]:

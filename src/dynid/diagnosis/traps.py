@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.description import (
-    common_scale,
-    find_load,
-    heaviness,
-    size_against_description,
-)
-from dynid.diagnosis.proof import leaning, position_waves, prove, zero_offsets
-from dynid.diagnosis.residual_analysis import Evidence
-from dynid.diagnosis.tilt import find_tilt, turned
+from dynid.diagnosis.adopted_effects import report
+from dynid.diagnosis.description import common_scale, find_load, heaviness, size_against_description
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis.tilt import find_tilt
+from dynid.terms.gravity_tilt import WARN, lean_notice
 
 SIZE_WARN, SIZE_DOUBT = 5.0, 30.0
 # kg/m^3: what real arms weigh for their reach, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
-TILT_WARN, TILT_DOUBT = 0.5, 1.0
 MISSES_MUCH = 0.3
 # Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
 # joints agree on it.
@@ -27,7 +21,7 @@ SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
 LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
 
 
-def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def compare_with_description(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
@@ -41,7 +35,7 @@ def compare_with_description(evidence: Evidence, diagnostics: Diagnostics) -> No
     _load(evidence, diagnostics)
 
 
-def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _size(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     sizes = size_against_description(evidence)
     if sizes is None or not np.isfinite(sizes).any():
         heavy = heaviness(evidence)
@@ -68,7 +62,7 @@ def _size(evidence: Evidence, diagnostics: Diagnostics) -> None:
         _scale(evidence, diagnostics)
 
 
-def _scale(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _scale(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     scale = common_scale(evidence)
     if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
         return
@@ -84,49 +78,14 @@ def _scale(evidence: Evidence, diagnostics: Diagnostics) -> None:
     )
 
 
-def _tilt(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _tilt(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     tilt = find_tilt(evidence)
-    if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < TILT_WARN:
+    if tilt is None or not tilt.certain or tilt.degrees - 2 * tilt.std < WARN:
         return
-    tell_lean(evidence, 2 * tilt.std, tilt.gravity, "", diagnostics)
+    report(evidence, lean_notice(evidence.robot, 2 * tilt.std, tilt.gravity, ""), diagnostics)
 
 
-def tell_lean(evidence: Evidence, half: float, gravity: Float, why: str, diagnostics: Diagnostics) -> None:
-    """Tells of a base that leans, with the 95 % half width in degrees; why: put behind its size.
-
-    gravity: (3,) m/s^2 as it was found, as great as the declared one.
-    Claims: tilted-base over one degree, interval included, where it is proven; what is not proven is a note.
-    """
-    level = evidence.robot.gravity
-    turn = np.cross(level, gravity) / float(level @ level)
-    degrees = float(np.degrees(np.arctan2(np.linalg.norm(turn), gravity @ level / float(level @ level))))
-    found = f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}"
-    direction = [f"{g:.4g}" for g in gravity]
-    do = (
-        "level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the experiment "
-        "file, or --gravity={}".format(", ".join(direction), ",".join(direction))
-    )
-    opposite = leaning(evidence, turned(level, -turn))
-    rivals = {
-        "a cosine of each joint's own position (a cable, a spring)": position_waves(evidence),
-        "a joint's zero that is off": zero_offsets(evidence),
-    }
-    proof = prove(evidence, leaning(evidence, gravity), opposite, rivals)
-    if proof is None or not proof.holds:
-        told = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
-        diagnostics.note("tilted-base", f"{found} would fit the residuals, but {told}; {do}")
-    elif degrees - half > TILT_DOUBT:
-        diagnostics.claim(
-            "tilted-base",
-            found=f"{found}: {proof.words(evidence.robot.joint_names)}",
-            expected="gravity along the declared direction",
-            do=do,
-        )
-    else:
-        diagnostics.warn("tilted-base", f"{found}; {do}")
-
-
-def _load(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def _load(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     load = find_load(evidence)
     if load is None or load.p_value > LOAD_CHANCE or load.explained < LOAD_EXPLAINED:
         return

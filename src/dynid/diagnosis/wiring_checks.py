@@ -13,9 +13,10 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
 from dynid.diagnosis.proof import away_from_reversals, plain_model
-from dynid.diagnosis.residual_analysis import Evidence, regressor
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.term import Scale
 
 SAMPLES = 250
 # A joint that misses more than this share of its torque's variance makes other wirings worth a try.
@@ -43,7 +44,7 @@ class Rival:
     samples: Samples
 
 
-def check_wiring(evidence: Evidence, diagnostics: Diagnostics) -> None:
+def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
@@ -54,7 +55,7 @@ def check_wiring(evidence: Evidence, diagnostics: Diagnostics) -> None:
     if not evidence.enough or len(evidence.joints) < evidence.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
-    if any(term.name == "drive_gain" for term in evidence.terms):
+    if any(term.scale is Scale.FREES for term in evidence.terms):
         # With free gains every reading of the torque is right.
         return
     samples = thinned(evidence)
@@ -93,7 +94,7 @@ def _mends(rival: Rival, before: Float, after: Float) -> bool:
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
 
 
-def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> None:
+def _tell_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
     large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
     if not large:
         return
@@ -106,7 +107,7 @@ def _tell_large(evidence: Evidence, missed: Float, diagnostics: Diagnostics) -> 
     )
 
 
-def thinned(evidence: Evidence) -> Samples:
+def thinned(evidence: ResidualAnalysis) -> Samples:
     """Some hundred samples whose gate shuts each joint near its reversals.
 
     Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
@@ -119,7 +120,7 @@ def thinned(evidence: Evidence) -> Samples:
     return replace(motion, gate=away_from_reversals(evidence)[::step])
 
 
-def misfits(evidence: Evidence, robot: RobotModel, samples: Samples) -> Float | None:
+def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
     """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
     Returns None if a term of the model reads more than motion.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Curve
 
 # Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
@@ -21,24 +21,24 @@ def counts(share: float, p_value: float) -> bool:
     return p_value < ALARM and share >= LEAST_SHARE
 
 
-def level(evidence: Evidence, joint: int, share: float) -> str:
+def level(evidence: ResidualAnalysis, joint: int, share: float) -> str:
     """How much an effect matters: "warning" where it moves the joint's torque by a percent, else "note"."""
     return "warning" if evidence.relevance(joint, share) >= MATTERS else "note"
 
 
-def figures(evidence: Evidence, joint: int, share: float, p_value: float) -> str:
+def figures(evidence: ResidualAnalysis, joint: int, share: float, p_value: float) -> str:
     """Share of residual and torque and the p-value, in words."""
     chance = "p < 1e-12" if p_value < 1e-12 else f"p = {p_value:.1g}"
     part = 100 * evidence.relevance(joint, share)
     return f"{100 * share:.2g} % of the residual, {part:.2g} % of the torque ({chance})"
 
 
-def unit(evidence: Evidence, joint: int) -> str:
+def unit(evidence: ResidualAnalysis, joint: int) -> str:
     """Unit of a joint's effort."""
     return "N" if evidence.robot.prismatic[joint] else "N m"
 
 
-def angle(evidence: Evidence, joint: int) -> str:
+def angle(evidence: ResidualAnalysis, joint: int) -> str:
     """Unit of a joint's position."""
     return "m" if evidence.robot.prismatic[joint] else "rad"
 

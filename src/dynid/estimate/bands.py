@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, Int
 from dynid.estimate.estimator import Estimate
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.measurement_effects import NominalTerm
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
 
 POINTS = 400

@@ -6,11 +6,12 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.exports import MotionBasis
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column
+from dynid.terms.term import Column, JointTerm, Of, Term
 
 # Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
-INERTIAL_TERMS = ("rigid_body", "rotor_inertia")
 # What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
 # one answer: a deviation by one spread, which is of the size of the whole torque, costs the variance of one equation of
 # thousands. A hundredth of it leaves links of hundreds of kilograms in directions that the data hardly know; a hundred
@@ -37,7 +38,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     known = mass[np.isfinite(mass) & (mass > 0)]
     length = typical_length(robot)
     degrees = np.array([length ** _degree(column) for column in columns])
-    bodies = np.array([column.term == "rigid_body" for column in columns])
+    bodies = np.array([column.of is Of.BODY for column in columns])
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = 1.0 / influence
     reach = whole[bodies & np.isfinite(whole)] / degrees[bodies & np.isfinite(whole)]
@@ -50,7 +51,7 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
         if bodies[j]:
             spread[j] = mass[column.owner] * degrees[j]
         elif np.isfinite(column.prior) and column.prior != 0:
-            own = column.term in INERTIAL_TERMS or not np.isfinite(whole[j])
+            own = _is_inertial(column) or not np.isfinite(whole[j])
             spread[j] = abs(column.prior) if own else max(abs(column.prior), whole[j])
         elif np.isfinite(whole[j]):
             spread[j] = whole[j]
@@ -59,12 +60,12 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
 
 def inertia_known(columns: tuple[Column, ...]) -> Bool:
     """(p,) which parameters are of a body or rotor whose inertia the description gives."""
-    unknown = {column.owner for column in columns if column.term == "rigid_body" and np.isnan(column.prior)}
+    unknown = {column.owner for column in columns if column.of is Of.BODY and np.isnan(column.prior)}
     return np.array(
         [
             column.owner not in unknown and not column.absent
-            if column.term == "rigid_body"
-            else column.term in INERTIAL_TERMS and np.isfinite(column.prior) and column.prior != 0
+            if column.of is Of.BODY
+            else _is_inertial(column) and np.isfinite(column.prior) and column.prior != 0
             for column in columns
         ]
     )
@@ -87,3 +88,10 @@ def typical_length(robot: RobotModel) -> float:
 
 def _degree(column: Column) -> int:
     return _DEGREE.get(column.name.rstrip("0123456789"), 0)
+
+
+def _is_inertial(column: Column) -> bool:
+    """Whether a parameter is of a body or of a rotor."""
+    kind = CATALOGUE.get(column.term, Term)
+    rotor = issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
+    return column.of is Of.BODY or rotor

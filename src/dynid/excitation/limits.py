@@ -79,7 +79,7 @@ class MotionLimits:
         limits.check(robot)
         return limits
 
-    def beyond(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
+    def partial_share(self, robot: RobotModel, share: float = 1.0) -> tuple[str, ...]:
         """What lies above `share` of the description's own limits, in words."""
         own, wider = robot.limits, []
         for j, name in enumerate(robot.joint_names):

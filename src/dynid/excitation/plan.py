@@ -32,8 +32,8 @@ from dynid.factor.base import structural_base
 from dynid.kernel import backend, using
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
-from dynid.terms.friction import Coulomb
-from dynid.terms.term import Terms
+from dynid.terms.exports import MotionBasis
+from dynid.terms.term import JointTerm, Term, Terms
 from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis, SplineBasis
 from dynid.trajectories.chain import Together
 from dynid.trajectories.trajectory import Trajectory
@@ -154,9 +154,11 @@ def design_terms(terms: Terms, robot: RobotModel) -> Terms:
     """The model with the sign of Coulomb friction smoothed over SMOOTH_SHARE of the velocity, for derivatives."""
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
-    return Terms(
-        tuple(replace(t, width=width) if isinstance(t, Coulomb) and t.width == 0 else t for t in terms)
-    )
+    return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in terms))
+
+
+def _is_plain_sign(term: Term) -> bool:
+    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width == 0
 
 
 def expected_noise(robot: RobotModel) -> Float:

@@ -11,13 +11,13 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
 from dynid.exporters.c_test import self_test
-from dynid.exporters.curves import c_sign
 from dynid.exporters.expression import Graph, statements
-from dynid.exporters.mixed import Basis
+from dynid.exporters.mixed import share
 from dynid.exporters.model import ExportModel
 from dynid.exporters.names import c_comment, c_identifier
 from dynid.exporters.recursion import Recursion
 from dynid.exporters.reduced import reduced
+from dynid.terms.exports import MotionBasis, c_sign
 
 MAX_BODIES = 64
 
@@ -188,7 +188,7 @@ class _Writer:
         if gravity:
             self._add_tilt(recursion, tau, [g.constant(value) for value in self.tilts])
         if "ddq" in arguments:
-            self._add_mixed(g, tau, (Basis.ACCELERATION,))
+            self._add_mixed(g, tau, (MotionBasis.ACCELERATION,))
         return self._function(g, name, arguments, [(f"tau[{j}]", t) for j, t in enumerate(tau)])
 
     def _mass_matrix(self) -> list[str]:
@@ -204,7 +204,7 @@ class _Writer:
                     if factor:
                         M[i][j] = g.add(M[i][j], g.mul(g.constant(factor), entry))
         for part in self.model.mixed:
-            if part.basis is Basis.ACCELERATION:
+            if part.basis is MotionBasis.ACCELERATION:
                 own = part.value * np.outer(part.out, part.weights)
                 for i, j in zip(*np.nonzero(own), strict=True):
                     M[i][j] = g.add(M[i][j], g.constant(float(own[i, j])))
@@ -222,20 +222,22 @@ class _Writer:
             tau = g.add(tau, g.mul(g.constant(float(m.coulomb[j])), g.variable(self._sign(j))))
             for curve, k in self.shares:
                 if curve.joint == j:
-                    share = g.variable(curve.c_texts(f"dq[{j}]")[k])
-                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), share))
+                    own = g.variable(curve.c_texts(f"dq[{j}]")[k])
+                    tau = g.add(tau, g.mul(g.constant(float(curve.coefficients[k])), own))
             total.append(g.add(tau, g.constant(float(m.offset[j]))))
-        self._add_mixed(g, total, (Basis.SPEED, Basis.SIGN, Basis.ONE))
+        self._add_mixed(g, total, (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE))
         return self._function(g, "friction", ("dq",), [(f"tau[{j}]", t) for j, t in enumerate(total)])
 
-    def _add_mixed(self, g: Graph, tau: list[int], bases: Sequence[Basis], first: int | None = None) -> None:
+    def _add_mixed(
+        self, g: Graph, tau: list[int], bases: Sequence[MotionBasis], first: int | None = None
+    ) -> None:
         # first: number of their first parameter in pi, None = the identified values.
         for i, part in enumerate(self.model.mixed):
             value = g.constant(part.value) if first is None else g.variable(f"pi[{first + i}]")
             if part.basis in bases:
-                share = g.mul(value, part.share(g))
+                own = g.mul(value, share(part, g))
                 for j in np.flatnonzero(part.out):
-                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), share))
+                    tau[j] = g.add(tau[j], g.mul(g.constant(float(part.out[j])), own))
 
     def _add_tilt(self, recursion: Recursion, tau: list[int], values: Sequence[int]) -> None:
         # Weights of the nominal bodies under what the tilts add to gravity, and the pattern of the first body.
@@ -244,7 +246,7 @@ class _Writer:
             return
         change = tilt.gravity(self.robot)
         ground = [g.dot([g.constant(float(x)) for x in change[:, k]], values[:2]) for k in range(3)]
-        bodies = [[g.constant(float(x)) for x in pi] for pi in tilt.term.nominal.bodies(self.robot)]
+        bodies = [[g.constant(float(x)) for x in pi] for pi in tilt.bodies(self.robot)]
         still = [g.constant(0.0)] * self.nb
         for j, weight in enumerate(self._joint(g, recursion.torque(still, still, ground, bodies))):
             tau[j] = g.add(tau[j], weight)
@@ -320,7 +322,7 @@ class _Writer:
                     total = g.add(total, g.mul(factor, g.variable(curve.c_texts(f"dq[{j}]")[k])))
             tau[j] = total
         first = 10 * self.nb + 4 * self.n + len(self.shares)
-        self._add_mixed(g, tau, tuple(Basis), first)
+        self._add_mixed(g, tau, tuple(MotionBasis), first)
         first += len(self.model.mixed)
         self._add_tilt(recursion, tau, [g.variable(f"pi[{first + i}]") for i in range(len(self.tilts))])
         outputs = [(f"tau[{j}]", t) for j, t in enumerate(tau)]

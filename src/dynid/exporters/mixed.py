@@ -1,75 +1,29 @@
-"""Torque that motion of several joints makes: coupled drives, motors that move several joints, a tilted base."""
+"""Torque that motion of several joints makes: coupled drives, motors that move several joints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
-from dynid.exporters.curves import c_sign
+from dynid.base.arrays import Float
 from dynid.exporters.expression import Graph
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.coupling import JointCoupling
-from dynid.terms.friction import Coulomb, Offset, Viscous, smooth_sign
-from dynid.terms.measurement_effects import GravityTilt
-from dynid.terms.term import Term, Terms
-from dynid.terms.transmission import MotorInertia, OnMotor
+from dynid.terms.exports import Mixed, MotionBasis, c_sign
 
 
-class Basis(Enum):
-    """What a torque is made of, x = weights . (dq or ddq)."""
-
-    SPEED = "dq"
-    SIGN = "s(dq)"
-    ACCELERATION = "ddq"
-    ONE = "1"
-
-
-@dataclass(frozen=True, eq=False)
-class Mixed:
-    """Torque of one parameter on all joints: tau = out value basis(weights . dq), with ddq for accelerations.
-
-    term: its name.    out, weights: (n,).    width: of the sign, rad/s or m/s, 0 = plain.
-    """
-
-    term: str
-    value: float
-    basis: Basis
-    out: Float
-    weights: Float
-    width: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("out", "weights"):
-            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
-
-    def torque(self, dq: Float, ddq: Float) -> Float:
-        """(T, n) of motion (T, n)."""
-        line = (ddq if self.basis is Basis.ACCELERATION else dq) @ self.weights
-        if self.basis is Basis.SIGN:
-            line = smooth_sign(line, self.width)
-        if self.basis is Basis.ONE:
-            line = np.ones(len(dq))
-        return np.asarray(self.value * np.outer(line, self.out))
-
-    def share(self, g: Graph) -> int:
-        """The basis as an expression of dq[...] or ddq[...]."""
-        if self.basis is Basis.ONE:
-            return g.constant(1.0)
-        if self.basis is Basis.SIGN:
-            return g.variable(c_sign(f"({self._sum()})", self.width))
-        name = "ddq" if self.basis is Basis.ACCELERATION else "dq"
-        return g.dot(
-            [g.constant(float(x)) for x in self.weights],
-            [g.variable(f"{name}[{j}]") for j in range(len(self.weights))],
-        )
-
-    def _sum(self) -> str:
-        return " + ".join(f"({float(x)!r}) * dq[{j}]" for j, x in enumerate(self.weights) if x)
+def share(part: Mixed, g: Graph) -> int:
+    """The basis of a part as an expression of dq[...] or ddq[...]."""
+    if part.basis is MotionBasis.ONE:
+        return g.constant(1.0)
+    if part.basis is MotionBasis.SIGN:
+        total = " + ".join(f"({float(x)!r}) * dq[{j}]" for j, x in enumerate(part.weights) if x)
+        return g.variable(c_sign(f"({total})", part.width))
+    name = "ddq" if part.basis is MotionBasis.ACCELERATION else "dq"
+    return g.dot(
+        [g.constant(float(x)) for x in part.weights],
+        [g.variable(f"{name}[{j}]") for j in range(len(part.weights))],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +36,7 @@ class Motor:
     coulomb: float = 0.0
 
 
-_OF_MOTOR = {Basis.ACCELERATION: "inertia", Basis.SPEED: "viscous", Basis.SIGN: "coulomb"}
+_OF_MOTOR = {MotionBasis.ACCELERATION: "inertia", MotionBasis.SPEED: "viscous", MotionBasis.SIGN: "coulomb"}
 
 
 def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
@@ -113,55 +67,6 @@ def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Tilt:
-    """A term of a base that is not level, with its parameters (2 or 4)."""
-
-    term: GravityTilt
-    values: Float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", locked(self.values, (None,), "tilts"))
-
-    def torque(self, robot: RobotModel, q: Float) -> Float:
-        """(T, n) at positions q (T, n)."""
-        still = np.zeros_like(q)
-        return Terms((self.term,)).torque(robot, Samples.from_motion(q, still, still), self.values)
-
-    def gravity(self, robot: RobotModel) -> Float:
-        """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""
-        return np.array([np.cross(np.eye(3)[k], robot.gravity) for k in self.term.axes(robot)])
-
-
-def mixed_of(term: Term, theta: Float, robot: RobotModel) -> list[Mixed] | None:
-    """A term's torque in these forms, with its parameters; None for another term, and through linkages."""
-    unit, N = np.eye(robot.n), robot.drive.transmission
-    if isinstance(term, JointCoupling):
-        kinds = ((Basis.SPEED, 0.0), (Basis.SIGN, term.width), (Basis.ACCELERATION, 0.0))
-        return [
-            Mixed(term.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
-            for i, (j, k) in enumerate(term.pairs(robot))
-            for c, (basis, width) in enumerate(kinds)
-        ]
-    if robot.drive.linkages:
-        return None
-    if isinstance(term, MotorInertia):
-        return [
-            Mixed(term.name, float(x), Basis.ACCELERATION, N[column.owner], N[column.owner])
-            for x, column in zip(theta, term.columns(robot), strict=True)
-        ]
-    if not isinstance(term, OnMotor):
-        return None
-    basis = {Viscous: Basis.SPEED, Coulomb: Basis.SIGN, Offset: Basis.ONE}.get(type(term.of))
-    if basis is None:
-        return None
-    width = term.of.width if isinstance(term.of, Coulomb) else 0.0
-    return [
-        Mixed(term.name, float(x), basis, N[column.owner], N[column.owner], width)
-        for x, column in zip(theta, term.columns(robot), strict=True)
-    ]
-
-
-def mixed_torque(parts: Sequence[Mixed], bases: Sequence[Basis], dq: Float, ddq: Float) -> Float:
+def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
     """Sum over the parts with some bases, (T, n)."""
     return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))

@@ -53,12 +53,14 @@ def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     data, element = read_source(path, "mujoco", "MJCF")
     tags = scan(data, str(path))
     _refuse(tags)
-    require_same_tree(model.robot, read_mjcf(element, path, root, Diagnostics()), path)
+    require_same_tree(model.described, read_mjcf(element, path, root, Diagnostics()), path)
     compiled = compile_mjcf(parse(data, str(path)), path, Diagnostics())
     places = _places(tags)
     if len(places) != compiled.model.nbody - 1 or sum(len(p.joints) for p in places) != compiled.model.njnt:
         raise NotEditable("bodies or joints that do not stand in the file one by one")
     edits = Edits(data)
+    compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
+    degrees = not any(one.get("angle") == "radian" for one in compilers)
     index = _tree_index(compiled, root)
     faults = []
     for place in places:
@@ -67,6 +69,7 @@ def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
             faults += _edit_body(edits, place, model, compiled, index, joints)
             for tag, joint in zip(place.joints, joints, strict=True):
                 _edit_joint(edits, tag, model, compiled, joint, index[joint])
+                _edit_zero(edits, tag, model, compiled, joint, index[joint], degrees)
     return edits.result(), tuple(faults)
 
 
@@ -206,3 +209,14 @@ def _edit_joint(
     for key, old, new in zip(_JOINT, now, wanted, strict=True):
         if abs(old - new) > _SAME * abs(new) or (key == "damping" and damping[1:].any()):
             edits.set(tag, key, repr(new))
+
+
+def _edit_zero(
+    edits: Edits, tag: Tag, model: ExportModel, compiled: CompiledMjcf, joint: int, tree: int, degrees: bool
+) -> None:
+    # A body is where its joint's position exceeds `ref` by nothing.
+    by = float((model.robot.projection @ model.zeros)[tree])
+    if by:
+        ref = float(compiled.model.qpos0[compiled.model.jnt_qposadr[joint]]) - by
+        turns = not model.robot.tree.prismatic[tree]
+        edits.set(tag, "ref", repr(float(np.degrees(ref)) if degrees and turns else ref))

@@ -12,24 +12,21 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.estimate.physical import BORDER, body_fault
-from dynid.exporters.curves import WRITTEN, Curve, curves_of, speeds_up_to, straight
-from dynid.exporters.mixed import Basis, Mixed, Tilt, mixed_of, mixed_torque, motors_of
+from dynid.exporters.curves import speeds_up_to, straight
+from dynid.exporters.mixed import mixed_torque, motors_of
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
-from dynid.terms.curve import CurveTerm
-from dynid.terms.friction import Coulomb, smooth_sign
-from dynid.terms.friction_shapes import Presliding
-from dynid.terms.measurement_effects import GravityTilt
-from dynid.terms.term import Column, Terms, joint_indices
+from dynid.terms.curve import FrictionCurve
+from dynid.terms.exports import Memory, Mixed, MotionBasis, OnJoint, smooth_sign
+from dynid.terms.gravity_tilt import Lean
+from dynid.terms.term import Of, Terms
 
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
-_HELD = ("rotor_inertia", "viscous", "coulomb", "offset")
-# The last of these describe the measurement or the load of a log, not the robot.
-_KNOWN = ("rigid_body", *_HELD, "drive_gain", "known_payload", "torque_delay", "gain_error", "drift")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +40,7 @@ class ExportModel:
     distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
     sign for its state, which it is once a joint has moved on.
     mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    zeros: (n,) rad or m, by which the joints stand further than their logged positions; the robot's frames hold it.
     """
 
     robot: RobotModel
@@ -53,11 +51,12 @@ class ExportModel:
     offset: Float
     width: Float
     left_out: tuple[str, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[FrictionCurve, ...] = ()
     peak: Float = field(default_factory=lambda: np.zeros(0))
     distance: Float = field(default_factory=lambda: np.zeros(0))
     mixed: tuple[Mixed, ...] = ()
-    tilt: Tilt | None = None
+    tilt: Lean | None = None
+    zeros: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
@@ -65,7 +64,9 @@ class ExportModel:
             object.__setattr__(self, "peak", np.ones(self.robot.n))
         if not len(self.distance):
             object.__setattr__(self, "distance", np.zeros(self.robot.n))
-        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance"):
+        if not len(self.zeros):
+            object.__setattr__(self, "zeros", np.zeros(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance", "zeros"):
             object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
         for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
             if not np.isfinite(getattr(self, name)).all():
@@ -85,61 +86,70 @@ class ExportModel:
     def of_terms(robot: RobotModel, terms: Terms, theta: Float) -> ExportModel:
         """The model of terms with parameters theta (p,); raises UsageError without the term of rigid bodies."""
         columns = terms.columns(robot)
-        if not any(column.term == "rigid_body" for column in columns):
+        if not any(column.of is Of.BODY for column in columns):
             raise UsageError(
                 "no-rigid-body", found="a model without the term rigid_body", expected="inertial parameters"
             )
-        values = {name: _by_joint(columns, theta, name, robot.n) for name in _HELD}
+        values = {basis: np.zeros(robot.n) for basis in MotionBasis}
         width, distance = np.zeros(robot.n), np.zeros(robot.n)
-        curves: list[Curve] = []
+        curves: list[FrictionCurve] = []
         mixed: list[Mixed] = []
-        tilt: Tilt | None = None
+        tilt: Lean | None = None
         missing: list[str] = []
+        zeros = np.zeros(robot.n)
         start = 0
         for term in terms:
             own = slice(start, start := start + len(term.columns(robot)))
-            if isinstance(term, Coulomb):
-                width[list(joint_indices(robot, term.joints))] = term.width
-            elif isinstance(term, Presliding):
-                acting = list(joint_indices(robot, term.joints))
-                values["coulomb"][acting] = theta[own]
-                width[acting] = _WIDTH
-                distance[acting] = np.nan_to_num(term.shape_table(robot)[:, 0], nan=term.shapes[0].typical)
-            elif isinstance(term, CurveTerm) and type(term) in WRITTEN:
-                curves += curves_of(term, theta[own], robot)
-            elif isinstance(term, GravityTilt):
-                tilt = Tilt(term, theta[own])
-            elif (together := mixed_of(term, theta[own], robot)) is not None:
-                mixed += together
-            elif term.name not in _KNOWN:
+            pieces = term.exported(robot, theta[own])
+            zeros = zeros + term.zeros(robot, theta[own])
+            if pieces is None:
                 missing.append(term.name)
+            for piece in pieces or ():
+                if isinstance(piece, OnJoint):
+                    values[piece.basis][piece.joint] += piece.value
+                    if piece.basis is MotionBasis.SIGN:
+                        width[piece.joint] = piece.width
+                elif isinstance(piece, Memory):
+                    distance[piece.joint] = piece.distance
+                elif isinstance(piece, FrictionCurve):
+                    curves.append(piece)
+                elif isinstance(piece, Mixed):
+                    mixed.append(piece)
+                elif isinstance(piece, Lean):
+                    tilt = piece
         return ExportModel(
-            robot=robot,
+            robot=turned_zeros(robot, zeros),
             inertia=np.array(
-                [value for c, value in zip(columns, theta, strict=True) if c.term == "rigid_body"]
+                [value for c, value in zip(columns, theta, strict=True) if c.of is Of.BODY]
             ).reshape(robot.n_bodies, 10),
-            rotor=values["rotor_inertia"],
-            viscous=values["viscous"],
-            coulomb=values["coulomb"],
-            offset=values["offset"],
+            rotor=values[MotionBasis.ACCELERATION],
+            viscous=values[MotionBasis.SPEED],
+            coulomb=values[MotionBasis.SIGN],
+            offset=values[MotionBasis.ONE],
             width=width,
             left_out=tuple(dict.fromkeys(missing)),
             curves=tuple(curves),
             distance=distance,
             mixed=tuple(mixed),
             tilt=tilt,
+            zeros=zeros,
         )
+
+    @property
+    def described(self) -> RobotModel:
+        """The robot as its description says, without the zeros."""
+        return turned_zeros(self.robot, -self.zeros)
 
     def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
         """M ddq + C dq + g, rotors included, (T, n)."""
         tree = self.robot.tree_motion(q, dq, ddq)
         bodies = inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection
-        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (Basis.ACCELERATION,), dq, ddq)
+        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
         return total if self.tilt is None else total + self.tilt.torque(self.robot, q)
 
     def friction(self, dq: Float) -> Float:
         """Viscous dq + coulomb s(dq) + curves + offset, of joints and of coupled drives, (T, n)."""
-        bases = (Basis.SPEED, Basis.SIGN, Basis.ONE)
+        bases = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
         return self._own_friction(dq) + mixed_torque(self.mixed, bases, dq, np.zeros_like(dq))
 
     def _own_friction(self, dq: Float) -> Float:
@@ -195,8 +205,25 @@ class ExportModel:
         return tuple(found)
 
 
+def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:
+    """The robot whose joints (n,) stand further by so much, rad or m, at the same positions."""
+    if not zeros.any():
+        return robot
+    frames = np.array(robot.T_parent_joint)
+    for i, by in enumerate(robot.projection @ zeros):
+        slides = robot.tree.prismatic[i]
+        along = np.zeros(3) if not slides else by * robot.axis[i]
+        turn = np.eye(3) if slides else rotation_about(robot.axis[i], by)
+        frames[i] = frames[i] @ placement(turn, along)
+    return replace(robot, T_parent_joint=frames)
+
+
 def peak_speeds(run: Identification) -> Float:
     """Greatest speed of every joint in a run's log, (n,), rad/s or m/s; 1 where it is not known."""
+    residuals = run.training.residuals
+    if residuals is not None and len(residuals.t):
+        peak = np.abs(residuals.dq).max(axis=0)
+        return np.where(peak > 0, peak, 1.0)
     joints: Any = run.log_summary.get("joints", ())
     peaks = {joint["name"]: joint.get("peak_velocity") or 1.0 for joint in joints}
     return np.array([float(peaks.get(name, 1.0)) for name in run.robot.joint_names])
@@ -225,11 +252,3 @@ def note_left_out(model: ExportModel, kind: str, further: Sequence[str], diagnos
         diagnostics.warn(
             "export-left-out", f"{kind} cannot hold {', '.join(missing)}: the exported model is without it"
         )
-
-
-def _by_joint(columns: Sequence[Column], theta: Float, term: str, n: int) -> Float:
-    values = np.zeros(n)
-    for column, value in zip(columns, theta, strict=True):
-        if column.term == term:
-            values[column.owner] = value
-    return values

@@ -18,7 +18,7 @@ from dynid.robot.model import RobotModel
 from dynid.robot.urdf import read_urdf
 from dynid.robot.urdf_lint import Urdf, lint
 from dynid.robot.urdf_tree import children_of
-from dynid.spatial.algebra import rotation_rpy
+from dynid.spatial.algebra import rotation_about, rotation_rpy
 from dynid.spatial.inertia import is_physical, six, symmetric, transformed
 
 # A number of the file that is this close to the model's stays as it is written.
@@ -35,7 +35,7 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     """
     data, element = read_source(path, "robot", "URDF")
     robot = read_urdf(element, path, root, Diagnostics())
-    require_same_tree(model.robot, robot, path)
+    require_same_tree(model.described, robot, path)
     urdf = lint(element, path.parent, root, Diagnostics())
     tags = scan(data, str(path))
     edits = Edits(data)
@@ -46,6 +46,10 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
         _set_inertial(edits, links[body], pi, path)
     for j, name in enumerate(robot.joint_names):
         _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
+    for i, by in enumerate(robot.projection @ model.zeros):
+        if by:
+            slides = bool(robot.tree.prismatic[i])
+            _set_origin(edits, joints[robot.tree_joint_names[i]], robot.axis[i], float(by), slides)
     return edits.result(), faults
 
 
@@ -142,6 +146,21 @@ def _set_dynamics(edits: Edits, joint: Tag, viscous: float, coulomb: float) -> N
         _set(edits, dynamics, "friction", [coulomb])
     elif viscous or coulomb:
         edits.add(joint, [f'<dynamics damping="{viscous!r}" friction="{coulomb!r}"/>'])
+
+
+def _set_origin(edits: Edits, joint: Tag, axis: Float, by: float, slides: bool) -> None:
+    # The joint stands further: its frame is moved along its own axis.
+    origin = joint.find("origin")
+    R, p = rotation_rpy(np.array(_numbers(origin, "rpy", 3))), np.array(_numbers(origin, "xyz", 3))
+    if slides:
+        p = p + by * (R @ axis)
+    else:
+        R = R @ rotation_about(axis, by)
+    if origin is None:
+        edits.add(joint, [f'<origin xyz="{join(p)}" rpy="{join(rpy_of(R))}"/>'])
+        return
+    edits.set(origin, "xyz", join(p))
+    edits.set(origin, "rpy", join(rpy_of(R)))
 
 
 def _set(edits: Edits, tag: Tag, key: str, values: Sequence[float] | Float, size: float = 0.0) -> None:

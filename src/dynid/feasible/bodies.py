@@ -8,7 +8,7 @@ from dynid.base.arrays import Float, Int
 from dynid.feasible.cones import triangle
 from dynid.spatial.inertia import eigenvalues, from_com, nearest_possible, pseudo_inertia, to_com
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 # Radius of gyration of an unknown body over its length scale.
 GYRATION = 0.3
@@ -21,9 +21,7 @@ TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
     """Indices of the ten parameters of every body that has mass, (bodies, 10)."""
-    own = [
-        (i, column) for i, column in enumerate(columns) if column.term == "rigid_body" and not column.absent
-    ]
+    own = [(i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent]
     place = {column.name: i for i, column in own}
     owners = sorted({column.owner for _, column in own})
     found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]

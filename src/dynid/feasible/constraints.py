@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
 from dynid.feasible.cones import Block, Cone, triangle, violation
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 DEFAULT_MARGIN = 1e-6
 
@@ -80,7 +80,7 @@ class ColumnBounds:
         """One half-line a bound; bodies are left to PhysicalBodies."""
         found = []
         for j, column in enumerate(columns):
-            if column.term != "rigid_body":
+            if column.of is not Of.BODY:
                 row = _row(len(columns), [j], [1.0])
                 found += window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
         return found

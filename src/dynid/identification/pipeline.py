@@ -16,20 +16,21 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
+from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
 from dynid.choose.fit_nonlinear import SPARE, Fitted, NonlinearFit, Search, fit_nonlinear
 from dynid.choose.held_out import held_out_scores
-from dynid.choose.relinearise import about_itself
+from dynid.choose.relinearise import relinearised
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
-from dynid.diagnosis.adopted_effects import tell_absorbed
+from dynid.diagnosis.adopted_effects import report_held_effects
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.measurement import check_measured
 from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.raw import first_torque
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
@@ -68,7 +69,7 @@ from dynid.run.verdict import check_negative_springs, judge
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.term import Scale, Terms
 
 
 def identify(
@@ -255,9 +256,10 @@ def _fit(call: _Call, data: _Data) -> _Found:
         else Chosen(settings.model)
     )
     settled = fit_nonlinear(model.terms, trial, model.start)
+    settled = replace(settled, terms=within_speeds(settled.terms, robot, trial.batches))
     fitted = fit(settled.terms)
     if model.nominal is not None:
-        settled, fitted = about_itself(robot, settled, fitted, model.nominal, fit)
+        settled, fitted = relinearised(robot, settled, fitted, model.nominal, fit)
     free, shapes = with_shape_uncertainty(fitted, settled, search)
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
@@ -282,7 +284,7 @@ def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted],
 
 def _fit_sound(
     call: _Call, data: _Data
-) -> tuple[_Data, _Found, Validation, Evidence | None, tuple[Symptom, ...]]:
+) -> tuple[_Data, _Found, Validation, ResidualAnalysis | None, tuple[Symptom, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
     found, training, evidence = _fit_and_score(trial, data)
@@ -295,7 +297,7 @@ def _fit_sound(
     return data, *_fit_and_score(call, data), sound[1]
 
 
-def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Evidence | None]:
+def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
     found, told = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
     training, left_out = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
@@ -308,12 +310,12 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Eviden
         # What constraints leave behind is no sign of the log.
         plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
         residuals = residuals if plain.residuals is None else plain.residuals
-    evidence = Evidence(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
+    evidence = ResidualAnalysis(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
     return found, training, evidence
 
 
 def _examine(
-    call: _Call, data: _Data, found: _Found, evidence: Evidence | None
+    call: _Call, data: _Data, found: _Found, evidence: ResidualAnalysis | None
 ) -> Callable[[], tuple[Symptom, ...]]:
     """Doubts inputs that the residuals give away; the function waits for what else they say."""
     if evidence is None:
@@ -328,7 +330,7 @@ def _examine(
     )  # while the lag is sought and blocks are held out
     check_measured(evidence, diagnostics)
     check_lag(evidence, data.prepared.source_rate, diagnostics)
-    tell_absorbed(evidence, data.prepared.source_rate, diagnostics)
+    report_held_effects(evidence, data.prepared.source_rate, diagnostics)
     # Residuals that are noise of accelerations say nothing of gravity or loads.
     if data.choice.trusted:
         compare_with_description(evidence, diagnostics)
@@ -406,8 +408,8 @@ def _torque_factors(fitted: Fitted, search: Search) -> Factors | None:
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
     # With a free gain every torque is right: only a payload of known mass fixes the scale.
-    names = {term.name for term in terms}
-    if "drive_gain" in names and "known_payload" not in names:
+    scales = {term.scale for term in terms}
+    if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",
             "drive gains are sought without a payload of known mass: nothing in the equations fixes their scale, and "

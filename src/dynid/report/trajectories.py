@@ -30,7 +30,7 @@ from dynid.report.section import Page, render
 from dynid.report.symbols import formula, symbol
 from dynid.report.text import interval, number, short
 from dynid.robot.model import RobotModel
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 MOST_POINTS = 400
 PER_ROW = 3
@@ -125,7 +125,7 @@ def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]
     others: dict[tuple[str, str], list[int]] = {}
     for i, k in enumerate(followed.base.independent):
         column = followed.columns[k]
-        if column.term == "rigid_body":
+        if column.of is Of.BODY:
             bodies.setdefault((column.owner, column.unit), []).append(i)
         else:
             others.setdefault((column.term, column.unit), []).append(i)

@@ -13,13 +13,15 @@ from dynid.choose.findings import selection_findings
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice
 from dynid.diagnosis.delay import LateTorque
-from dynid.diagnosis.friction import FrictionForm
 from dynid.diagnosis.symptom import Symptom
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
 from dynid.run.result import Validation
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.evidence import FRICTION_FORM
+from dynid.terms.term import Term
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
@@ -29,12 +31,11 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
-OF_FRICTION = (FrictionForm.identifier, LateTorque.identifier)
+OF_FRICTION = (FRICTION_FORM.identifier, LateTorque.identifier)
 # Warnings about the model itself: it is known to fit worse than it could.
 SPOILING = ("large-misfit", "constraints-cost", "negative-friction")
 FRICTION_SIGNIFICANCE = 4.0
 FAULTS_SHOWN = 3
-SPRINGS = ("spring", "torsion_spring", "gas_spring", "function")
 
 
 def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
@@ -42,7 +43,11 @@ def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None
     alone = estimate.base.categories()
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
         column = estimate.columns[index]
-        if column.term not in SPRINGS or column.lower < 0 or alone[index] is not Category.IDENTIFIABLE:
+        if (
+            not CATALOGUE.get(column.term, Term).passive
+            or column.lower < 0
+            or alone[index] is not Category.IDENTIFIABLE
+        ):
             continue
         if value < -FRICTION_SIGNIFICANCE * std:
             diagnostics.claim(

@@ -9,7 +9,7 @@ from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous, smooth_sign
+from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import JointTerm, Term, Terms, joint_indices
 
@@ -73,10 +73,10 @@ class ForwardModel:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
         # The commonest friction without the detour over samples: an integration asks for it thousands of times.
-        if type(term) is Viscous:
+        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SPEED:
             self._viscous[list(joint_indices(self.robot, term.joints))] += part
             return
-        if type(term) is Coulomb:
+        if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN:
             level = np.zeros(self.n)
             level[list(joint_indices(self.robot, term.joints))] = part
             self._coulomb.append((term.width, level))

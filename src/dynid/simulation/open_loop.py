@@ -13,8 +13,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.forward import ForwardModel
 from dynid.simulation.stick import Hold, stick_slip
-from dynid.terms.gain import DriveGain
-from dynid.terms.term import Terms
+from dynid.terms.term import Scale, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ def _driving(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) ->
     tau, first = np.array(samples.tau), 0
     for term in terms:
         count = len(term.columns(robot))
-        if isinstance(term, DriveGain):
+        if term.scale is Scale.FREES:
             tau -= term.torque(robot, samples, theta[first : first + count])
         first += count
     return tau

@@ -1,8 +1,9 @@
 """Terms: the physical effects whose parameters are sought; they add."""
 
 from dynid.terms.channel import ChannelTorque
+from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.compensation import RotorCompensation
-from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape
+from dynid.terms.curve import Coefficient, CurveTerm, Shape
 from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
@@ -33,6 +34,7 @@ __all__ = [
     "CurveTerm",
     "DriveGain",
     "FrictionChoice",
+    "FrictionForm",
     "FunctionTorque",
     "GasSpring",
     "JointDamping",

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dynid.base.named_options import kind_from_spec, kind_to_spec, option_value
-from dynid.base.registry import Need, Registry
+from dynid.base.registry import Need
+from dynid.robot.model import RobotModel
 from dynid.terms.channel import ChannelTorque
+from dynid.terms.choice import LogFacts, Role
 from dynid.terms.compensation import RotorCompensation
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
+from dynid.terms.drift import Drift
 from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
@@ -23,19 +26,33 @@ from dynid.terms.friction_curves import (
 )
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
-from dynid.terms.measurement_effects import Drift, GainError, GravityTilt, TorqueDelay
+from dynid.terms.gain_error import GainError
+from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.payload import KnownPayload
+from dynid.terms.position_waves import PositionWaves
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.saturating_viscous import SaturatingViscous
 from dynid.terms.spring import Spring, TorsionSpring
 from dynid.terms.spring_gas import FunctionTorque, GasSpring
 from dynid.terms.spring_lever import Lever, lever_from_options, lever_to_options
-from dynid.terms.term import Term, Terms
+from dynid.terms.term import CATALOGUE, Proposal, Symbol, Term, Terms
+from dynid.terms.torque_delay import TorqueDelay
 from dynid.terms.transmission import MotorInertia, OnMotor
+from dynid.terms.zero_offset import ZeroOffset
 
-CATALOGUE: Registry[type[Term]] = Registry(
-    "term",
-    "dynid.terms",
+__all__ = [
+    "CATALOGUE",
+    "names_in_spec",
+    "needs_of_terms",
+    "proposals",
+    "question_words",
+    "symbol_of",
+    "terms_from_spec",
+    "terms_to_spec",
+]
+
+CATALOGUE.build_in(
     {
         "rigid_body": RigidBody,
         "rotor_inertia": RotorInertia,
@@ -43,12 +60,13 @@ CATALOGUE: Registry[type[Term]] = Registry(
         "coulomb": Coulomb,
         "offset": Offset,
         "coulomb_sides": AsymmetricCoulomb,
+        "polynomial": PolynomialFriction,
         "coulomb_tanh": SmoothCoulomb,
+        "saturating_viscous": SaturatingViscous,
         "presliding": Presliding,
         "stribeck": Stribeck,
         "sigmoid": Sigmoid,
         "zollo": ZolloFriction,
-        "polynomial": PolynomialFriction,
         "position_friction": PositionFriction,
         "load_friction": LoadFriction,
         "temperature_viscous": TemperatureViscous,
@@ -71,12 +89,41 @@ CATALOGUE: Registry[type[Term]] = Registry(
         "rotor_compensation": RotorCompensation,
         "joint_coupling": JointCoupling,
         "compliance": Compliance,
-        "torque_delay": TorqueDelay,
         "gravity_tilt": GravityTilt,
+        "torque_delay": TorqueDelay,
         "gain_error": GainError,
         "drift": Drift,
-    },
+        "zero_offset": ZeroOffset,
+        "position_waves": PositionWaves,
+    }
 )
+
+
+def proposals(robot: RobotModel, log: LogFacts, *roles: Role) -> tuple[Proposal, ...]:
+    """The effects that the automatic choice tries on a log, those of some roles alone where roles are given."""
+    return tuple(
+        one
+        for kind in CATALOGUE.values()
+        if not roles or kind.role in roles
+        for one in kind.proposed(robot, log)
+    )
+
+
+def question_words(name: str) -> str:
+    """A question of the automatic choice in words."""
+    return next(
+        (
+            kind.question.words
+            for kind in CATALOGUE.values()
+            if kind.question.name == name and kind.question.words
+        ),
+        name,
+    )
+
+
+def symbol_of(name: str) -> Symbol | None:
+    """How a parameter is written whose name, without its number, is given; None if no term says so."""
+    return next((one for term in CATALOGUE.values() for one in term.symbols if one.name == name), None)
 
 
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.measurement_effects import NominalTerm, check_nominal, slope
-from dynid.terms.term import Column, joint_indices
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.term import Column, Proposal, Symbol, joint_indices, proposal_by_joint
 
 STEP = 1e-3
 
@@ -30,9 +31,20 @@ class Compliance(NominalTerm):
     joints: tuple[str, ...] = ()
     name: str = "compliance"
     reads_rate = True
+    symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
+
+    role, question = Role.ROBOT, Question("elasticity")
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint where the equations do not hold the springs themselves; stiffer than rigid is no spring."""
+        if log.both_sides:
+            return ()
+        term = cls(log.inertia)
+        return (proposal_by_joint(robot, term, "compliance", "{count} elastic joint{s}", positive=True),)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One compliance a joint."""

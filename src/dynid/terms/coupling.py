@@ -11,8 +11,10 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import direction
-from dynid.terms.term import Column, Side, Term
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.exports import Mixed, MotionBasis, Part
+from dynid.terms.friction import WIDTH, direction
+from dynid.terms.term import Column, Proposal, Side, Term, proposal_by_joint
 
 _KINDS = (("fv", "N m s/rad"), ("fc", "N m"), ("Ia", "kg m^2"))
 
@@ -32,6 +34,8 @@ class JointCoupling(Term):
     width: float = 0.02
     name: str = "joint_coupling"
     side = Side.MOTOR
+    hides_wiring = True
+    role, question = Role.ROBOT, Question("coupling")
 
     def __post_init__(self) -> None:
         pairs = list(zip(self.joints, self.others, strict=False))
@@ -41,6 +45,23 @@ class JointCoupling(Term):
                 found=f"joints {list(self.joints)} with others {list(self.others)}, width {self.width}",
                 expected="as many others as joints, each another joint, and a width >= 0",
             )
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Pair by pair of neighbours, where the equations do not hold the motors apart."""
+        if log.both_sides:
+            return ()
+        term = cls(width=WIDTH)
+        pairs = term.pairs(robot)
+
+        def build(places: tuple[int, ...]) -> Term:
+            own, names = [pairs[i] for i in places], robot.joint_names
+            return cls(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), WIDTH)
+
+        places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
+        return (
+            proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
+        )
 
     def pairs(self, robot: RobotModel) -> tuple[tuple[int, int], ...]:
         """(j, k) of every coupling."""
@@ -68,6 +89,16 @@ class JointCoupling(Term):
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Those whose other joint moved."""
         return np.repeat(np.asarray(moved)[[k for _, k in self.pairs(robot)]], len(_KINDS))
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Velocity, sign and acceleration of the other joint."""
+        unit = np.eye(robot.n)
+        kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, self.width), (MotionBasis.ACCELERATION, 0.0))
+        return tuple(
+            Mixed(self.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
+            for i, (j, k) in enumerate(self.pairs(robot))
+            for c, (basis, width) in enumerate(kinds)
+        )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Velocity, sign and acceleration of the other joint, on the joint itself."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+from dynid.terms.choice import FRICTION, FrictionForm, JointMotion, LogFacts, Role
+from dynid.terms.exports import Part
+from dynid.terms.term import Column, Proposal, Side, Term, Terms, joint_indices, proposal_by_joint
+
+__all__ = ["Coefficient", "CurveTerm", "FrictionCurve", "JointMotion", "Shape", "ShapeValue", "check_shapes"]
 
 ShapeValue = float | tuple[float, ...] | None
 
@@ -44,18 +48,6 @@ class Shape:
     positive: bool = True
 
 
-@dataclass(frozen=True)
-class JointMotion:
-    """How a joint moved in a log: where bounds and starts of shapes come from.
-
-    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
-    """
-
-    peak: float
-    median: float
-    span: float
-
-
 class CurveTerm(Term):
     """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
 
@@ -67,6 +59,31 @@ class CurveTerm(Term):
     joints: tuple[str, ...] = ()
     side = Side.MOTOR
     is_friction = True
+    role = Role.FRICTION
+    question = FRICTION
+    form: ClassVar[FrictionForm | None] = None
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Its form, at a few values of its shapes within each joint's own range."""
+        form = cls.form
+        if form is None or (cls.shapes and not form.tried):
+            return ()
+        term = cls(**form.options)
+        variants: tuple[CurveTerm, ...] = (term,)
+        if cls.shapes:
+            ranges = np.array([term.range_of(one if one.peak > 0 else _STILL) for one in log.motion])
+            variants = tuple(term.with_shape_table(term.shapes_at(ranges, share)) for share in form.tried)
+        return (
+            proposal_by_joint(robot, term, form.label, form.label, variants=variants, replaces=form.replaces),
+        )
+
+    def shapes_at(self, ranges: Float, share: float) -> Float:
+        """Shapes (m, s) at a share of their ranges (m, s, 2), logarithmic where they are positive."""
+        low, high = ranges[..., 0], ranges[..., 1]
+        positive = np.array([shape.positive for shape in self.shapes])
+        a, b = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
+        return np.asarray(np.where(positive, a * (b / a) ** share, low + (high - low) * share))
 
     @property
     @abstractmethod
@@ -147,6 +164,26 @@ class CurveTerm(Term):
             for c in self.coefficients
         )
 
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """A C expression for each coefficient's share, of the name of the joint's speed.
+
+        shape: (s,).    None for a curve of more than the speed, which is not exported.
+        """
+        return None
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """A curve a joint that has any of it; None where the curve has no text."""
+        table, c = self.shape_table(robot), len(self.coefficients)
+        typical = np.array([shape.typical for shape in self.shapes])
+        found: list[FrictionCurve] = []
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            shape = np.where(np.isnan(table[i]), typical, table[i])
+            if self.c_texts(joint, shape, "") is None:
+                return None
+            if theta[i * c : (i + 1) * c].any():
+                found.append(FrictionCurve(self, joint, theta[i * c : (i + 1) * c], shape))
+        return tuple(found)
+
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Those of the joints that moved."""
         return np.repeat(moved[list(joint_indices(robot, self.joints))], len(self.coefficients))
@@ -165,6 +202,36 @@ class CurveTerm(Term):
                 columns[joint] = i * c + keep
                 values[joint] = np.ascontiguousarray(self.curve(robot, samples, joint, shape)[keep])
         return Panels(columns=tuple(columns), values=tuple(values))
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve(Part):
+    """Friction of one joint that depends on its speed alone: tau = coefficients . curve(dq; shape).
+
+    joint: index.    coefficients: (c,).    shape: (s,).
+    """
+
+    term: CurveTerm
+    joint: int
+    coefficients: Float
+    shape: Float
+
+    def __post_init__(self) -> None:
+        for name in ("coefficients", "shape"):
+            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
+
+    def torque(self, robot: RobotModel, dq: Float) -> Float:
+        """Torque (T,) of joint speeds (T, n)."""
+        nothing = np.zeros_like(dq)
+        samples = Samples.from_motion(nothing, dq, nothing, nothing)
+        return np.asarray(self.coefficients @ self.term.curve(robot, samples, self.joint, self.shape))
+
+    def c_texts(self, speed: str) -> tuple[str, ...]:
+        """A C expression for each coefficient's share, of the name of the speed."""
+        return self.term.c_texts(self.joint, self.shape, speed) or ()
+
+
+_STILL = JointMotion(1.0, 1.0, 1.0)
 
 
 def check_shapes(term: CurveTerm) -> None:

@@ -17,7 +17,7 @@ from dynid.kernel import Panels, reference
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import direction
-from dynid.terms.term import Column, JointTerm, Side, Term, empty_panels, joint_indices
+from dynid.terms.term import Column, JointTerm, Side, Symbol, Term, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Stiffness(SpringTerm):
 
     name: str = "stiffness"
     symbol = "K"
+    symbols = (Symbol("K", "K", "", "stiffness between motor and link"),)
     unit_revolute = "N m/rad"
     unit_prismatic = "N/m"
 
@@ -102,6 +103,7 @@ class JointDamping(SpringTerm):
 
     name: str = "joint_damping"
     symbol = "D"
+    symbols = (Symbol("D", "D", "", "damping between motor and link"),)
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
 
@@ -125,6 +127,7 @@ class LinkViscous(JointTerm):
 
     name: str = "link_viscous"
     symbol = "fvl"
+    symbols = (Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),)
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     side = Side.LINK
@@ -144,6 +147,7 @@ class LinkCoulomb(JointTerm):
     width: float = 0.0
     name: str = "link_coulomb"
     symbol = "fcl"
+    symbols = (Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     side = Side.LINK
@@ -163,6 +167,7 @@ class LinkOffset(JointTerm):
 
     name: str = "link_offset"
     symbol = "fol"
+    symbols = (Symbol("fol", "f", "o,link", "constant torque behind the spring"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     side = Side.LINK
@@ -190,6 +195,7 @@ class SpinningRotor(JointTerm):
     axes: tuple[tuple[float, float, float], ...] = ()
     name: str = "spinning_rotor"
     symbol = "Ia"
+    covers = ("rotor",)
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0

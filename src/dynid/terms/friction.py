@@ -10,14 +10,15 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm
+from dynid.terms.choice import FRICTION, LogFacts, Question, Role
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
+from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.term import JointTerm, Proposal, Symbol, proposal_by_joint
 
+# Of the smoothed sign in models that are chosen automatically, rad/s or m/s.
+WIDTH = 0.02
 STEEP = 1e-3
-
-
-def smooth_sign(speed: Float, width: float) -> Float:
-    """tanh(speed / width), or the plain sign for a width of 0."""
-    return np.tanh(speed / width) if width > 0 else np.sign(speed)
+OFFSETS = Question("offsets")
 
 
 def direction(samples: Samples, width: float, joint: int | None = None) -> Float:
@@ -84,10 +85,13 @@ class Viscous(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "viscous"
     symbol = "fv"
+    symbols = (Symbol("fv", "f", "v", "viscous friction"),)
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     lower = 0.0
     is_friction = True
+    exports_as = MotionBasis.SPEED
+    role, question, label = Role.PLAIN, FRICTION, "viscous"
 
     def prior(self, robot: RobotModel) -> Float:
         """Damping of the description."""
@@ -112,14 +116,31 @@ class Coulomb(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb"
     symbol = "fc"
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     lower = 0.0
     is_friction = True
+    exports_as = MotionBasis.SIGN
+    role, question, label = Role.PLAIN, FRICTION, "coulomb"
+    steps = True
+    group = FRICTION_FORM
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A step where the velocity changes its sign."""
+        advice = "Change the width of coulomb" if remains.steps else "Add the term coulomb"
+        seen = "A step where the velocity changes its sign"
+        return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
 
     def __post_init__(self) -> None:
         if not self.width >= 0:
             raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+
+    @classmethod
+    def tried_on(cls, log: LogFacts) -> JointTerm:
+        """With a smoothed sign."""
+        return cls(WIDTH)
 
     def prior(self, robot: RobotModel) -> Float:
         """Dry friction of the description."""
@@ -140,9 +161,17 @@ class Offset(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "offset"
     symbol = "fo"
+    symbols = (Symbol("fo", "f", "o", "torque offset"),)
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False
+    exports_as = MotionBasis.ONE
+    role, question, label, option = Role.PLAIN, OFFSETS, "offset", "offsets"
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Itself; its size is reported beside any model."""
+        return (proposal_by_joint(robot, cls(), cls.label, cls.option, measured=True),)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,31 +14,48 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck
-from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+from dynid.terms.curve import CurveTerm
+from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
+from dynid.terms.term import CATALOGUE, Column, Side, Term, Terms, joint_indices, on_joints
 
-WIDTH = 0.02
 Names = tuple[str, ...]
-
-CANDIDATES: dict[str, Callable[[Names], Terms]] = {
-    "coulomb": lambda on: Viscous(joints=on) + Coulomb(WIDTH, joints=on) + Offset(joints=on),
-    "sides": lambda on: Viscous(joints=on) + AsymmetricCoulomb(WIDTH, joints=on),
-    "tanh": lambda on: Viscous(joints=on) + SmoothCoulomb(joints=on) + Offset(joints=on),
-    "presliding": lambda on: Viscous(joints=on) + Presliding(joints=on) + Offset(joints=on),
-    "cubic": lambda on: (
-        Viscous(joints=on)
-        + PolynomialFriction((3,), joints=on)
-        + Coulomb(WIDTH, joints=on)
-        + Offset(joints=on)
-    ),
-    "sigmoid": lambda on: Viscous(joints=on) + Sigmoid(joints=on) + Offset(joints=on),
-    "stribeck": lambda on: (
-        Viscous(joints=on) + Coulomb(WIDTH, joints=on) + Stribeck(width=WIDTH, joints=on) + Offset(joints=on)
-    ),
-}
 BASELINE = "coulomb"
+_PLAIN: dict[str, Callable[[Names], Term]] = {
+    "viscous": lambda on: Viscous(joints=on),
+    "coulomb": lambda on: Coulomb(WIDTH, joints=on),
+    "offset": lambda on: Offset(joints=on),
+}
+
+
+class _Forms(Mapping[str, Callable[[Names], Terms]]):
+    """Forms of friction by label, plain friction first: every term of the catalogue that has a form."""
+
+    def __getitem__(self, label: str) -> Callable[[Names], Terms]:
+        return self._all()[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @staticmethod
+    def _all() -> Mapping[str, Callable[[Names], Terms]]:
+        kinds = [kind for kind in CATALOGUE.values() if issubclass(kind, CurveTerm) and kind.form]
+        return {BASELINE: partial(_with_form, None)} | {
+            kind.form.label: partial(_with_form, kind) for kind in kinds if kind.form
+        }
+
+
+def _with_form(kind: type[CurveTerm] | None, on: Names) -> Terms:
+    """Plain friction with a form among it, on some joints."""
+    if kind is None or kind.form is None:
+        return Terms(tuple(make(on) for make in _PLAIN.values()))
+    plain = [make(on) for label, make in _PLAIN.items() if label not in kind.form.replaces]
+    return Terms((*plain, on_joints(kind(**kind.form.options), on)))
+
+
+CANDIDATES: Mapping[str, Callable[[Names], Terms]] = _Forms()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,8 +13,12 @@ from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
+from dynid.terms.choice import FrictionForm
 from dynid.terms.curve import Coefficient, CurveTerm
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
+from dynid.terms.exports import c_number, c_sign
 from dynid.terms.friction import direction, direction_sides
+from dynid.terms.term import Symbol
 
 
 @dataclass(frozen=True)
@@ -28,27 +32,59 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
+    form = FrictionForm("sides", ("coulomb", "offset"))
+    group = FRICTION_FORM
+    steps = True
+    symbols = (
+        Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
+        Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+    )
     coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
 
     def __post_init__(self) -> None:
         _check_width(self.width)
 
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """Dry friction and its rise with speed that differ between the directions."""
+        speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen = "Friction that differs between the two directions"
+        return tuple(
+            remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
+            for column in (remains.step(joint), speed)
+        )
+
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
         return np.stack(direction_sides(samples, self.width, joint))
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """Positive and negative part of the sign."""
+        s = c_sign(speed, self.width)
+        return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
 
 
 @dataclass(frozen=True)
 class PolynomialFriction(CurveTerm):
     """Odd powers of velocity: tau_j = sum_k f_jk |dq_j|^(k-1) dq_j, for the given powers k.
 
+    Beyond the greatest speed of the log that it was fitted to it goes on in proportion to the speed, with
+    limit_j^(k-1) dq_j in place of |dq_j|^(k-1) dq_j: a cubic says nothing of speeds that it has not seen.
     powers: whole numbers from 2 to 5; the parameter of power 3 is called fvvv.
     joints: names of the joints it acts on; empty = all.
+    limit: greatest speed of every joint of the robot, rad/s (m/s); empty = that of the log.
     """
 
     powers: tuple[int, ...] = (3,)
     joints: tuple[str, ...] = ()
+    limit: tuple[float, ...] = ()
     name: str = "polynomial"
+    form = FrictionForm("cubic")
+    group = FRICTION_FORM
+    symbols = (
+        Symbol("fvv", "f", "vv", "friction with the square of velocity"),
+        Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+    )
 
     def __post_init__(self) -> None:
         if (
@@ -59,16 +95,44 @@ class PolynomialFriction(CurveTerm):
             raise UsageError(
                 "powers", found=f"powers = {list(self.powers)}", expected="different ones of 2, 3, 4, 5"
             )
+        if not all(speed >= 0 for speed in self.limit):
+            raise UsageError("speed-limit", found=f"limit = {list(self.limit)}", expected="speeds >= 0")
+
+    def within(self, robot: RobotModel, peak: Float) -> PolynomialFriction:
+        """With the greatest speeds as its limit, unless it has one."""
+        return self if self.limit else replace(self, limit=tuple(float(x) for x in peak))
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
 
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A bend at high speed."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
+        return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
+
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The powers with the sign of the velocity."""
+        """The powers with the sign of the velocity, straight beyond the limit."""
         v = samples.dq[:, joint]
-        return np.stack([np.abs(v) ** (k - 1) * v for k in self.powers])
+        size = np.minimum(np.abs(v), self._limit(robot, joint))
+        return np.stack([size ** (k - 1) * v for k in self.powers])
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """Products of the speed."""
+        size = f"fabs({speed})"
+        if self.limit:
+            size = f"fmin({size}, {c_number(self.limit[joint])})"
+        return tuple(" * ".join([size] * (k - 1) + [speed]) for k in self.powers)
+
+    def _limit(self, robot: RobotModel, joint: int) -> float:
+        if len(self.limit) not in (0, robot.n):
+            raise UsageError(
+                "speed-limit", found=f"{len(self.limit)} speeds", expected=f"one for each of {robot.n} joints"
+            )
+        return self.limit[joint] if self.limit else float("inf")
 
 
 @dataclass(frozen=True)
@@ -83,6 +147,10 @@ class PositionFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "position_friction"
+    symbols = (
+        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
+        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+    )
     coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
 
     def __post_init__(self) -> None:
@@ -108,6 +176,7 @@ class TemperatureViscous(CurveTerm):
     reference: float = 25.0
     joints: tuple[str, ...] = ()
     name: str = "temperature_viscous"
+    symbols = (Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),)
     coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
 
     def __post_init__(self) -> None:
@@ -151,6 +220,7 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
+    symbols = (Symbol("fl", "f", "l", "friction with the load"),)
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
     def __post_init__(self) -> None:

@@ -13,11 +13,15 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
-from dynid.terms.curve import Coefficient, CurveTerm, JointMotion, Shape, ShapeValue, check_shapes
-from dynid.terms.friction import Coulomb, direction, mean_sign, passed_speeds
-from dynid.terms.term import Terms
+from dynid.terms.choice import FrictionForm, JointMotion
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
+from dynid.terms.exports import Memory, MotionBasis, OnJoint, Part, c_number, c_sign
+from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
+from dynid.terms.term import Symbol, Terms, joint_indices
 
-RIVAL_WIDTH = 0.02
+# Share of the usual top speed at which friction of low speed has faded.
+LOW = 0.15
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
 
@@ -32,6 +36,9 @@ class SmoothCoulomb(CurveTerm):
     width: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
+    form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
+    steps = True
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02),)
 
@@ -40,7 +47,7 @@ class SmoothCoulomb(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a ten thousandth of the peak velocity to all of it."""
@@ -49,6 +56,10 @@ class SmoothCoulomb(CurveTerm):
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
         return np.asarray(np.tanh(samples.dq[:, joint] / shape[0]))[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The smoothed sign."""
+        return (f"tanh({speed} / {c_number(shape[0])})",)
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,10 @@ class Stribeck(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
+    form = FrictionForm("stribeck", (), (0.3, 0.5, 0.7, 0.9))
+    group = FRICTION_FORM
+    steps = True
+    symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
     coefficients = (Coefficient("fs", "N m", "N"),)
     shapes = (Shape("velocity", *_SPEED, 0.1),)
 
@@ -77,6 +92,17 @@ class Stribeck(CurveTerm):
                 expected="exponent > 0, width >= 0",
             )
 
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """More, or less, friction at low speed."""
+        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+        column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
+
+        def seen(size: float) -> str:
+            return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
+
+        return (remains.friction(joint, column, seen, "Try stribeck"),)
+
     def range_of(self, motion: JointMotion) -> Float:
         """From a thousandth of the peak velocity to all of it."""
         return np.array([[1e-3 * motion.peak, motion.peak]])
@@ -86,6 +112,11 @@ class Stribeck(CurveTerm):
         v = samples.dq[:, joint]
         slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
         return np.asarray(direction(samples, self.width, joint) * slow)[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The sign and what fades."""
+        slow = f"pow(fabs({speed}) / {c_number(shape[0])}, {c_number(self.exponent)})"
+        return (f"{c_sign(speed, self.width)} * exp(-{slow})",)
 
 
 @dataclass(frozen=True)
@@ -101,6 +132,9 @@ class Sigmoid(CurveTerm):
     shift: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
+    form = FrictionForm("sigmoid", ("coulomb",))
+    steps = True
+    symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
     shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
 
@@ -109,7 +143,7 @@ class Sigmoid(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak."""
@@ -124,6 +158,13 @@ class Sigmoid(CurveTerm):
         else:
             moving = 0.5 + 0.5 * mean_sign(low + shift, high + shift, 2.0 / slope)
         return np.asarray(moving - expit(slope * shift))[None, :]
+
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """The sigmoid less its value at rest."""
+        slope, shift = shape
+        rest = c_number(float(expit(slope * shift)))
+        moving = f"1.0 / (1.0 + exp(-{c_number(slope)} * ({speed} + {c_number(shift)})))"
+        return (f"({moving} - {rest})",)
 
 
 @dataclass(frozen=True)
@@ -141,6 +182,11 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
+    steps = True
+    symbols = (
+        Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
+        Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+    )
     coefficients = (Coefficient("fzc", "N m", "N"), Coefficient("fze", "N m", "N"))
     shapes = (Shape("fade", *_SPEED, 0.05), Shape("rise", *_INVERSE, 15.0))
 
@@ -166,6 +212,12 @@ class ZolloFriction(CurveTerm):
             rising = np.exp(-1.0 / (shape[1] * speed))
         return np.stack([-s * np.exp(-speed / shape[0]), -s * rising])
 
+    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+        """What fades with speed and what rises with it."""
+        s, fade, rise = c_sign(speed, self.width), c_number(shape[0]), c_number(shape[1])
+        rising = f"(fabs({speed}) > 0.0 ? exp(-1.0 / ({rise} * fabs({speed}))) : 0.0)"
+        return f"-{s} * exp(-fabs({speed}) / {fade})", f"-{s} * {rising}"
+
 
 @dataclass(frozen=True)
 class Presliding(CurveTerm):
@@ -180,6 +232,9 @@ class Presliding(CurveTerm):
     distance: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "presliding"
+    form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
+    steps = True
+    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
     remembers: ClassVar[bool] = True
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("distance", "rad", "m", 1e-3),)
@@ -189,11 +244,21 @@ class Presliding(CurveTerm):
 
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """Coulomb friction."""
-        return Terms((Coulomb(RIVAL_WIDTH, joints),))
+        return Terms((Coulomb(WIDTH, joints),))
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
         return np.array([[1e-6 * motion.span, min(0.1 * motion.span, REACH)]])
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Coulomb friction, and the distance over which it builds up."""
+        distance = np.nan_to_num(self.shape_table(robot)[:, 0], nan=self.shapes[0].typical)
+        acting = joint_indices(robot, self.joints)
+        return tuple(
+            part
+            for j, x, d in zip(acting, theta, distance, strict=True)
+            for part in (OnJoint(j, float(x), MotionBasis.SIGN, WIDTH), Memory(j, float(d)))
+        )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The state z over the batch, from what the joint did before it."""

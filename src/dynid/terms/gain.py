@@ -9,7 +9,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm
+from dynid.terms.term import JointTerm, Scale, Symbol
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,12 @@ class DriveGain(JointTerm):
 
     name: str = "drive_gain"
     symbol = "dk"
+    symbols = (Symbol("dk", "δk", "", "deviation of the drive gain"),)
     unit_revolute = "1"
     unit_prismatic = "1"
     lower = -1.0
+    of_log = True
+    scale = Scale.FREES
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""

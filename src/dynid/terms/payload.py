@@ -13,7 +13,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Column, Term
+from dynid.terms.term import Column, Scale, Term
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class KnownPayload(Term):
     body: str = ""
     trajectories: str = "*"
     name: str = "known_payload"
+    of_log = True
+    scale = Scale.FIXES
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():

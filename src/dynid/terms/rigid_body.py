@@ -19,7 +19,8 @@ from dynid.kernel import (
 )
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Term, empty_panels
+from dynid.terms.exports import Part
+from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
@@ -36,6 +37,12 @@ class RigidBody(Term):
     """
 
     name: str = "rigid_body"
+    symbols = (
+        Symbol("m", "m", "", "mass"),
+        *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
+        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
+        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+    )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten columns a body."""
@@ -46,6 +53,10 @@ class RigidBody(Term):
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """Nothing beside the bodies themselves."""
+        return ()
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Generalised momentum P pi = M dq and R pi = -C' dq + g."""
@@ -97,6 +108,7 @@ def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
             prior=float(robot.inertia_prior[body, k]),
             lower=0.0 if symbol in _NON_NEGATIVE or absent[body] else -np.inf,
             upper=0.0 if absent[body] else np.inf,
+            of=Of.BODY,
         )
         for body in range(robot.n_bodies)
         for k, (symbol, unit) in enumerate(zip(INERTIAL_SYMBOLS, INERTIAL_UNITS, strict=True))

@@ -10,7 +10,9 @@ from dynid.base.arrays import Bool, Float
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm, empty_panels
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.exports import MotionBasis
+from dynid.terms.term import JointTerm, Proposal, Symbol, empty_panels, proposal_by_joint
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,17 @@ class RotorInertia(JointTerm):
 
     name: str = "rotor_inertia"
     symbol = "Ia"
+    symbols = (Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),)
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
+    exports_as = MotionBasis.ACCELERATION
+    role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """All rotors or none."""
+        return (proposal_by_joint(robot, cls(), "rotor", "rotors", build=lambda places: cls()),)
 
     def prior(self, robot: RobotModel) -> Float:
         """Reflected rotor inertia of the drive."""

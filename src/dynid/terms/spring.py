@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.spring_lever import Lever, lever_panels, named_joint
-from dynid.terms.term import Column, Term
+from dynid.terms.term import Column, Proposal, Term, proposal_of_robot
+from dynid.terms.transmission import coupled_joints
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Spring(Term):
     stiffness: float | None = None
     preload: float | None = None
     name: str = "spring"
+    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -81,6 +85,24 @@ class TorsionSpring(Term):
     weights: tuple[float, ...] = ()
     stiffness: float | None = None
     name: str = "torsion_spring"
+    passive: ClassVar[bool] = True
+
+    role, question = Role.ROBOT, Question("springs")
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Over each joint that a shared motor moves, as a hose, a cable or a balancer makes one."""
+        return tuple(
+            proposal_of_robot(
+                robot,
+                term := cls((robot.joint_names[j],), label=f"joint{j + 1}"),
+                "spring",
+                "{count} spring{s} on {joints}",
+                places=(j,) * len(term.columns(robot)),
+                positive=True,
+            )
+            for j in (() if log.both_sides else coupled_joints(robot))
+        )
 
     def __post_init__(self) -> None:
         check_label(self.label)

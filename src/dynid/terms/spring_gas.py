@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class GasSpring(Term):
     free: bool = True
     label: str = "gas"
     name: str = "gas_spring"
+    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -114,6 +116,7 @@ class FunctionTorque(Term):
     free: bool = True
     label: str = "function"
     name: str = "function"
+    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.named_options import meant
+from dynid.base.registry import Registry
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
+from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
+from dynid.terms.evidence import Feature, FeatureGroup, Held, Notice, Remains
+from dynid.terms.exports import MotionBasis, OnJoint, Part
+
+
+class Of(StrEnum):
+    """What a parameter belongs to."""
+
+    JOINT = "joint"
+    BODY = "body"
+    ROBOT = "robot"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A parameter as a reader writes it: a letter with an index, and what it stands for.
+
+    name: of the parameter without its number, "fv" of fv3.
+    """
+
+    name: str
+    letter: str
+    index: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +51,7 @@ class Column:
     name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
     prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
+    of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
     """
 
     name: str
@@ -35,6 +61,7 @@ class Column:
     prior: float = np.nan
     lower: float = -np.inf
     upper: float = np.inf
+    of: Of = Of.JOINT
 
     @property
     def absent(self) -> bool:
@@ -51,6 +78,14 @@ class Side(StrEnum):
     LINK = "link"
     MOTOR = "motor"
     BOTH = "both"
+
+
+class Scale(StrEnum):
+    """What a term does to the size of all torques: nothing, it leaves it open, or it fixes it."""
+
+    KEEPS = "keeps"
+    FREES = "frees"
+    FIXES = "fixes"
 
 
 class Term(ABC):
@@ -72,6 +107,33 @@ class Term(ABC):
         False  # whether friction sought beside it is what its own lacks, of either sign
     )
     side: ClassVar[Side] = Side.LINK
+    symbols: ClassVar[tuple[Symbol, ...]] = ()
+    of_log: ClassVar[bool] = False  # whether it describes the log or its load, and not the robot
+    linearised: ClassVar[bool] = False  # whether it is linear about a model known beforehand
+    role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
+    question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
+    group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
+    steps: ClassVar[bool] = False  # whether it is friction with a step at rest
+    hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
+    scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
+    passive: ClassVar[bool] = (
+        False  # whether a parameter that is negative beyond doubt is a mistake of the input
+    )
+    covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """How the automatic choice tries this effect on a log; () = not at all."""
+        return ()
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing telling."""
+        return ()
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """What the sizes of this effect in a fitted model mean to whoever recorded the log."""
+        yield from ()
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -135,6 +197,28 @@ class Term(ABC):
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
         """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
         return None
+
+    def within(self, robot: RobotModel, peak: Float) -> Self:
+        """The same effect, knowing the greatest speeds (n,) of the log that it is fitted to, rad/s (m/s).
+
+        Friction that grows faster than the speed goes on in proportion to it beyond them, in predictions, plots and
+        exported code alike.
+        """
+        return self
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The pieces of an exported model that stand for this effect with parameters theta (p,).
+
+        None for an effect that other programs cannot hold, () for one that is not the robot's.
+        """
+        return () if self.of_log else None
+
+    def zeros(self, robot: RobotModel, theta: Float) -> Float:
+        """What this effect says that the joints' positions (n,) are above the logged ones, rad (m).
+
+        Exported robots have it in the origins of their joints.
+        """
+        return np.zeros(robot.n)
 
     def channels(self) -> tuple[str, ...]:
         """Names of the extra log channels that this term reads."""
@@ -205,6 +289,15 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
         return side_by_side(robot, parts, samples, wanted, target)
+
+    def within(self, robot: RobotModel, peak: Float) -> Terms:
+        """The same terms, knowing the greatest speeds (n,) of the log that they are fitted to."""
+        return Terms(tuple(term.within(robot, peak) for term in self.terms))
+
+    def friction_columns(self, robot: RobotModel) -> Bool:
+        """Mask (p,) of the parameters of friction, of whatever form."""
+        parts = [np.full(len(term.columns(robot)), _is_friction(term)) for term in self.terms]
+        return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
 
     @property
     def remembers(self) -> bool:
@@ -294,6 +387,67 @@ class Terms:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """An effect as the automatic choice tries it.
+
+    label: names it in comparisons and reports; proposals of one label are chosen together.
+    role, question: of the term.
+    variants: terms of the wide model, one for each value of shapes that is tried.
+    places: of each column of a variant: its joint, pair of joints, or EVERYWHERE.
+    build: the term of the model for the places where it was chosen, shapes left open.
+    option: its name among the answers of its question; {joints}, {count} and {s} stand for where it is, at how many
+    places, and the ending of a plural.
+    replaces: labels of plain effects in whose place it stands.
+    positive: whether it is itself only where its parameters with a bound of zero are above it.
+    alike: label of an effect of single joints that has to come out about the same on all of them.
+    measured: whether its size is reported where it is not chosen.    instead_of: labels left out of the model then.
+    relative: whether its sizes are relative to the first place where it was not chosen.
+    auxiliary: names of parameters that only keep others from being biased.
+    """
+
+    label: str
+    role: Role
+    question: Question
+    variants: tuple[Term, ...]
+    places: tuple[int, ...]
+    build: Callable[[tuple[int, ...]], Term]
+    option: str
+    replaces: tuple[str, ...] = ()
+    positive: bool = False
+    alike: str = ""
+    measured: bool = False
+    instead_of: tuple[str, ...] = ()
+    relative: bool = False
+    auxiliary: tuple[str, ...] = ()
+
+    def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
+        """Its name among the answers of its question."""
+        joints = ", ".join(robot.joint_names[j] for j in places if 0 <= j < robot.n)
+        return self.option.format(joints=joints, count=len(places), s="" if len(places) == 1 else "s")
+
+
+def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
+    """A candidate that is chosen joint by joint.    term: on all joints.    more: further fields."""
+    fields: dict[str, Any] = {
+        "variants": (term,),
+        "places": tuple(column.owner for column in term.columns(robot)),
+        "build": lambda places: on_joints(term, named_joints(robot, places)),
+    }
+    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+
+
+def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
+    """A candidate that is chosen for the whole robot.    build: the term for a model.    more: further fields."""
+    places = (EVERYWHERE,) * len(term.columns(robot))
+    fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
+    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+
+
+# The terms of recipes and run folders by name, filled by dynid.terms.catalogue.
+CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
+
+
 def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
     """Panels without a column."""
     nothing = np.zeros((0, len(samples)))
@@ -319,7 +473,23 @@ class JointTerm(Term):
     lower: float = -np.inf
     side = Side.MOTOR
     needs_motion: ClassVar[bool] = True
+    exports_as: ClassVar[MotionBasis | None] = None
+    width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
+    label: ClassVar[str] = ""  # in the automatic choice
+    option: ClassVar[str] = ""  # its name among the answers of its question
     joints: tuple[str, ...] = ()
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Itself, joint by joint, where it has a role and a label."""
+        if cls.role is None or not cls.label:
+            return ()
+        return (proposal_by_joint(robot, cls.tried_on(log), cls.label, cls.option or cls.label),)
+
+    @classmethod
+    def tried_on(cls, log: LogFacts) -> JointTerm:
+        """The term that the automatic choice tries on a log."""
+        return cls()
 
     @abstractmethod
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -353,6 +523,14 @@ class JointTerm(Term):
         """One line a wanted joint."""
         return self.panels(robot, self.basis(robot, samples), wanted)
 
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+        basis = self.exports_as
+        if basis is None:
+            return super().exported(robot, theta)
+        acting = joint_indices(robot, self.joints)
+        return tuple(OnJoint(j, float(x), basis, self.width) for j, x in zip(acting, theta, strict=True))
+
     def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
         place = {joint: i for i, joint in enumerate(joint_indices(robot, self.joints)) if wanted[i]}
@@ -380,6 +558,11 @@ def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
 def joints_of(term: Term) -> tuple[str, ...]:
     """Names of the joints that a term is kept to; () = all."""
     return tuple(getattr(term, "joints", ()))
+
+
+def named_joints(robot: RobotModel, joints: Sequence[int]) -> tuple[str, ...]:
+    """Names of joints for the field `joints` of a term: () where they are all."""
+    return () if len(joints) == robot.n else tuple(robot.joint_names[j] for j in joints)
 
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -12,7 +12,20 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Column, Side, Term, empty_panels, joint_indices
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
+from dynid.terms.friction import WIDTH, Coulomb, Viscous
+from dynid.terms.term import (
+    Column,
+    Proposal,
+    Side,
+    Term,
+    empty_panels,
+    joint_indices,
+    proposal_of_robot,
+)
+
+MOTORS = Question("motors")
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,13 @@ class MotorInertia(Term):
     joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
     side = Side.MOTOR
+    role, question = Role.ROBOT, MOTORS
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """At motors that move several joints."""
+        motors = () if log.both_sides else shared_motors(robot)
+        return tuple(at_motor(robot, cls(joints=(robot.joint_names[i],)), i) for i in motors)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
@@ -61,6 +81,16 @@ class MotorInertia(Term):
         own = speed.T[list(joint_indices(robot, self.joints))]
         return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
 
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """One line a motor; None through linkages."""
+        N = robot.drive.transmission
+        if robot.drive.linkages:
+            return None
+        return tuple(
+            Mixed(self.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
+            for x, i in zip(theta, joint_indices(robot, self.joints), strict=True)
+        )
+
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """Motors that turned."""
         return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
@@ -81,11 +111,29 @@ class OnMotor(Term):
     of: Term
     name: str = "on_motor"
     side = Side.MOTOR
+    role, question = Role.ROBOT, MOTORS
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
+        found = []
+        for i in () if log.both_sides else shared_motors(robot):
+            own = (robot.joint_names[i],)
+            ratio = float(np.abs(robot.drive.transmission[i]).max())
+            for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
+                found.append(at_motor(robot, cls(term), i))
+        return tuple(found)
 
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
         object.__setattr__(self, "remembers", self.of.remembers)
+
+    def within(self, robot: RobotModel, peak: Float) -> OnMotor:
+        """The term with the greatest speeds that the motors can have had, where no linkage is between."""
+        if robot.drive.linkages:
+            return self
+        return replace(self, of=self.of.within(robot, np.abs(robot.drive.transmission) @ peak))
 
     def channels(self) -> tuple[str, ...]:
         """Those of the term."""
@@ -120,6 +168,17 @@ class OnMotor(Term):
         known = self.of.known_torque(robot, at_motors(robot, samples))
         return None if known is None else robot.drive.joint_torque(samples.q, known)
 
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The term's lines at the motors; None for a term that is more than lines, and through linkages."""
+        own = self.of.exported(robot, theta)
+        if robot.drive.linkages or own is None:
+            return None
+        N = robot.drive.transmission
+        lines = [one for one in own if isinstance(one, OnJoint)]
+        if len(lines) < len(own):
+            return None
+        return tuple(Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
+
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
         """The term's parameters whose motors turned."""
         return self.of.alive(robot, motors_moved(robot, moved))
@@ -129,6 +188,27 @@ class OnMotor(Term):
         same[column.owner] = robot.drive.transmission[column.owner, column.owner]
         alone = np.array_equal(robot.drive.transmission[column.owner], same)
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+def shared_motors(robot: RobotModel) -> tuple[int, ...]:
+    """Motors that move with several joints; none where linkages stand between, whose effects no export holds."""
+    if robot.drive.linkages:
+        return ()
+    N = robot.drive.transmission
+    return tuple(i for i in range(robot.n) if np.count_nonzero(N[i]) > 1)
+
+
+def coupled_joints(robot: RobotModel) -> tuple[int, ...]:
+    """Joints that a shared motor moves."""
+    N = robot.drive.transmission[list(shared_motors(robot))]
+    return tuple(np.flatnonzero(N.any(axis=0)).tolist())
+
+
+def at_motor(robot: RobotModel, term: Term, motor: int) -> Proposal:
+    """An effect of one motor; all effects of a motor are chosen together."""
+    places = (motor,) * len(term.columns(robot))
+    option = "friction and rotor on {joints}"
+    return proposal_of_robot(robot, term, "motor", option, places=places)
 
 
 def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:

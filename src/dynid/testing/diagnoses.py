@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import Diagnosis, diagnose
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.symptom import Symptom, symptom_from_dict, symptom_to_dict
 from dynid.robot.model import RobotModel
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
@@ -39,7 +39,7 @@ class DiagnosisContract(ABC):
         """The robot that shows it."""
         return small_arm()
 
-    def look(self, evidence: Evidence) -> tuple[Symptom, ...]:
+    def look(self, evidence: ResidualAnalysis) -> tuple[Symptom, ...]:
         """Its symptoms."""
         return diagnose(evidence, (self.diagnosis(),))
 

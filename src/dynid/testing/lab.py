@@ -9,7 +9,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.estimate.least_squares import WLS
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import Origin
@@ -93,7 +93,7 @@ def evidence_of(
     correlation: float = 0.9,
     speed: float = 1.0,
     truth: RobotModel | None = None,
-) -> Evidence:
+) -> ResidualAnalysis:
     """Simulates a random motion whose torque holds something besides the model, fits the terms, keeps what is left.
 
     noise: standard deviation of measured torque, as a share of each joint's.    correlation: of it between samples.
@@ -115,7 +115,7 @@ def evidence_of(
     return fitted(robot, replace(samples, keep=keep), terms)
 
 
-def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> Evidence:
+def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> ResidualAnalysis:
     """Weighted least squares on samples of RATE, and its residuals below CUTOFF."""
     structural = structural_base(robot, terms, TorqueRows())
     parallel = ParallelFilter(RATE, CUTOFF, 4, 5)
@@ -126,4 +126,4 @@ def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> Evidence:
     residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None)[0].residuals
     if residuals is None:
         raise RuntimeError("a fit without residuals")
-    return Evidence(robot, terms, estimate, residuals, CUTOFF)
+    return ResidualAnalysis(robot, terms, estimate, residuals, CUTOFF)

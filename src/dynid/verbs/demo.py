@@ -169,7 +169,7 @@ class _Lab:
         )
         offsets = iter(OFFSETS)
         columns = DEFAULT_TERMS.columns(robot)
-        theta = np.array([next(offsets) if c.term == "offset" else c.prior for c in columns])
+        theta = np.array([next(offsets) if np.isnan(c.prior) else c.prior for c in columns])
         description = _description(_imprecise(tomllib.loads(text), np.random.default_rng(draws[2])))
         return _Lab(robot, theta, (first, second), description, seed)
 

@@ -22,7 +22,7 @@ from dynid.log.read import Log, as_log
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, is_physical, six, symmetric
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 Method = Literal["difference", "joint"]
 
@@ -130,7 +130,7 @@ class Payload:
         whiten = (vectors / np.sqrt(np.maximum(values, _SHARPEST**2 * values[-1]))).T
         mass, length = max(abs(self.mass), 0.1), max(float(np.linalg.norm(self.centre)), 0.1)
         spread = mass * length ** np.array([0.0, *(1.0,) * 3, *(2.0,) * 6])
-        columns = tuple(Column(f"{symbol}1", "", "rigid_body", 0) for symbol in INERTIAL_SYMBOLS)
+        columns = tuple(Column(f"{symbol}1", "", "payload", 0, of=Of.BODY) for symbol in INERTIAL_SYMBOLS)
         # What the log says nothing of is filled by a small body at the found centre.
         small = from_com(mass, self.centre, mass * (_SMALL * length) ** 2 * np.eye(3))
         found = feasible_parameters(
@@ -298,7 +298,7 @@ def _properties(pi: Float) -> Float:
 def _payload_columns(run: Identification) -> Int:
     last = run.robot.n_bodies - 1
     columns = run.estimate.columns
-    found = [j for j, c in enumerate(columns) if c.term == "rigid_body" and c.owner == last]
+    found = [j for j, c in enumerate(columns) if c.of is Of.BODY and c.owner == last]
     if len(found) != 10:
         raise UsageError(
             "no-rigid-body", found="a run without the term rigid_body", expected="inertial parameters"

@@ -28,9 +28,8 @@ from dynid.robot.model import RobotModel
 from dynid.rows.static import StaticRows
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Offset
-from dynid.terms.term import Terms
-from dynid.terms.transmission import OnMotor
+from dynid.terms.exports import MotionBasis
+from dynid.terms.term import JointTerm, Terms
 from dynid.verbs.poses import StaticPoses
 
 BLOCKS_WANTED = 60
@@ -273,5 +272,6 @@ def _warn(robot: RobotModel, poses: BalancedPoses, sink: Diagnostics) -> None:
 
 
 def _constant(term: Any, robot: RobotModel) -> list[bool]:
-    flat = isinstance(term, Offset) or (isinstance(term, OnMotor) and isinstance(term.of, Offset))
+    inner = getattr(term, "of", term)
+    flat = isinstance(inner, JointTerm) and inner.exports_as is MotionBasis.ONE
     return [flat] * len(term.columns(robot))

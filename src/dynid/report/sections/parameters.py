@@ -36,7 +36,7 @@ from dynid.report.section import Page, render
 from dynid.report.symbols import formula, letter, of_whole_robot, owner, parts, words
 from dynid.report.text import MISSING, interval, number, percent
 from dynid.run.result import Identification
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 
 _FOREST_WIDTH, _FOREST_HEIGHT = 104.0, 16.0
 _MARK = {Category.IDENTIFIABLE: "●", Category.COMBINATION: "◐", Category.NOT_IDENTIFIABLE: "○"}
@@ -280,7 +280,7 @@ class Grid:
 def _grids(identification: Identification) -> list[Grid]:
     columns = identification.estimate.columns
     whole = [j for j, column in enumerate(columns) if of_whole_robot(column)]
-    bodies = [j for j, column in enumerate(columns) if column.term == "rigid_body"]
+    bodies = [j for j, column in enumerate(columns) if column.of is Of.BODY]
     joints = [j for j in range(len(columns)) if j not in {*whole, *bodies}]
     grids = [("Bodies", bodies), ("Joints", joints), ("Robot and log", whole)]
     return [_grid(identification, title, members) for title, members in grids if members]
@@ -316,7 +316,7 @@ def _owner_name(identification: Identification, column: Column) -> str:
     robot = identification.robot
     if of_whole_robot(column):
         return robot.name
-    names = robot.body_names if column.term == "rigid_body" else robot.joint_names
+    names = robot.body_names if column.of is Of.BODY else robot.joint_names
     return names[column.owner] if 0 <= column.owner < len(names) else owner(column, robot)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.choose.selection import Model, Nuisance, Selection, Worth
+from dynid.choose.selection import MeasurementEffect, Model, Selection, Worth
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -26,14 +26,6 @@ from dynid.report.text import interval, number, percent
 from dynid.run.result import Identification
 
 SHOWN = 16
-_NUISANCE = {
-    "delay": "torque behind the motion",
-    "lag": "this joint's torque behind the motion",
-    "tilt": "base turned about its axis",
-    "gain": "drive gain, relative to the other joints'",
-    "offset": "constant torque",
-    "drift": "offset that grows with time",
-}
 _LOUD = {"mrad": 1e3, "ms": 1e3, "%": 100.0}
 _UNITS = {"rad": "mrad", "s": "ms", "1": "%"}
 
@@ -86,14 +78,14 @@ def _model_row(model: Model, chosen: bool) -> dict[str, object]:
     }
 
 
-def _nuisance_row(one: Nuisance) -> dict[str, object]:
+def _nuisance_row(one: MeasurementEffect) -> dict[str, object]:
     unit = _UNITS.get(one.unit, one.unit)
     factor = _LOUD.get(unit, 1.0)
     value, half = one.value * factor, one.half_width * factor
     shown, width = interval(value, half) if np.isfinite(half) else (number(value), "")
     return {
         "name": one.name,
-        "meaning": words(one.name) or _NUISANCE[one.kind],
+        "meaning": words(one.name.rstrip("0123456789")),
         "joint": one.joint,
         "value": shown,
         "half": width,

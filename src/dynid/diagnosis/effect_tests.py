@@ -1,0 +1,129 @@
+"""Effects that the model lacks: features of every term of the catalogue, tested on the residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
+from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.tilt import identified_bodies
+from dynid.diagnosis.wording import LEAST_SHARE, binned_curve, counts, figures, level, unit
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.curve import CurveTerm
+from dynid.terms.evidence import Feature, FeatureGroup, Remains
+from dynid.terms.term import joint_indices
+
+
+@dataclass(frozen=True)
+class EffectTest:
+    """Tries the features of one group on every joint."""
+
+    group: FeatureGroup
+
+    @property
+    def identifier(self) -> str:
+        """That of the group."""
+        return self.group.identifier
+
+    @property
+    def looks_at(self) -> str:
+        """That of the group."""
+        return self.group.looks_at
+
+    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
+        """At most one symptom a joint: the feature that explains most; one in all of features of the whole robot."""
+        found: list[tuple[float, Symptom]] = []
+        remains = remains_of(evidence)
+        whole = False
+        for joint in evidence.joints:
+            features = features_of(self.group, remains, joint)
+            tried = [(one, _tested(evidence, joint, one.columns)) for one in features]
+            known = [(one, effect) for one, effect in tried if effect is not None]
+            if not known:
+                continue
+            feature, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
+            whole = whole or feature.columns.ndim == 3
+            p_value = min(effect.p_value * len(features) * len(evidence.joints), 1.0)
+            if counts(float(effect.share[joint]), p_value) and _everywhere(effect, feature):
+                symptom = self._symptom(evidence, joint, feature, effect, p_value)
+                found.append((float(effect.share.sum()), symptom))
+        if whole and found:
+            # They act on the same joints, so that all but one merely imitate it.
+            found = [max(found, key=lambda pair: pair[0])]
+        return [symptom for _, symptom in found]
+
+    def _symptom(
+        self, evidence: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
+    ) -> Symptom:
+        share, name = float(effect.share[joint]), evidence.robot.joint_names[joint]
+        advice = feature.advice
+        if self.group.friction and (own := _own_form(evidence, joint)):
+            advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
+        along = np.ones(len(feature.x)) if feature.along is None else feature.along
+        fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
+        return Symptom(
+            self.identifier,
+            level(evidence, joint, share),
+            name,
+            f"{name}: {feature.title}",
+            feature.text(effect.coefficient).format(figures=figures(evidence, joint, share, p_value)),
+            advice,
+            share,
+            p_value,
+            curve=binned_curve(
+                feature.x,
+                evidence.error[:, joint] * along,
+                fitted * along,
+                feature.x_title,
+                f"residual{'' if feature.along is None else ' along it'}, {unit(evidence, joint)}",
+                feature.beside,
+            ),
+        )
+
+
+def feature_groups() -> tuple[FeatureGroup, ...]:
+    """The groups of the catalogue's terms, each once."""
+    return tuple(dict.fromkeys(kind.group for kind in CATALOGUE.values() if kind.group is not None))
+
+
+def features_of(group: FeatureGroup, remains: Remains, joint: int) -> list[Feature]:
+    """Features of all terms of a group."""
+    kinds = [kind for kind in CATALOGUE.values() if kind.group == group]
+    return [feature for kind in kinds for feature in kind.features(remains, joint)]
+
+
+def remains_of(evidence: ResidualAnalysis) -> Remains:
+    """The thinned samples, with seconds since the start and logged temperature."""
+    logged = evidence.residuals.temperature
+    warmth = None if logged is None else logged[evidence.index]
+    motion = replace(evidence.motion, t=elapsed(evidence), temperature=warmth)
+    steps = any(term.steps for term in evidence.terms)
+    return Remains(evidence.robot, motion, steps, identified_bodies(evidence))
+
+
+def elapsed(evidence: ResidualAnalysis) -> Float:
+    """Seconds (N,) of the thinned samples since the start, trajectories one behind the other where clocks restart."""
+    r, i = evidence.residuals, evidence.index
+    t = np.array(r.t[i], dtype=np.float64)
+    back = np.diff(t, prepend=t[:1])
+    return np.asarray(t - np.cumsum(np.where(back < 0, back, 0.0)))
+
+
+def _tested(evidence: ResidualAnalysis, joint: int, columns: Float) -> FeatureTest | None:
+    return evidence.test_joint(joint, columns) if columns.ndim == 2 else evidence.test_features(columns)
+
+
+def _everywhere(effect: FeatureTest, feature: Feature) -> bool:
+    # What acts on several joints has to show on more than one: alone it could be any error of that joint.
+    return feature.columns.ndim == 2 or int(np.count_nonzero(effect.share >= LEAST_SHARE)) > 1
+
+
+def _own_form(evidence: ResidualAnalysis, joint: int) -> str | None:
+    """Name of the form with a shape of its own that the model gives this joint's friction, None for plain friction."""
+    for term in evidence.terms:
+        if isinstance(term, CurveTerm) and joint in joint_indices(evidence.robot, term.joints):
+            return term.name
+    return None

@@ -1,0 +1,81 @@
+"""What an effect is to the automatic choice, and what a log says before effects are tried on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+# The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.
+EVERYWHERE = -1
+
+
+class Role(StrEnum):
+    """What an effect is to the automatic choice.
+
+    PLAIN: on trial in every comparison.    ROBOT: some robots have it.    FRICTION: a form of a joint's friction.
+    LOG: of the measurement rather than the robot.    SHIELD: never chosen, but nothing else may stand for it.
+    """
+
+    PLAIN = "plain"
+    ROBOT = "robot"
+    FRICTION = "friction"
+    LOG = "log"
+    SHIELD = "shield"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of the automatic choice.    without: its answer where no effect is chosen.    words: for messages."""
+
+    name: str
+    without: str = "none"
+    words: str = ""
+
+
+FRICTION = Question("friction")
+
+
+@dataclass(frozen=True)
+class FrictionForm:
+    """A form of friction among those that are compared joint by joint.
+
+    label: its name there.    replaces: labels of the plain effects in whose place it stands.
+    tried: shares of its shapes' range, on the shapes' own scale, at which the automatic choice tries it first;
+    () = it tries a form without shapes as it is, and none with shapes.
+    options: of the term.
+    """
+
+    label: str
+    replaces: tuple[str, ...] = ()
+    tried: tuple[float, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """How a joint moved in a log: where bounds and starts of shapes come from.
+
+    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
+    """
+
+    peak: float
+    median: float
+    span: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogFacts:
+    """What a log says before effects are tried on it.
+
+    inertia, drives: of the model that small effects are linearised about, see Nominal.
+    found: values of such effects found so far, by name.    motion: of every joint.    origin: its beginning, s.
+    both_sides: whether the equations hold the motion of motors and links apart.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+    found: Mapping[str, float] = field(default_factory=dict)
+    motion: tuple[JointMotion, ...] = ()
+    origin: float = 0.0
+    both_sides: bool = False

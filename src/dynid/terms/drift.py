@@ -1,0 +1,145 @@
+"""An offset that changes with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Role
+from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains
+from dynid.terms.friction import OFFSETS
+from dynid.terms.term import JointTerm, Proposal, Symbol, joint_indices, proposal_by_joint
+
+SECONDS_AN_HOUR = 3600.0
+# Share of a joint's torque by which its offset may change within a log.
+WARN = 0.01
+# K, below which a drive counts as equally warm throughout.
+LEAST_WARMING = 1.0
+
+
+@dataclass(frozen=True)
+class Drift(JointTerm):
+    """Offset that changes with time: tau_j = fd_j (t - origin) / 3600 s, in N m an hour.
+
+    origin: on the log's clock, s.    joints: names of the joints it acts on; empty = all.
+    """
+
+    origin: float = 0.0
+    joints: tuple[str, ...] = ()
+    name: str = "drift"
+    of_log = True
+    symbol = "fd"
+    symbols = (Symbol("fd", "f", "d", "offset that grows with time"),)
+    unit_revolute = "N m/h"
+    unit_prismatic = "N/h"
+    needs_motion = False
+    role, question = Role.LOG, OFFSETS
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint, counted from the log's beginning."""
+        term = cls(log.origin)
+        return (proposal_by_joint(robot, term, "drift", "drift on {joints}", measured=True),)
+
+    group = FeatureGroup("drift", "residual against time and temperature")
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """A slope in time, and in temperature where it was logged, of the offset and of friction."""
+        return tuple(
+            _feature(remains, joint, cause, form) for cause in causes(remains.motion, joint) for form in WORDS
+        )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over 1 % of the joint's torque within the log, 95 % interval included."""
+        hours = held.seconds / SECONDS_AN_HOUR
+        for j in joint_indices(held.robot, self.joints):
+            value, half = held.sizes.get(f"{self.symbol}{j + 1}", (0.0, 0.0))
+            if (abs(value) - half) * hours > WARN * held.torque[j]:
+                name, unit = held.robot.joint_names[j], "N" if held.robot.prismatic[j] else "N m"
+                share = 100 * abs(value) * hours / held.torque[j]
+                yield Notice(
+                    "torque-drift",
+                    Level.WARNING,
+                    f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
+                    f"({share:.2g} % of its torque); the model contains it: warm up the robot and its sensors first, "
+                    "or identify in parts",
+                )
+
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
+        """Hours since the origin."""
+        hours = (samples.t - self.origin) / SECONDS_AN_HOUR
+        return np.repeat(hours[:, None], robot.n, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """What a residual may drift with.    values: (N,).    span: their range in words.    trend: (N,), -1 to 1."""
+
+    name: str
+    title: str
+    span: str
+    values: Float
+
+    @property
+    def trend(self) -> Float:
+        """The values on a scale of -1 to 1 about their mean."""
+        return np.asarray(2.0 * (self.values - self.values.mean()) / np.ptp(self.values))
+
+
+def causes(motion: Samples, joint: int) -> list[Cause]:
+    """Time, and the drive's temperature where it was logged and changed."""
+    found = []
+    if np.ptp(motion.t) > 0:
+        found.append(Cause("time", "time, s", f"{np.ptp(motion.t):.3g} s", motion.t))
+    if motion.temperature is not None:
+        warmth = motion.temperature[:, joint]
+        if np.isfinite(warmth).all() and np.ptp(warmth) > LEAST_WARMING:
+            span = f"{warmth.min():.3g} to {warmth.max():.3g} °C"
+            found.append(Cause("temperature", "temperature, °C", span, np.asarray(warmth)))
+    return found
+
+
+WORDS = {
+    "offset": (
+        "the offset",
+        "Zero the torque sensors and let them warm up; identify in parts if the drift is real.",
+    ),
+    "dry": (
+        "friction",
+        "The drives warm up or run in: warm them up before, log their temperature (temperature_viscous), or identify "
+        "warm and cold apart.",
+    ),
+    "speed": (
+        "viscous friction",
+        "The drives warm up: warm them up before, log their temperature and add temperature_viscous, or identify warm "
+        "and cold apart.",
+    ),
+}
+
+
+def _feature(remains: Remains, joint: int, cause: Cause, form: str) -> Feature:
+    trend = cause.trend
+    speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    column = trend * {"offset": np.ones_like(trend), "dry": remains.step(joint), "speed": speed}[form]
+    what, advice = WORDS[form]
+
+    def text(factor: Float) -> str:
+        change = 2.0 * float(factor[0])
+        return f"By {change:+.3g} {remains.unit(joint)} within {cause.span}, which explains {{figures}}."
+
+    return Feature(
+        column[:, None],
+        f"{what} changes with {cause.name}",
+        text,
+        advice,
+        cause.values,
+        cause.title,
+        f"straight line in {cause.name}",
+        np.sign(column / np.where(np.abs(trend) > 0.02, trend, np.inf)),
+    )

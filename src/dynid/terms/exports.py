@@ -1,0 +1,87 @@
+"""What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+
+
+class MotionBasis(Enum):
+    """What a torque is made of, x = weights . (dq or ddq)."""
+
+    SPEED = "dq"
+    SIGN = "s(dq)"
+    ACCELERATION = "ddq"
+    ONE = "1"
+
+
+class Part:
+    """A piece of an exported model; subclasses are frozen dataclasses."""
+
+
+@dataclass(frozen=True)
+class OnJoint(Part):
+    """Torque of one parameter on one joint, from its own motion: tau_j = value basis(dq_j or ddq_j).
+
+    width: of the sign, rad/s or m/s, 0 = plain.
+    """
+
+    joint: int
+    value: float
+    basis: MotionBasis
+    width: float = 0.0
+
+
+@dataclass(frozen=True)
+class Memory(Part):
+    """The distance over which a joint's Coulomb friction builds up, rad (m)."""
+
+    joint: int
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed(Part):
+    """Torque of one parameter on all joints: tau = out value basis(weights . dq), with ddq for accelerations.
+
+    term: its name.    out, weights: (n,).    width: of the sign, rad/s or m/s, 0 = plain.
+    """
+
+    term: str
+    value: float
+    basis: MotionBasis
+    out: Float
+    weights: Float
+    width: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("out", "weights"):
+            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
+
+    def torque(self, dq: Float, ddq: Float) -> Float:
+        """(T, n) of motion (T, n)."""
+        line = (ddq if self.basis is MotionBasis.ACCELERATION else dq) @ self.weights
+        if self.basis is MotionBasis.SIGN:
+            line = smooth_sign(line, self.width)
+        if self.basis is MotionBasis.ONE:
+            line = np.ones(len(dq))
+        return np.asarray(self.value * np.outer(line, self.out))
+
+
+def smooth_sign(speed: Float, width: float) -> Float:
+    """tanh(speed / width), or the plain sign for a width of 0."""
+    return np.tanh(speed / width) if width > 0 else np.sign(speed)
+
+
+def c_sign(speed: str, width: float) -> str:
+    """The smoothed sign of a speed in C, or the plain one for a width of 0."""
+    return f"tanh({speed} / {width!r})" if width > 0 else f"(double)(({speed} > 0.0) - ({speed} < 0.0))"
+
+
+def c_number(value: float) -> str:
+    """A number as a factor in C."""
+    return repr(float(value)) if value >= 0 else f"({float(value)!r})"

@@ -1,0 +1,147 @@
+"""A base that is not level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.spatial.algebra import rotation_about
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.exports import Part
+from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
+
+# Degrees that a base may lean: floors and tables are level to half a degree.
+WARN, DOUBT = 0.5, 1.0
+
+
+@dataclass(frozen=True)
+class GravityTilt(NominalTerm):
+    """A base that is not level: tau + tilt_a dG(a x g) + tilt_b dG(b x g), small rotations about two base axes.
+
+    The axes a, b are those of the base frame that lie most across gravity; tilts in rad. The first moment of the first
+    body, which gravity does not show on a level base, adds tmc cos q1 + tms sin q1 where its joint turns.
+    inertia: of the nominal model, see Nominal; drives are not read.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+    name: str = "gravity_tilt"
+    symbols = (
+        Symbol("tiltx", "δ", "x", "tilt of the base about x"),
+        Symbol("tilty", "δ", "y", "tilt of the base about y"),
+        Symbol("tiltz", "δ", "z", "tilt of the base about z"),
+        Symbol("tmc", "t", "c", "first moment of the first body times the tilt, with cos q"),
+        Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
+    )
+
+    hides_wiring = True
+    role, question = Role.LOG, Question("base", "level")
+
+    def __post_init__(self) -> None:
+        check_nominal(self.inertia, self.drives)
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """The base as a whole."""
+        term, moments = cls(log.inertia), ("tmc1", "tms1")
+        return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over half a degree, 95 % interval included."""
+        turn, half = np.zeros(3), np.zeros(3)
+        for k in range(3):
+            turn[k], half[k] = held.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
+        degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (turn, half))
+        if degrees - width > WARN:
+            yield lean_notice(
+                held.robot, width, turned(held.robot.gravity, turn), ", which the model contains"
+            )
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """Two tilts and two moments."""
+        names = [f"tilt{'xyz'[k]}" for k in self.axes(robot)]
+        tilts = tuple(Column(name, "rad", self.name, 0, prior=0.0, of=Of.ROBOT) for name in names)
+        root = () if robot.prismatic[0] else ("tmc1", "tms1")
+        return tilts + tuple(Column(name, "N m", self.name, 0, prior=0.0) for name in root)
+
+    def axes(self, robot: RobotModel) -> tuple[int, int]:
+        """The two axes of the base frame that lie most across gravity, in order."""
+        across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
+        a, b = sorted(np.argsort(-across, kind="stable")[:2].tolist())
+        return a, b
+
+    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+        """The lean of the base."""
+        return (Lean(self, theta),)
+
+    def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """Static torque under the two changes of gravity, and the first body's pattern."""
+        still = np.zeros_like(samples.q)
+        found = []
+        for k in self.axes(robot):
+            turned = replace(robot, gravity=np.cross(np.eye(3)[k], robot.gravity))
+            found.append(self.nominal.rigid(turned, samples.q, still, still))
+        if not robot.prismatic[0]:
+            for pattern in (np.cos, np.sin):
+                line = np.zeros_like(samples.q)
+                line[:, 0] = pattern(samples.q[:, 0])
+                found.append(line)
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Lean(Part):
+    """A term of a base that is not level, with its parameters (2 or 4)."""
+
+    term: GravityTilt
+    values: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", locked(self.values, (None,), "tilts"))
+
+    def torque(self, robot: RobotModel, q: Float) -> Float:
+        """(T, n) at positions q (T, n)."""
+        still = np.zeros_like(q)
+        return self.term.torque(robot, Samples.from_motion(q, still, still), self.values)
+
+    def gravity(self, robot: RobotModel) -> Float:
+        """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""
+        return np.array([np.cross(np.eye(3)[k], robot.gravity) for k in self.term.axes(robot)])
+
+    def bodies(self, robot: RobotModel) -> Float:
+        """(nb, 10): the bodies that it weighs on."""
+        return self.term.nominal.bodies(robot)
+
+
+def turned(vector: Float, turn: Float) -> Float:
+    """A vector (3,) turned about an axis by an angle, (3,) rad: its length is kept."""
+    angle = float(np.linalg.norm(turn))
+    return rotation_about(turn / angle, angle) @ vector if angle > 0 else vector
+
+
+def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Notice:
+    """A base that leans, with the 95 % half width in degrees; over one degree, interval included, it is doubted.
+
+    gravity: (3,) m/s^2 as it was found, as great as the declared one.    why: put behind the size.
+    """
+    level = robot.gravity
+    turn = np.cross(level, gravity) / float(level @ level)
+    degrees = float(np.degrees(np.arctan2(np.linalg.norm(turn), gravity @ level / float(level @ level))))
+    direction = [f"{g:.4g}" for g in gravity]
+    return Notice(
+        "tilted-base",
+        Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
+        f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}",
+        "gravity along the declared direction",
+        "level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the experiment "
+        "file, or --gravity={}".format(", ".join(direction), ",".join(direction)),
+        declared=Declared(gravity=gravity),
+        rivals=(Rival.POSITION, Rival.ZERO),
+    )

@@ -1,0 +1,109 @@
+"""Terms that are linear about a model known beforehand: small effects of how a log was taken, soft joints."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.kernel import Panels, inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.friction import WIDTH, direction
+from dynid.terms.term import Side, Term
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """A model known beforehand: bodies, and rotor inertia, viscous, Coulomb friction and offset of every joint.
+
+    inertia: ten numbers a body about its joint frame; empty = the description's.
+    drives: four times n numbers, empty = none.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+
+    def bodies(self, robot: RobotModel) -> Float:
+        """(nb, 10); raises UnfitDataError if they are not known."""
+        inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
+        if inertia.shape != (robot.n_bodies, 10) or not np.isfinite(inertia).all():
+            raise UnfitDataError(
+                "nominal-unknown",
+                found="a term that needs a nominal model, without inertias",
+                expected=f"ten numbers for each of {robot.n_bodies} bodies",
+                do="give them in the description or as inertia = [...], or let dynid identify --auto find them",
+            )
+        return np.asarray(inertia)
+
+    def rigid(self, robot: RobotModel, q: Float, dq: Float, ddq: Float) -> Float:
+        """Torque of the bodies, (T, n)."""
+        return (
+            inverse_dynamics(robot.tree, self.bodies(robot), *robot.tree_motion(q, dq, ddq))
+            @ robot.projection
+        )
+
+    def torque(self, robot: RobotModel, samples: Samples) -> Float:
+        """Torque of bodies and drives, (T, n)."""
+        total = self.rigid(robot, samples.q, samples.dq, samples.ddq)
+        if self.drives:
+            rotor, viscous, coulomb, offset = np.array(self.drives).reshape(4, robot.n)
+            sign = direction(samples, WIDTH)
+            total = total + rotor * samples.ddq + viscous * samples.dq + coulomb * sign + offset
+        return total
+
+
+class NominalTerm(Term):
+    """A term that is linear about a nominal model.    Subclasses have the fields `inertia` and `drives` of it."""
+
+    inertia: tuple[float, ...]
+    drives: tuple[float, ...]
+    side: ClassVar[Side] = Side.MOTOR
+    linearised: ClassVar[bool] = True
+
+    def near(self, robot: RobotModel, found: Mapping[str, float]) -> Self:
+        """The same about values of its parameters by name, where it can be about any but zero."""
+        return self
+
+    @property
+    def nominal(self) -> Nominal:
+        """The model."""
+        return Nominal(self.inertia, self.drives)
+
+    @abstractmethod
+    def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """Torque (T, n) of one unit of each parameter."""
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Every wanted parameter on all joints."""
+        index = np.flatnonzero(wanted)
+        lines = self.lines(robot, samples) if len(index) else ()
+        return Panels(
+            columns=tuple(index.astype(np.int64) for _ in range(robot.n)),
+            values=tuple(
+                np.array([lines[i][:, j] for i in index]).reshape(len(index), len(samples))
+                for j in range(robot.n)
+            ),
+        )
+
+
+def check_nominal(inertia: tuple[float, ...], drives: tuple[float, ...]) -> None:
+    """Raises UsageError for numbers of a nominal model that are not finite or too few."""
+    if len(inertia) % 10 or len(drives) % 4 or not np.isfinite([*inertia, *drives]).all():
+        raise UsageError(
+            "nominal",
+            found=f"{len(inertia)} inertial numbers and {len(drives)} of drives",
+            expected="finite numbers, ten a body and four a joint, or none",
+        )
+
+
+def slope(values: Float, rate: float) -> Float:
+    """Derivative along time (axis 0) by central differences."""
+    if len(values) < 2:
+        return np.zeros_like(values)
+    return np.asarray(np.gradient(values, axis=0) * rate)

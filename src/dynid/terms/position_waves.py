@@ -1,0 +1,90 @@
+"""Slow torque of a joint's own position: what cables, hoses and springs leave that nobody described."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.kernel import Panels
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Role
+from dynid.terms.evidence import Feature, FeatureGroup, Remains
+from dynid.terms.term import Column, Proposal, Term, proposal_by_joint
+
+# Of slow functions of position; waves with more periods a turn are ripple.
+HARMONICS = 3
+
+
+@dataclass(frozen=True)
+class PositionWaves(Term):
+    """Slow torque of a joint's own position: sin k q and cos k q, k = 1..count, or powers 1..2 count of a slide.
+
+    No model is offered it automatically; other effects must not stand for it.
+    """
+
+    count: int = 2
+    name: str = "position_waves"
+    role = Role.SHIELD
+    group = FeatureGroup("follows-position", "residual against position")
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """The first three harmonics of the joint's own angle, or the first three powers of a slide's position."""
+        q = remains.motion.q[:, joint]
+        return (
+            Feature(
+                slow_features(q, bool(remains.robot.prismatic[joint])),
+                "residual follows position",
+                lambda _: "A slow function of this joint's position explains {figures}.",
+                "Check gravity and [base] in the robot file; a cable or hose is a channel, a spring or counterbalance "
+                "a spring term, friction that varies over the turn position_friction.",
+                q,
+                f"position, {remains.angle(joint)}",
+                "slow function of position",
+            ),
+        )
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint, so that nothing else stands for it."""
+        return (proposal_by_joint(robot, cls(), "position", "position"),)
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """2 count a joint."""
+        return tuple(
+            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j)
+            for j in range(robot.n)
+            for k in range(2 * self.count)
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Those of the joints that moved."""
+        return np.repeat(np.asarray(moved), 2 * self.count)
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Each wave on its own joint."""
+        columns, values = [], []
+        for j in range(robot.n):
+            q, first = samples.q[:, j], 2 * self.count * j
+            orders = range(1, self.count + 1)
+            lines = (
+                [q**k for k in range(1, 2 * self.count + 1)]
+                if robot.prismatic[j]
+                else [f(k * q) for k in orders for f in (np.sin, np.cos)]
+            )
+            own = [i for i in range(len(lines)) if wanted[first + i]]
+            columns.append(np.array([first + i for i in own], dtype=np.int64))
+            values.append(np.array([lines[i] for i in own]).reshape(len(own), len(samples)))
+        return Panels(columns=tuple(columns), values=tuple(values))
+
+
+def slow_features(q: Float, prismatic: bool) -> Float:
+    """Slow functions of position (N,): sines and cosines of k q, k = 1..3, or powers 1..3 of a slide, (N, k)."""
+    if prismatic:
+        x = (q - q.mean()) / max(float(np.ptp(q)), 1e-12)
+        return np.stack([x, x**2, x**3], axis=1)
+    waves = [f(k * q) for k in range(1, HARMONICS + 1) for f in (np.sin, np.cos)]
+    return np.stack(waves, axis=1)

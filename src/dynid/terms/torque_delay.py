@@ -1,0 +1,173 @@
+"""Torque that comes late: a second clock, a filter in a drive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.term import (
+    Column,
+    Of,
+    Proposal,
+    Symbol,
+    joint_indices,
+    named_joints,
+    proposal_by_joint,
+    proposal_of_robot,
+)
+
+# Secants over less of a sample are rounding.
+LEAST_STEPS = 1e-3
+# Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
+WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
+
+
+@dataclass(frozen=True)
+class TorqueDelay(NominalTerm):
+    """Torque that is logged late by `delay` seconds: tau(t - delay) = tau - delay dtau/dt, tau of a nominal model.
+
+    Holds while the delay is short against the motion, or near a delay a that is known roughly, with the secant
+    tau(t - delay) = tau + delay (tau(t - a) - tau) / a.
+    inertia, drives: the nominal model, see Nominal.    each: whether every joint has a delay of its own.
+    joints: names of the joints that are late; empty = all.    about: s, a of every parameter; empty = 0.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+    each: bool = False
+    joints: tuple[str, ...] = ()
+    about: tuple[float, ...] = ()
+    name: str = "torque_delay"
+    reads_rate = True
+    of_log = True
+    hides_wiring = True
+    role, question = Role.LOG, Question("time", "in step", "torque")
+    symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
+
+    def __post_init__(self) -> None:
+        check_nominal(self.inertia, self.drives)
+        if not np.isfinite(self.about).all():
+            raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite seconds")
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """One delay of all joints, and one of each joint by itself.
+
+        Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+        """
+        together = log.found.get("delay", 0.0)
+        alone = {f"delay{j + 1}": together + log.found.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
+        whole, each = cls(log.inertia, log.drives), cls(log.inertia, log.drives, each=True)
+        return (
+            proposal_of_robot(
+                robot,
+                whole.near(robot, log.found),
+                "delay",
+                "delayed",
+                build=lambda places: whole,
+                measured=True,
+                alike="lag",
+            ),
+            proposal_by_joint(
+                robot,
+                each.near(robot, alone),
+                "lag",
+                "delayed on {joints}",
+                build=lambda places: replace(each, joints=named_joints(robot, places)),
+                measured=True,
+                instead_of=("delay",),
+            ),
+        )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted."""
+        for column in self.columns(held.robot):
+            value, half = held.sizes.get(column.name, (0.0, 0.0))
+            if (abs(value) - half) * held.rate <= WARN_SAMPLES:
+                continue
+            if column.of is Of.ROBOT:
+                yield lag_notice(value, half, held.rate, "; the model contains it")
+                continue
+            yield Notice(
+                "torque-lag",
+                Level.WARNING,
+                f"{lag_in_words(value, half, held.rate)} on '{held.robot.joint_names[column.owner]}'; the model "
+                "contains it: align this joint's effort in time (its drive's filter, another bus)",
+            )
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The delay, or one a joint."""
+        if self.each:
+            late = joint_indices(robot, self.joints)
+            return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in late)
+        return (Column("delay", "s", self.name, 0, prior=0.0, of=Of.ROBOT),)
+
+    def near(self, robot: RobotModel, found: Mapping[str, float]) -> TorqueDelay:
+        """The same about delays by name, s; 0 for those that are not named."""
+        return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
+
+    def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """What a second of delay changes of the nominal torque: minus its slope, or a secant."""
+        torque = self.nominal.torque(robot, samples)
+        acting = joint_indices(robot, self.joints)
+        groups = [(j,) for j in acting] if self.each else [acting]
+        if len(self.about) not in (0, len(groups)):
+            raise UsageError(
+                "delay-about",
+                found=f"{len(self.about)} delays to be about",
+                expected=f"{len(groups)} or none",
+            )
+        found = []
+        for group, about in zip(groups, self.about or (0.0,) * len(groups), strict=True):
+            own = torque * np.isin(np.arange(robot.n), group)
+            steps = about * samples.rate
+            if abs(steps) < LEAST_STEPS:
+                found.append(-slope(own, samples.rate))
+            else:
+                found.append((earlier(own, steps) - own) / about)
+        return tuple(found)
+
+
+def earlier(values: Float, samples: float) -> Float:
+    """Values (T, n) some samples before, by cubic splines; the ends stay what they are beyond them."""
+    from scipy.interpolate import CubicSpline
+
+    if len(values) < 2:
+        return values
+    at = np.arange(len(values), dtype=np.float64)
+    return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))
+
+
+def lag_notice(seconds: float, half: float, rate: float, where: str) -> Notice:
+    """A lag of all joints with its 95 % half width, s; over five samples of the log, interval included, it is doubted.
+
+    where: put behind its size.
+    """
+    doubted = (abs(seconds) - half) * rate > DOUBT_SAMPLES
+    return Notice(
+        "torque-lag",
+        Level.DOUBT if doubted else Level.WARNING,
+        lag_in_words(seconds, half, rate) + where,
+        "motion and torque on one clock",
+        "align the effort channel in time (receive time against header time, filter of the drive)",
+        declared=Declared(seconds=seconds) if doubted else None,
+        lesser=Level.WARNING,
+        rivals=(Rival.FRICTION,),
+    )
+
+
+def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
+    """A lag with its 95 % half width, s, in time and in samples of the log."""
+    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
+    size = abs(seconds)
+    samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
+    return f"torque that {late} by about {samples}"

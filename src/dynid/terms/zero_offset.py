@@ -1,0 +1,170 @@
+"""Joint positions whose zero is off: an encoder that was mounted or calibrated a little askew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import UsageError
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.evidence import Declared, Feature, FeatureGroup, Held, Level, Notice, Remains, Rival
+from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.term import (
+    Column,
+    Proposal,
+    Symbol,
+    Term,
+    joint_indices,
+    named_joints,
+    proposal_by_joint,
+)
+
+# rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.
+STEP = 1e-4
+# Share of the torque below which its change over a step is rounding: the joint turns about gravity.
+ROUNDING = 1e-11
+# rad and m from which on a joint's zero is worth a warning: half a degree, as of a base that leans, and a millimetre.
+WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
+
+
+@dataclass(frozen=True)
+class ZeroOffset(NominalTerm):
+    """Joints that stand at q + z where the log says q: tau(q + z) - tau(q), tau of a nominal model's bodies.
+
+    To first order z_j dtau/dq_j; about offsets a that are known roughly, one joint after the other, the secant
+    z_j (tau(q + a_1 + ... + a_j) - tau(q + a_1 + ... + a_(j-1))) / a_j, which is exact where z = a.
+    A turn of the first joint about gravity and one of the last joint, whose body may be any, show in no torque.
+    inertia: of the nominal model, see Nominal; drives are not read.    joints: names of the joints; empty = all.
+    about: rad (m), a of every joint that it acts on; empty = 0.
+    """
+
+    inertia: tuple[float, ...] = ()
+    drives: tuple[float, ...] = ()
+    joints: tuple[str, ...] = ()
+    about: tuple[float, ...] = ()
+    name: str = "zero_offset"
+    of_log = True
+    hides_wiring = True
+    role, question = Role.LOG, Question("zeros", "as logged")
+    group = FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere")
+    symbols = (Symbol("zq", "δq", "", "zero offset of the joint's position"),)
+
+    def __post_init__(self) -> None:
+        check_nominal(self.inertia, self.drives)
+        if not np.isfinite(self.about).all():
+            raise UsageError("zero-about", found=f"about = {list(self.about)}", expected="finite positions")
+
+    @classmethod
+    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        """Joint by joint."""
+        term = cls(log.inertia)
+
+        def build(places: tuple[int, ...]) -> Term:
+            return replace(term, joints=named_joints(robot, places))
+
+        near = term.near(robot, log.found)
+        return (proposal_by_joint(robot, near, "zero", "off on {joints}", build=build, measured=True),)
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """The change of all joints' torque with the joint's position."""
+        robot, motion = remains.robot, remains.motion
+        if remains.bodies is None:
+            return ()
+        term = cls(tuple(remains.bodies.ravel().tolist()), joints=(robot.joint_names[joint],))
+        (line,) = term.lines(robot, motion)
+        if not line.any():
+            return ()
+        unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
+
+        def text(size: Float) -> str:
+            return f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}."
+
+        return (
+            Feature(
+                line.T[:, :, None],
+                "its zero is off",
+                text,
+                'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
+                motion.q[:, joint],
+                f"position, {remains.angle(joint)}",
+                "a joint that stands elsewhere",
+            ),
+        )
+
+    def notices(self, held: Held) -> Iterator[Notice]:
+        """Over half a degree or a millimetre, 95 % interval included."""
+        for j in joint_indices(held.robot, self.joints):
+            value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
+            slides = held.robot.prismatic[j]
+            if abs(value) - half <= (WARN_SLIDE if slides else WARN):
+                continue
+            name = held.robot.joint_names[j]
+            unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+            yield Notice(
+                "zero-offset",
+                Level.DOUBT,
+                f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
+                "its logged position",
+                "positions that are zero where the description has them so",
+                do=f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
+                "[log] (in the unit declared there)",
+                joint=name,
+                declared=Declared(zeros={j: value}),
+                lesser=Level.WARNING,
+                rivals=(Rival.POSITION,),
+                held="; the model contains it, and exported robots have it in the joint's origin",
+            )
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """One a joint."""
+        return tuple(
+            Column(f"zq{j + 1}", "m" if robot.prismatic[j] else "rad", self.name, j, prior=0.0)
+            for j in joint_indices(robot, self.joints)
+        )
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """All of them: weight that is not where the log says shows on other joints, too."""
+        return np.ones(len(joint_indices(robot, self.joints)), dtype=np.bool_)
+
+    def near(self, robot: RobotModel, found: Mapping[str, float]) -> ZeroOffset:
+        """The same about offsets by name, rad (m); 0 for those that are not named."""
+        return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
+
+    def zeros(self, robot: RobotModel, theta: Float) -> Float:
+        """The offsets themselves."""
+        found = np.zeros(robot.n)
+        found[list(joint_indices(robot, self.joints))] = theta
+        return found
+
+    def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
+        """Central differences, or secants, at offsets of the joints before."""
+        acting = joint_indices(robot, self.joints)
+        if len(self.about) not in (0, len(acting)):
+            raise UsageError(
+                "zero-about",
+                found=f"{len(self.about)} offsets to be about",
+                expected=f"{len(acting)} or none",
+            )
+        found = []
+        before = np.zeros(robot.n)
+        for j, about in zip(acting, self.about or (0.0,) * len(acting), strict=True):
+            known = abs(about) > STEP
+            ends = (0.0, about) if known else (-STEP, STEP)
+            torque = [
+                self.nominal.rigid(
+                    robot, samples.q + before + end * np.eye(robot.n)[j], samples.dq, samples.ddq
+                )
+                for end in ends
+            ]
+            change = torque[1] - torque[0]
+            if np.abs(change).max(initial=0.0) <= ROUNDING * np.abs(torque[0]).max(initial=0.0):
+                change = np.zeros_like(change)
+            found.append(change / (ends[1] - ends[0]))
+            before[j] = about
+        return tuple(found)
