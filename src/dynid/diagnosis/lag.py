@@ -10,9 +10,9 @@ from dynid.diagnosis.proof import friction_forms, misfit_by_shift, prove, shifte
 from dynid.diagnosis.residual_analysis import Evidence
 
 WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
-# Long lags are sought up to so many seconds either way, in so many steps, where half of the joints miss more than this
-# share of their torque; the mean square error has to fall by this factor.
-LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 4.0
+# Long lags are sought up to so many seconds either way, in so many steps, where the plain model misses more than this
+# share of the torque; where the mean square error falls by this factor it is worth a proof.
+LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
 
 
 def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) -> float:
@@ -21,16 +21,14 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
     source_rate: of the log, Hz. Warns over one sample of the log.
     Claims: torque-lag over five samples, 95 % interval included.
     """
+    # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
+    long = find_long_lag(evidence)
+    if abs(long) * source_rate > DOUBT_SAMPLES:
+        tell_lag(evidence, long, 0.5 / evidence.residuals.rate, source_rate, " on every joint", diagnostics)
+        return long
     delay = find_delay(evidence)
     if delay is None or not delay.believable:
-        # A long lag is no small change of the torque; it is sought among shifts where the fit is poor.
-        seconds = find_long_lag(evidence)
-        if seconds * source_rate == 0 or abs(seconds) * source_rate <= DOUBT_SAMPLES:
-            return 0.0
-        tell_lag(
-            evidence, seconds, 0.5 / evidence.residuals.rate, source_rate, " on every joint", diagnostics
-        )
-        return seconds
+        return 0.0
     if abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
     tell_lag(evidence, delay.seconds, 2.0 * delay.std, source_rate, " on every joint", diagnostics)
@@ -39,10 +37,9 @@ def check_lag(evidence: Evidence, source_rate: float, diagnostics: Diagnostics) 
 
 def find_long_lag(evidence: Evidence) -> float:
     """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
-    missed = evidence.rms[list(evidence.joints)] / np.maximum(
-        evidence.torque_rms[list(evidence.joints)], 1e-300
-    )
-    if not evidence.enough or np.median(missed) < POOR:
+    # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
+    now = misfit_by_shift(evidence, np.zeros(1)) if evidence.enough else None
+    if now is None or np.sqrt(now[0]) < POOR:
         return 0.0
     rate = evidence.residuals.rate
     reach = round(LONGEST * rate)
