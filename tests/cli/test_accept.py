@@ -171,7 +171,8 @@ def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: 
     way = re.search(r"--gravity=([-\d.,e]+)", first)
     assert way
     assert np.linalg.norm([float(part) for part in way[1].split(",")]) == pytest.approx(9.81, rel=1e-3)
-    assert run(*call, "--accept", "tilted-base").out.startswith("GOOD (accepted by you: tilted-base): ")
+    accepted = run(*call, "--accept", "tilted-base").out
+    assert re.match(r"(GOOD|USABLE) \(accepted by you: tilted-base\): ", accepted), accepted
     mended = run(*call, f"--gravity={way[1]}")
     assert mended.out.startswith("GOOD: "), mended.out
     assert not doubts_in(mended.err)
@@ -194,7 +195,10 @@ def test_a_claim_is_accepted_in_the_experiment_and_in_python(
     done = run("identify", robot_file, log, *config, "--out", tmp_path / "run")
     assert done.code == 0, done.err
     robot = dynid.load_robot(robot_file)
-    for settings, accept in ((Settings(accept=("tilted-base",)), ()), (Settings(), ["tilted-base"])):
+    for settings, accept in (
+        (Settings(automatic=False, accept=("tilted-base",)), ()),
+        (Settings(automatic=False), ["tilted-base"]),
+    ):
         found = dynid.identify(robot, dynid.read_log(log, robot), settings, accept=accept)
         assert found.verdict.word == f"{found.verdict.level.upper()} (accepted by you: tilted-base)"
         assert found.accepted == ("tilted-base",)

@@ -44,6 +44,54 @@ def test_sound_logs_pass(robot: str, experiment: str, folder: str, trajectory: s
     assert not told & {"tilted-base", "payload", "unit-suspicion", "saturated", "torque-lag"}
 
 
+@pytest.mark.parametrize(("folder", "cutoff"), [("krang_lwa3", 3.0), ("lwr4_flobaroid", None)])
+def test_leans_that_are_not_proven_are_no_doubt(
+    folder: str, cutoff: float | None, data_dir: Path, tmp_path: Path
+) -> None:
+    """Krang's lean predicts unseen motion worse than its opposite; the LWR4's is imitated by joints' zeros."""
+    text = (data_dir / folder / "mapping.toml").read_text()
+    (tmp_path / "e.toml").write_text(text + (f"[prepare]\ncutoff = {cutoff}\n" if cutoff else ""))
+    robot, experiment, sink = (
+        load_robot(data_dir / folder / "robot.toml"),
+        Experiment.read(tmp_path / "e.toml"),
+        Diagnostics(),
+    )
+    log = open_log(experiment, [data_dir / folder / "data.parquet"], robot, experiment.data.train, sink)
+    found = identify(robot, log, experiment.settings(), diagnostics=sink)
+    assert not found.diagnostics.doubts
+    for one in found.diagnostics:
+        if one.identifier == "tilted-base":
+            gravity = [float(part) for part in one.text.split("--gravity=")[1].split(",")]
+            assert np.linalg.norm(gravity) == pytest.approx(9.81, rel=1e-3)
+
+
+@pytest.mark.parametrize(("channel", "unit", "named"), [("tau_model", "N m", True), ("i", "A", False)])
+def test_a_controllers_target_torque_is_no_measurement(
+    channel: str, unit: str, named: bool, data_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "e.toml").write_text(
+        f"""
+[log]
+time = {{ column = "t", unit = "s" }}
+trajectory = "traj"
+position = {{ columns = "q{{number}}", unit = "rad" }}
+effort = {{ columns = "{channel}{{number}}", unit = "{unit}" }}
+[model]
+automatic = false
+"""
+    )
+    robot, experiment, sink = (
+        load_robot(ROBOTS / "ur10e_innopolis.toml"),
+        Experiment.read(tmp_path / "e.toml"),
+        Diagnostics(),
+    )
+    path = data_dir / "ur10e_innopolis" / "data.parquet"
+    log = open_log(experiment, [path], robot, ["id/ur-20_02_12-40sec_12harm"], sink)
+    found = identify(robot, log, experiment.settings(), diagnostics=sink)
+    assert ("modelled-effort" in {one.identifier for one in found.diagnostics.doubts}) == named
+    assert found.verdict.level == ("doubtful" if named else "good")
+
+
 def changed(data_dir: Path, tmp_path: Path, change: dict[str, str], sign: dict[str, float]) -> Path:
     table = pq.read_table(data_dir / "panda_gaz" / "data.parquet")
     columns = {name: table[change.get(name, name)].to_numpy() for name in table.column_names}

@@ -103,6 +103,6 @@ def test_the_diagnosis_names_what_plain_models_lack() -> None:
 
 
 def test_a_zero_that_the_model_holds_is_told(askew: Identification) -> None:
-    (warning,) = [one for one in askew.diagnostics.warnings if one.identifier == "zero-offset"]
-    assert "'joint3'" in warning.text
-    assert "position.offset" in warning.text
+    (doubt,) = [one for one in askew.diagnostics.doubts if one.identifier == "zero-offset"]
+    assert "'joint3'" in doubt.text
+    assert "position.offset" in doubt.text

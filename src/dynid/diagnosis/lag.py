@@ -11,9 +11,9 @@ from dynid.diagnosis.proof import misfit_by_shift
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.torque_delay import DOUBT_SAMPLES, WARN_SAMPLES, lag_notice
 
-# Long lags are sought up to so many seconds either way, in so many steps, where half of the joints miss more than this
-# share of their torque; the mean square error has to fall by this factor.
-LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 4.0
+# Long lags are sought up to so many seconds either way, in so many steps, where the plain model misses more than this
+# share of the torque; where the mean square error falls by this factor it is worth a proof.
+LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
 
 
 def check_lag(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> float:
@@ -22,15 +22,15 @@ def check_lag(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagn
     source_rate: of the log, Hz. Warns over one sample of the log.
     Claims: torque-lag over five samples, 95 % interval included.
     """
+    # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
+    long = find_long_lag(evidence)
+    if abs(long) * source_rate > DOUBT_SAMPLES:
+        half = 0.5 / evidence.residuals.rate
+        report(evidence, lag_notice(long, half, source_rate, " on every joint"), diagnostics)
+        return long
     delay = find_delay(evidence)
     if delay is None or not delay.believable:
-        # A long lag is no small change of the torque; it is sought among shifts where the fit is poor.
-        seconds = find_long_lag(evidence)
-        if seconds * source_rate == 0 or abs(seconds) * source_rate <= DOUBT_SAMPLES:
-            return 0.0
-        half = 0.5 / evidence.residuals.rate
-        report(evidence, lag_notice(seconds, half, source_rate, " on every joint"), diagnostics)
-        return seconds
+        return 0.0
     if abs(delay.seconds) * source_rate <= WARN_SAMPLES:
         return 0.0
     notice = lag_notice(delay.seconds, 2.0 * delay.std, source_rate, " on every joint")
@@ -40,10 +40,9 @@ def check_lag(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagn
 
 def find_long_lag(evidence: ResidualAnalysis) -> float:
     """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
-    missed = evidence.rms[list(evidence.joints)] / np.maximum(
-        evidence.torque_rms[list(evidence.joints)], 1e-300
-    )
-    if not evidence.enough or np.median(missed) < POOR:
+    # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
+    now = misfit_by_shift(evidence, np.zeros(1)) if evidence.enough else None
+    if now is None or np.sqrt(now[0]) < POOR:
         return 0.0
     rate = evidence.residuals.rate
     reach = round(LONGEST * rate)

@@ -263,7 +263,7 @@ def position_waves(evidence: ResidualAnalysis) -> Float:
     return found
 
 
-def zero_offsets(evidence: ResidualAnalysis) -> Float:
+def shifted_positions(evidence: ResidualAnalysis) -> Float:
     """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
     n, N = evidence.robot.n, len(evidence.index)
     found, bodies, motion = np.zeros((n, N, n)), identified_bodies(evidence), evidence.motion
@@ -298,7 +298,7 @@ def friction_forms(evidence: ResidualAnalysis) -> Float:
 RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
     Rival.POSITION: position_waves,
     Rival.FRICTION: friction_forms,
-    Rival.ZERO: zero_offsets,
+    Rival.ZERO: shifted_positions,
 }
 
 

@@ -1,0 +1,134 @@
+"""Claims are proven on held-out blocks: what is there is, its opposite is not, and what only looks like it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.trap_robots import tilted
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.proof import (
+    Proof,
+    Reading,
+    friction_forms,
+    gated,
+    leaning,
+    misfit_by_shift,
+    of_other_size,
+    position_waves,
+    prove,
+    shifted,
+    zero_offsets,
+)
+from dynid.diagnosis.residual_analysis import Evidence
+from dynid.diagnosis.tilt import find_tilt, turned
+from dynid.diagnosis.traps import compare_with_description
+from dynid.diagnosis.wiring_checks import sign_readings
+from dynid.testing import TrueMotion, evidence_of, small_arm
+from tests.diagnosis.test_traps import late
+
+
+def lean(evidence: Evidence, gravity: Float) -> Proof:
+    opposite = 2.0 * evidence.robot.gravity - gravity
+    rivals = {"waves": position_waves(evidence), "zeros": zero_offsets(evidence)}
+    found = prove(evidence, leaning(evidence, gravity), leaning(evidence, opposite), rivals)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("degrees", [1.0, 3.0, 6.0])
+def test_a_lean_is_proven_and_its_opposite_is_not(degrees: float) -> None:
+    robot = small_arm()
+    real = tilted(robot, np.deg2rad(degrees), 1.0)
+    evidence = evidence_of(robot, seed=2, truth=real)
+    proof = lean(evidence, real.gravity)
+    assert proof.holds
+    assert proof.mirror < 0 < proof.gain
+    assert proof.rival_gain < proof.gain
+    assert "off the held-out mean square error" in proof.words(robot.joint_names)
+    against = lean(evidence, 2.0 * robot.gravity - real.gravity)
+    assert not against.holds
+    assert against.contradicted
+
+
+def test_nothing_is_proven_on_an_upright_base() -> None:
+    robot = small_arm()
+    for seed in range(3):
+        evidence = evidence_of(robot, seed=seed)
+        found = find_tilt(evidence)
+        assert found is not None
+        proof = lean(evidence, found.gravity)
+        assert not proof.holds
+        assert proof.doubts()
+
+
+def test_a_cable_that_looks_like_a_lean_is_a_rival() -> None:
+    """A wave of the column's own position pulls it as a lean would, and nothing else does."""
+
+    def cable(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        wave = np.zeros_like(motion.tau)
+        wave[:, 0] = 0.8 * motion.size[0] * np.cos(motion.q[:, 0] + 0.4)
+        return wave
+
+    evidence = evidence_of(small_arm(), cable, seed=3)
+    sink = Diagnostics()
+    compare_with_description(evidence, sink)
+    assert not [one for one in (*sink.doubts, *sink.warnings) if one.identifier == "tilted-base"]
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.3])
+def test_a_gain_is_proven_and_its_opposite_is_not(factor: float) -> None:
+    def scaled(motion: TrueMotion, rng: np.random.Generator) -> Float:
+        return motion.tau * np.array([0.0, factor - 1.0, 0.0])
+
+    evidence = evidence_of(small_arm(), scaled, seed=4)
+    rivals = {"friction": friction_forms(evidence), "zeros": zero_offsets(evidence)}
+    proof = prove(
+        evidence, of_other_size(evidence, 1, factor), of_other_size(evidence, 1, 1.0 / factor), rivals
+    )
+    assert proof is not None
+    assert proof.holds
+
+
+def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
+    evidence = late(0.05)
+    proof = prove(
+        evidence, shifted(evidence, 0.05), shifted(evidence, -0.05), {"f": friction_forms(evidence)}
+    )
+    assert proof is not None
+    assert proof.holds
+    shifts = np.array([-0.05, 0.0, 0.05, 0.1])
+    errors = misfit_by_shift(evidence, shifts)
+    assert errors is not None
+    assert int(np.argmin(errors)) == 2
+
+
+def test_a_wrong_sign_is_contradicted_by_the_log() -> None:
+    evidence = evidence_of(small_arm(), seed=5)
+    for turned_round in sign_readings(evidence.robot, gated(evidence), 2):
+        proof = prove(evidence, Reading(turned_round.robot, turned_round.samples))
+        assert proof is not None
+        assert proof.contradicted
+
+
+def test_too_few_samples_prove_nothing() -> None:
+    evidence = evidence_of(small_arm(), seed=1)
+    few = replace(evidence, residuals=replace(evidence.residuals, **first(evidence, 60)))
+    assert prove(few, Reading(few.robot, few.motion)) is None
+
+
+def first(evidence: Evidence, rows: int) -> dict[str, Float]:
+    """The first rows of all arrays of the residuals."""
+    r = evidence.residuals
+    return {name: value[:rows] for name, value in vars(r).items() if isinstance(value, np.ndarray)}
+
+
+def test_a_turned_vector_keeps_its_length() -> None:
+    vector = np.array([0.0, 0.0, -9.81])
+    for angle in (0.0, 0.3, 2.0):
+        found = turned(vector, angle * np.array([0.6, 0.8, 0.0]))
+        assert np.linalg.norm(found) == pytest.approx(9.81)
+        assert found @ vector == pytest.approx(9.81**2 * np.cos(angle))
