@@ -11,7 +11,7 @@ import pytest
 from dynid_studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log

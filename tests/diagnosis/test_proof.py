@@ -15,26 +15,31 @@ from dynid.diagnosis.proof import (
     Reading,
     friction_forms,
     gated,
-    leaning,
     misfit_by_shift,
-    of_other_size,
     position_waves,
     prove,
-    shifted,
-    zero_offsets,
+    reading,
+    shifted_positions,
 )
-from dynid.diagnosis.residual_analysis import Evidence
-from dynid.diagnosis.tilt import find_tilt, turned
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis.tilt import find_tilt
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import sign_readings
+from dynid.terms.evidence import Declared
+from dynid.terms.gravity_tilt import turned
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from tests.diagnosis.test_traps import late
 
 
-def lean(evidence: Evidence, gravity: Float) -> Proof:
+def lean(evidence: ResidualAnalysis, gravity: Float) -> Proof:
     opposite = 2.0 * evidence.robot.gravity - gravity
-    rivals = {"waves": position_waves(evidence), "zeros": zero_offsets(evidence)}
-    found = prove(evidence, leaning(evidence, gravity), leaning(evidence, opposite), rivals)
+    rivals = {"waves": position_waves(evidence), "zeros": shifted_positions(evidence)}
+    found = prove(
+        evidence,
+        reading(evidence, Declared(gravity=gravity)),
+        reading(evidence, Declared(gravity=opposite)),
+        rivals,
+    )
     assert found is not None
     return found
 
@@ -85,9 +90,12 @@ def test_a_gain_is_proven_and_its_opposite_is_not(factor: float) -> None:
         return motion.tau * np.array([0.0, factor - 1.0, 0.0])
 
     evidence = evidence_of(small_arm(), scaled, seed=4)
-    rivals = {"friction": friction_forms(evidence), "zeros": zero_offsets(evidence)}
+    rivals = {"friction": friction_forms(evidence), "zeros": shifted_positions(evidence)}
     proof = prove(
-        evidence, of_other_size(evidence, 1, factor), of_other_size(evidence, 1, 1.0 / factor), rivals
+        evidence,
+        reading(evidence, Declared(factors={1: factor})),
+        reading(evidence, Declared(factors={1: 1.0 / factor})),
+        rivals,
     )
     assert proof is not None
     assert proof.holds
@@ -96,7 +104,10 @@ def test_a_gain_is_proven_and_its_opposite_is_not(factor: float) -> None:
 def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
     evidence = late(0.05)
     proof = prove(
-        evidence, shifted(evidence, 0.05), shifted(evidence, -0.05), {"f": friction_forms(evidence)}
+        evidence,
+        reading(evidence, Declared(seconds=0.05)),
+        reading(evidence, Declared(seconds=-0.05)),
+        {"f": friction_forms(evidence)},
     )
     assert proof is not None
     assert proof.holds
@@ -120,7 +131,7 @@ def test_too_few_samples_prove_nothing() -> None:
     assert prove(few, Reading(few.robot, few.motion)) is None
 
 
-def first(evidence: Evidence, rows: int) -> dict[str, Float]:
+def first(evidence: ResidualAnalysis, rows: int) -> dict[str, Float]:
     """The first rows of all arrays of the residuals."""
     r = evidence.residuals
     return {name: value[:rows] for name, value in vars(r).items() if isinstance(value, np.ndarray)}

@@ -22,9 +22,12 @@ def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnost
         )
     }
     held = Held(evidence.robot, sizes, source_rate, _seconds(evidence.residuals.t), evidence.torque_rms)
+    # What the residuals gave away already is not told a second time.
+    known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
     for term in evidence.terms:
         for notice in term.notices(held):
-            report(evidence, notice, diagnostics)
+            if (notice.identifier, notice.joint) not in known:
+                report(evidence, notice, diagnostics)
 
 
 def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
