@@ -129,8 +129,9 @@ def test_elastic_rows_need_a_spring(arm: Arm, log: Log) -> None:
         identify(arm.robot, log, rigid, diagnostics=Diagnostics())
     rigid = replace(ELASTIC, terms=DEFAULT_TERMS, automatic=True)
     chosen = identify(arm.robot, log, rigid, diagnostics=Diagnostics())
-    # Joint 2's rotor spins on a moving link, which the default terms leave out: its spring makes up for that.
-    assert value(chosen, "K1") == pytest.approx(3000, rel=1e-3)
+    # Joint 2's rotor spins on a moving link, which the default terms leave out: its spring makes up for that, and since
+    # no joint is given up for the others, what joint 2 misses costs joint 1 some accuracy.
+    assert value(chosen, "K1") == pytest.approx(3000, rel=1e-2)
     assert value(chosen, "K2") > 0
     spinning = replace(ELASTIC, terms=RigidBody() + SpinningRotor(), automatic=True)
     chosen = identify(arm.robot, log, spinning, diagnostics=Diagnostics())

@@ -81,7 +81,7 @@ def test_68_training_log_as_validation(run: Run, robot_file: Path, train_log: Pa
 def test_69_disk_full_at_any_write(
     run: Run, robot_file: Path, train_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Path.write_text
+    real = Path.write_bytes
     for name in ("run.json", "model.json"):
 
         def full(self: Path, *arguments: object, name: str = name, **options: object) -> int:
@@ -89,7 +89,7 @@ def test_69_disk_full_at_any_write(
                 raise OSError(errno.ENOSPC, "No space left on device", str(self))
             return real(self, *arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Path, "write_text", full)
+        monkeypatch.setattr(Path, "write_bytes", full)
         outcome = run("identify", robot_file, train_log, "--out", tmp_path / "run")
         assert outcome.code == 6
         assert "No space left" in outcome.err

@@ -150,14 +150,15 @@ class _Stretch:
         width = 1 + max(int(columns.max(initial=0)) for columns in tree.columns)
         panels = []
         for j in range(robot.n):
-            bodies = np.zeros((width, self.q.shape[1]))
+            bodies, touched = np.zeros((width, self.q.shape[1])), np.zeros(width, dtype=np.bool_)
             for i, (columns, values) in enumerate(zip(tree.columns, tree.values, strict=True)):
                 weight = robot.projection[i, j] if robot.has_mimic else float(i == j)
                 if weight:
                     bodies[columns] += weight * values
+                    touched[columns] = True
             bend = max(SMOOTHED_SIGN * speed[j], 1e-9)
             own = [self.ddq[j], self.dq[j], np.tanh(self.dq[j] / bend), np.ones_like(self.dq[j])]
-            panels.append(np.concatenate([bodies[np.any(bodies != 0, axis=1)], np.array(own)]))
+            panels.append(np.concatenate([bodies[touched], np.array(own)]))
         return replace(self, panels=tuple(panels))
 
 
