@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dynid.terms.measurement_effects import TorqueDelay
 
 import dynid
 from dynid.base import tables
@@ -27,6 +26,7 @@ from dynid.identification import pipeline
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
+from dynid.terms.torque_delay import TorqueDelay
 from dynid.trajectories.codec import joints_of
 
 NAMES = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from dynid.terms.measurement_effects import TorqueDelay
 
 import dynid
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.terms import ChannelTorque, RigidBody, RotorInertia, Viscous
+from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import random_robot
 
 STATES = 40

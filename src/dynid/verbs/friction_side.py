@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -152,8 +152,9 @@ def compare_sides(
 
 
 def _widened(term: Term, factor: float) -> Term:
-    width = getattr(term, "width", None)
-    return term if width is None else replace(term, width=width * factor)
+    if not any(field.name == "width" for field in fields(term)):
+        return term
+    return replace(term, width=getattr(term, "width") * factor)  # noqa: B009 not every term has one
 
 
 def _equations(block: Block) -> tuple[object, ...]:
