@@ -177,6 +177,20 @@ def test_a_leaning_base_is_told(tmp_path: Path, degrees: float) -> None:
     assert "leans by" in one.text
 
 
+def test_friction_that_a_log_does_not_show_stays(tmp_path: Path) -> None:
+    """Every drive has it: a log in which it drowns does not speak against it, and other motions would pay for it."""
+    theta = truth(PLAIN)
+    theta[[c.name[:2] in ("fv", "fc") for c in PLAIN.columns(ROBOT)]] = 1e-4
+    found = chosen(write(tmp_path / "log.parquet", PLAIN, theta))
+    assert options(found)["friction"] == "viscous + coulomb"
+    assert (
+        np.abs(
+            [v for n, v in zip(found.estimate.names, found.estimate.value, strict=False) if n[:2] == "fc"]
+        ).max()
+        < 0.05
+    )
+
+
 def test_friction_is_chosen_by_joint(tmp_path: Path) -> None:
     cubic = PolynomialFriction((3,), joints=("joint2",))
     terms = Terms((*PLAIN.terms, cubic))

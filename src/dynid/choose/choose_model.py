@@ -253,8 +253,11 @@ def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> 
             name = effect.option_at(wide.robot, [place for _, place in labels])
             before = f"{answers[-1].name} + " if len(answers) > 1 else ""
             answers.append(Option(before + name, answers[-1].labels + labels))
+    # Every drive has dry and viscous friction. A motion too poor to tell of them is no reason to leave them out, which
+    # would be paid for on any other motion.
+    own, whole = found[FRICTION.name], len(found[FRICTION.name][-1].labels)
+    own[:-1] = [replace(one, without=whole - len(one.labels) + 1) for one in own[:-1]]
     if forms:
-        own = found[FRICTION.name]
         by_joint = tuple(_with_form(wide, own[-1].labels, *forms.values()))
         own.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
     return [Axis(name, tuple(options)) for name, options in found.items() if len(options) > 1]

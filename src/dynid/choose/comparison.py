@@ -22,11 +22,16 @@ NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True)
 class Option:
-    """One choice on an axis.    labels: effects that it adds.    shapes: nonlinear parameters among them."""
+    """One choice on an axis.    labels: effects that it adds.    shapes: nonlinear parameters among them.
+
+    without: parameters of effects that every robot has and this choice denies; they count as if they were there, and
+    one more, so that held-out blocks have to speak against them.
+    """
 
     name: str
     labels: tuple[Label, ...] = ()
     shapes: int = 0
+    without: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class ModelComparison:
         """One combination."""
         labels = [label for option in options for label in option.labels]
         names = (*self.fixed, *self.wide.names(labels))
-        count = self.regression.rank(names) + sum(option.shapes for option in options)
+        count = self.regression.rank(names) + sum(option.shapes + option.without for option in options)
         return Trial("; ".join(o.name for o in options), count, self.regression.squares(names), options)
 
     def best(self, axes: Sequence[Axis]) -> tuple[Trial, Selection]:
