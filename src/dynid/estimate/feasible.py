@@ -17,6 +17,7 @@ from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight
 from dynid.estimate.options import interval_kind, prior_strength
 from dynid.estimate.prior import inertia_known, prior_pull
 from dynid.factor.factor import Factors, stack
+from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
@@ -25,7 +26,7 @@ from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
 from dynid.spatial.inertia import pseudo_inertia
 
 # Blocks of time are held out in so many runs, and in no fewer.
-FOLDS, FEWEST_FOLDS = 5, 3
+FOLDS = 5
 # Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
 WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
 # Eigenvalues of a correlation matrix below this are rounding.
@@ -132,7 +133,7 @@ class FeasibleFit:
         weights = self._weights(free)
         if self.strength == "l-curve":
             chosen = l_curve_strength(partial(self._point, regression, weights))
-        elif len(regression.factors.blocks) < FEWEST_FOLDS:
+        elif len(regression.factors.blocks) < LEAST_BLOCKS:
             why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
             return replace(self, strength=1.0), f"; strength 1 of the prior, since {why}"
         else:
@@ -219,10 +220,9 @@ class FeasibleFit:
         None in place of a strength: of least squares without constraints.
         """
         factors, base = regression.factors, regression.base
-        parts = np.array_split(np.arange(len(factors.blocks)), min(FOLDS, len(factors.blocks)))
         folds = [
-            (factors.subset(np.setdiff1d(np.arange(len(factors.blocks)), part)), factors.subset(part))
-            for part in parts
+            (factors.subset(fold.training), factors.subset(fold.held_out))
+            for fold in folds_of(factors, FOLDS)
         ]
 
         def errors(strength: float | None) -> Float:

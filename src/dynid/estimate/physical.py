@@ -10,7 +10,8 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate.estimator import Estimate, Estimator, Regression
-from dynid.estimate.feasible import FEWEST_FOLDS, FeasibleFit
+from dynid.estimate.feasible import FeasibleFit
+from dynid.factor.folds import LEAST_BLOCKS
 from dynid.feasible.bodies import body_columns, thinness
 from dynid.feasible.problem import Feasible
 from dynid.robot.model import RobotModel
@@ -151,7 +152,7 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
 
 def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> float:
     """How far off left-out blocks are predicted, over the same without constraints; nan = unknown."""
-    if fit.inner is not None or len(regression.factors.blocks) < FEWEST_FOLDS:
+    if fit.inner is not None or len(regression.factors.blocks) < LEAST_BLOCKS:
         return float("nan")
     errors = fit.unseen(regression, free.weights)
     try:
