@@ -17,9 +17,8 @@ from dynid.feasible.problem import Feasible
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import eigenvalues, is_physical
 
-# Consistent bodies may fit a group of equations so many times as far off as the unconstrained fit before it is asked
-# how they predict unseen blocks, and there so many times: no default may be over 3 % worse than plain least squares.
-MUCH_WORSE, UNSEEN_WORSE = 1.2, 1.03
+# Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
+MUCH_WORSE = 1.2
 # Strength of a prior that pulls no more.
 NO_PULL = 1e-3
 # Least over greatest second moment of a body that only the condition of consistency keeps apart from an impossible one:
@@ -74,7 +73,7 @@ def made_real(
             f"{_cost_text(fit, real, found, free, unseen)}. Loosen what was asked for, or {_ADD}",
         )
         return real, fit
-    if unseen > UNSEEN_WORSE:
+    if unseen > MUCH_WORSE:
         diagnostics.warn(
             "not-made-real",
             f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept, of which only "
