@@ -162,9 +162,9 @@ FAULTS = (
     Fault("warming", ("friction-drift", "temperature", "changed-within-log", "torque-drift"), warming),
     Fault("pushes", ("contact", "bursts"), pushes),
     Fault("wrong clock", ("time-base", "wrong-clock"), wrong_clock),
-    Fault("frozen torque", ("frozen-torque", "constant-effort"), frozen),
-    Fault("coarse torque", ("quantised-torque", "quantised"), coarse),
-    Fault("lost rows", ("lost-rows", "position-jump"), lost_rows),
+    Fault("frozen torque", ("constant-effort",), frozen),
+    Fault("coarse torque", ("quantised-effort",), coarse),
+    Fault("lost rows", ("rows-lost",), lost_rows),
     Fault("37 samples late", ("torque-lag",), long_lag),
 )
 BY_NAME = {fault.name: fault for fault in FAULTS}
