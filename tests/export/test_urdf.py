@@ -300,3 +300,15 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
 def test_angles_of_a_rotation(pitch: float) -> None:
     R = rotation_rpy(np.array([0.7, pitch, -2.1]))
     np.testing.assert_allclose(rotation_rpy(rpy_of(R)), R, atol=1e-14)
+
+
+@pytest.mark.parametrize("short", [1e-3, 1e-5, 1e-7, 1e-9, 0.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_angles_near_a_right_pitch_bear_the_rounding_of_a_description(short: float, sign: float) -> None:
+    """Descriptions print rotations with twelve digits, which near gimbal lock leave yaw all but undetermined."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        roll, yaw = rng.uniform(-np.pi, np.pi, 2)
+        R = rotation_rpy(np.array([roll, sign * (np.pi / 2 - short), yaw])).round(12)
+        # As far off as the printed matrix is from a rotation.
+        np.testing.assert_allclose(rotation_rpy(rpy_of(R)), R, atol=5e-12)

@@ -193,9 +193,12 @@ def inertial_lines(mass: float, com: Float, inertia: Float) -> list[str]:
 
 
 def rpy_of(R: Float) -> Float:
-    """Roll, pitch, yaw of a rotation, the inverse of rotation_rpy."""
-    pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
-    if abs(math.cos(pitch)) > 1e-8:
-        return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
-    # Roll and yaw turn about one axis here: roll is taken as zero.
-    return np.array([0.0, pitch, math.atan2(-R[0, 1], R[1, 1])])
+    """Roll, pitch, yaw of a rotation (3, 3), the inverse of rotation_rpy.
+
+    Roll is what is left when pitch and yaw are taken off: it makes up for a yaw that rounding leaves undetermined where
+    the pitch is near a right angle.
+    """
+    yaw = math.atan2(R[1, 0], R[0, 0])
+    s, c = math.sin(yaw), math.cos(yaw)
+    pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    return np.array([math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]), pitch, yaw])
