@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from dynid.base.arrays import Float
 from dynid.log.bag import BAG_READERS, BagReader
 from dynid.log.csv import CsvReader
+from dynid.log.files import READERS, open_table
 from dynid.log.log import Table, Text
 from dynid.log.parquet import ParquetReader
-from dynid.log.read import READERS, open_table
 from dynid.testing import LogReaderContract
 from tests.log.bags import states, storage, write_bag
 

@@ -122,7 +122,7 @@ REGISTERED = """
 from dynid.cli.plugins import COMMANDS
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
-from dynid.log.read import READERS
+from dynid.log.files import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.log.write import write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS

@@ -14,8 +14,9 @@ from dynid.base.errors import InputError, UnfitDataError
 from dynid.log.bag_messages import Decoder
 from dynid.log.bag_survey import survey
 from dynid.log.checks import LogWatch, check_log
+from dynid.log.files import file_hash
 from dynid.log.log import Channel, ChannelMap, RawChunk
-from dynid.log.read import Log, file_hash, read_log
+from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare

@@ -10,8 +10,9 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
+from dynid.log.files import open_table
 from dynid.log.log import RawChunk, Text
-from dynid.log.read import Log, open_table
+from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 
 # Velocity is the change of position over this time, so that an encoder's noise counts little, s.

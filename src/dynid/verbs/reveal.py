@@ -17,7 +17,7 @@ from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.factor import Block, Factor, Factors, stack
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import feasible_parameters
-from dynid.log.read import open_table
+from dynid.log.files import open_table
 from dynid.robot.model import RobotModel
 from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
 from dynid.signals.samples import Samples

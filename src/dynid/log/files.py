@@ -1,0 +1,84 @@
+"""Log files opened as tables by the reader that knows their first bytes, and their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from dynid.base.errors import InputError, Place, ResourceError
+from dynid.base.registry import Registry
+from dynid.log.bag import BAG_READERS, is_bag_folder, open_bag_folder
+from dynid.log.bag_files import bag_files
+from dynid.log.csv import CsvReader
+from dynid.log.log import LogReader, Table
+from dynid.log.parquet import ParquetReader
+
+# Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
+# of the files, without the dot.
+READERS: Registry[LogReader] = Registry(
+    "reader", "dynid.readers", {one.name: one for one in (ParquetReader(), *BAG_READERS, CsvReader())}
+)
+
+
+def open_table(path: str | Path, delimiter: str = ",", decimal: str = ".") -> Table:
+    """Opens a file with the reader that knows its first bytes; raises InputError if there is none."""
+    path = Path(path)
+    place = Place(file=str(path))
+    if not path.exists():
+        raise InputError("file-missing", found="no such file", expected="a log file", place=place)
+    if path.is_dir():
+        if is_bag_folder(path):
+            return open_bag_folder(path)
+        parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
+        raise InputError(
+            "file-missing",
+            found="a folder",
+            expected="a log file, or a folder of rosbag2 with its metadata.yaml",
+            do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
+            if parts
+            else "",
+            place=place,
+        )
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise ResourceError(
+            "file-unreadable", found=f"'{found}'", expected="a log file", place=place
+        ) from error
+    if not head.strip():
+        raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+    readers = _readers(path.suffix.lower())
+    for reader in readers:
+        if reader.can_read(head):
+            named = [one for one in readers if path.suffix.lower() in one.suffixes]
+            if named and named[0] is not reader:
+                raise InputError(
+                    "magic",
+                    found=f"a file that ends in '{path.suffix}' and starts like {reader.name}",
+                    expected=f"{named[0].name}, as its name says",
+                    do="rename it to what it is",
+                    place=place,
+                )
+            return reader.open(path, delimiter, decimal)
+    known = ", ".join(reader.name for reader in readers)
+    raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+
+
+def _readers(suffix: str) -> list[LogReader]:
+    own = list(READERS.builtin.values())
+    if suffix and not any(suffix in one.suffixes for one in own):
+        READERS.get(suffix[1:])  # an installed reader of such files is loaded now
+    added: list[Any] = list(READERS.added.values())
+    return [*(one() if isinstance(one, type) else one for one in added), *own]
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, read in pieces; of a folder of rosbag2 that of its files' names and hashes."""
+    if path.is_dir():
+        listed = "".join(f"{file_hash(one)} {one.name}\n" for one in bag_files(path))
+        return hashlib.sha256(listed.encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
