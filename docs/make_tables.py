@@ -54,6 +54,8 @@ def written(info: Any) -> str:
     default = info.get_default(call_default_factory=True)
     if default is None:
         return "-"
+    if isinstance(default, BaseModel):
+        return "own table"
     return f"`{json.dumps(default)}`"
 
 

@@ -251,19 +251,7 @@ def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type
     known = {info.alias or name: info for name, info in model.model_fields.items()}
     assert list(rows) == list(known)
     for name, info in known.items():
-        assert rows[name] == written(info), f"default of {name}"
-
-
-def written(info: Any) -> str:
-    """A default as the tables write it."""
-    if info.is_required():
-        return "required"
-    default = info.get_default(call_default_factory=True)
-    if default is None:
-        return "-"
-    if isinstance(default, BaseModel):
-        return "own table"
-    return f"`{json.dumps(default)}`"
+        assert rows[name] == MADE["written"](info), f"default of {name}"
 
 
 def test_every_table_of_the_schemas_is_documented() -> None:

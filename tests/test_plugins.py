@@ -12,11 +12,12 @@ import pytest
 
 import dynid
 from dynid.base import registry
+from dynid.base.arrays import Float
 from dynid.base.errors import InputError, ResourceError, UsageError
 from dynid.base.registry import Need, Registry, load_plugins
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_recipe
-from dynid.log.write import write_log
+from dynid.log.write import canonical_columns, write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
 
@@ -293,16 +294,21 @@ def test_a_module_is_named_in_the_experiment_or_on_the_command_line(
             forgotten()
 
 
+def recorded(robot_file: Path, log_file: Path) -> tuple[Float, dict[str, Float]]:
+    """Times, and positions and efforts by column, of a log."""
+    robot = dynid.load_robot(robot_file)
+    log = dynid.read_log(log_file, robot)
+    whole = log.read(log.trajectories[0])
+    assert whole.tau is not None
+    columns = canonical_columns(robot.joint_names, whole.q, tau=whole.tau)
+    return whole.t, columns
+
+
 def test_a_growing_log_is_followed_with_an_own_term(
     installed: Path, run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
-    robot = dynid.load_robot(robot_file)
-    log = dynid.read_log(train_log, robot)
-    whole = log.read(log.trajectories[0])
-    assert whole.tau is not None
-    columns = {f"q_{j}": whole.q[:, i] for i, j in enumerate(robot.joint_names)}
-    columns |= {f"tau_{j}": whole.tau[:, i] for i, j in enumerate(robot.joint_names)}
-    rows = write_log(tmp_path / "rows.csv", whole.t, columns)
+    t, columns = recorded(robot_file, train_log)
+    rows = write_log(tmp_path / "rows.csv", t, columns)
     config = tmp_path / "experiment.toml"
     config.write_text('[model]\nterms = ["rigid_body", "viscous", "quadratic"]\n')
     watched = run("watch", robot_file, rows, "--config", config, "--wait", 0)
@@ -336,13 +342,8 @@ def test_a_file_beside_the_experiment_is_a_plug_in(
 def test_readers_and_commands_come_from_plug_ins(
     installed: Path, run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
-    robot = dynid.load_robot(robot_file)
-    log = dynid.read_log(train_log, robot)
-    whole = log.read(log.trajectories[0])
-    assert whole.tau is not None
-    columns = {f"q_{j}": whole.q[:, i] for i, j in enumerate(robot.joint_names)}
-    columns |= {f"tau_{j}": whole.tau[:, i] for i, j in enumerate(robot.joint_names)}
-    np.savez(tmp_path / "train.npz", t=whole.t, **columns)
+    t, columns = recorded(robot_file, train_log)
+    np.savez(tmp_path / "train.npz", t=t, **columns)
     assert "tiny_kinds" not in sys.modules
     found = run("identify", robot_file, tmp_path / "train.npz", "--no-auto", "--out", tmp_path / "run")
     assert found.code == 0, found.err
