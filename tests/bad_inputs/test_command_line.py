@@ -136,6 +136,27 @@ def test_71_interrupted(robot_file: Path, tmp_path: Path, number: signal.Signals
     assert contents(tmp_path) == ["long.parquet"]
 
 
+# A compiled module that is interrupted while it starts may turn the interruption into an error of its own.
+SWALLOWED = """
+import os, signal
+from dynid.cli import main
+def app(**_):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except SystemExit:
+        raise AttributeError("half imported") from None
+main.app = app
+main.main()
+"""
+
+
+def test_71_interrupted_inside_a_library() -> None:
+    ended = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False)
+    assert ended.returncode == 143
+    assert ended.stderr.startswith("interrupted: ")
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("command", ["inspect", "check", "identify", "validate", "report", "compare"])
 def test_missing_arguments_are_usage_errors(run: Run, command: str) -> None:
     outcome = run(command)

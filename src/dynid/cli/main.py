@@ -90,14 +90,25 @@ def options(
 def main() -> None:
     """Runs the command line and leaves with 0, or 2 to 7, 130 or 1 as the table of exit codes says."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signal.signal(signal.SIGINT, _interrupted)
-    signal.signal(signal.SIGTERM, _interrupted)
-    sys.exit(_run())
+    received: list[int] = []
 
+    def interrupted(number: int, _frame: FrameType | None) -> NoReturn:
+        received.append(number)
+        raise SystemExit(128 + number)
 
-def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-    say("interrupted: nothing was written; run the same command again to start over", err=True)
-    raise SystemExit(128 + number)
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        code = _run()
+    except Exception:
+        # A library that is interrupted inside its own compiled code may raise an error of its own instead.
+        if not received:
+            raise
+        code = 1
+    if received and code != 0:
+        say("interrupted: nothing was written; run the same command again to start over", err=True)
+        code = 128 + received[0]
+    sys.exit(code)
 
 
 def _run() -> int:
