@@ -16,7 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.atomic_write import FolderKind, check_place, refuse_existing, staged_files, staged_folder
+from dynid.base.atomic_write import (
+    FolderKind,
+    check_place,
+    claim,
+    refuse_existing,
+    staged_files,
+    staged_folder,
+)
 from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
@@ -248,34 +255,95 @@ def test_the_earlier_files_come_back_when_the_new_ones_cannot_take_their_place(
     assert tree(tmp_path) == before
 
 
-def test_a_renewal_that_is_cut_short_leaves_no_mixture_that_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As when the power fails: nothing is put back, at whichever step it happens.
-    class Lost(BaseException):
-        pass
+# Ends itself, without any clean-up, at one operation of the file system after another: renames, removals, new files.
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.test_staging import earlier_folder, tree, write_listed
+from dynid.base.atomic_write import recover
 
-    rename = Path.rename
-    for steps in range(1, 6):
-        base = tmp_path / str(steps)
-        write_listed(base / "out", "a.txt", "b.txt")
-        count = 0
+def kill_at(step):
+    seen = 0
+    def hook(event, arguments):
+        nonlocal seen
+        if event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree") or (
+            event == "open" and isinstance(arguments[0], (str, bytes)) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        ):
+            seen += 1
+            if seen == step:
+                os._exit(9)
+    sys.addaudithook(hook)
 
-        def cut(self: Path, target: Path, last: int = steps) -> Path:
-            nonlocal count
-            count += 1
-            if count > last:
-                raise Lost
-            return rename(self, target)
+outcomes = []
+for step in range(1, 200):
+    base = Path(sys.argv[1]) / str(step)
+    base.mkdir()
+    out = earlier_folder(base)
+    (out / "thesis.txt").write_text("years of work")
+    before = tree(base)
+    child = os.fork()
+    if child == 0:
+        kill_at(step)
+        write_listed(out, "mine.json", "deep/new.txt", "other/one.txt")
+        os._exit(0)
+    done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    recover(out)
+    after = tree(base)
+    outcomes.append("before" if after == before else "after" if "out/other/one.txt" in after else "mixture")
+    if outcomes[-1] == "after":
+        assert sorted(one for one in after if not one.endswith(("deep", "other", "out"))) == [
+            "out/deep/new.txt", "out/manifest.json", "out/mine.json", "out/other/one.txt", "out/thesis.txt"
+        ], after
+    if done:
+        break
+print(" ".join(outcomes))
+"""
 
-        monkeypatch.setattr(Path, "rename", cut)
-        with pytest.raises(Lost):
-            write_listed(base / "out", "a.txt", "b.txt")
-        monkeypatch.setattr(Path, "rename", rename)
-        assert not (base / "out" / "manifest.json").exists()
-        (earlier,) = (one for one in base.iterdir() if one.name.endswith(".earlier"))
-        kept = {one.name for one in (*earlier.iterdir(), *(base / "out").iterdir())}
-        assert kept >= {"a.txt", "b.txt", "manifest.json"}
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_kill_at_any_step_is_mended_by_whoever_comes_next(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    assert ended.returncode == 0, ended.stderr
+    outcomes = ended.stdout.split()
+    assert set(outcomes) == {"before", "after"}
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert outcomes.count("before") > 10
+
+
+def test_a_second_process_is_refused_at_the_start(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom dynid.base.atomic_write import claim\n"
+        "claim(Path(sys.argv[1]))\nprint('mine', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"mine\n"
+        with pytest.raises(RefusedError, match=rf"output-busy.*pid {other.pid}"):
+            claim(out)
+        other.kill()
+    release = claim(out)
+    assert [one.name for one in tmp_path.iterdir()] == [".out.lock"]
+    release()
+    assert tree(tmp_path) == {}
+
+
+def test_folders_made_for_an_output_go_with_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), staged_folder(tmp_path / "a" / "b" / "out"):
+        raise KeyboardInterrupt
+    assert tree(tmp_path) == {}
+
+
+def test_long_names_are_written(tmp_path: Path) -> None:
+    out = tmp_path / ("n" * 250)
+    write_listed(out, "a.txt")
+    assert [one.name for one in tmp_path.iterdir()] == ["n" * 250]
 
 
 # Places that cannot be written
@@ -354,7 +422,7 @@ def test_the_real_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
-        assert len(tree(tmp_path)) == 3
+        assert len(tree(tmp_path)) == 5
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in told

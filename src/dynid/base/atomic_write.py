@@ -2,22 +2,36 @@
 
 A folder that `--force` may renew carries a list of the files that were written into it, `manifest.json`. Those files
 are replaced, and nothing else in the folder is touched.
+
+A process that is killed leaves what it wrote beside the place, under a hidden name. Whoever opens or writes that output
+next restores the earlier files from there and removes the rest (`recover`); a lock tells the dead from the living.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.base.errors import RefusedError, ResourceError
+from dynid.base.output_lock import forget_all, hold, lock_file, stem
 
 MANIFEST = "manifest.json"
+# Beside the earlier files while new ones take their place: the names of both.
+_JOURNAL = "journal.json"
+# Time that `abandon` waits for files that are being moved; that takes milliseconds.
+_MOVING_SECONDS = 0.3
+
+_active: set[Path] = set()
+_moving = threading.RLock()
+_written: list[Path] = []
 
 
 @dataclass(frozen=True)
@@ -44,22 +58,23 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
     list bears the name of a new one; ResourceError for an OSError in the block.
     """
     place = _real(folder)
-    _replaceable(folder, kind, force)
-    scratch = _beside(place, "partial")
     try:
-        scratch.mkdir(parents=True)
-        yield scratch
-        if kind is not None:
-            _write_manifest(scratch, kind)
-        listed = _replaceable(folder, kind, force)
-        if listed is None:
-            scratch.rename(place)
-        else:
-            _renew(scratch, place, listed)
+        with _claimed(place):
+            _replaceable(folder, kind, force)
+            with _scratch(place) as scratch:
+                scratch.mkdir()
+                yield scratch
+                if kind is not None:
+                    _write_manifest(scratch, kind)
+                with _moving:
+                    listed = _replaceable(folder, kind, force)
+                    if listed is None:
+                        scratch.rename(place)
+                    else:
+                        _renew(scratch, place, listed)
+                    _written.append(folder)
     except OSError as error:
         raise _cannot_write(error, folder) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -69,18 +84,61 @@ def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
     A link in place of a file stays a link.    Raises ResourceError for an OSError in the block.
     """
     places = tuple(_real(path) for path in paths)
-    scratch = tuple(_beside(path, "partial") for path in places)
     try:
-        yield scratch
-        for part, path in zip(scratch, places, strict=True):
-            part.replace(path)
+        with ExitStack() as stack:
+            for place in places:
+                stack.enter_context(_claimed(place))
+            scratch = tuple(stack.enter_context(_scratch(place)) for place in places)
+            yield scratch
+            with _moving:
+                for part, place in zip(scratch, places, strict=True):
+                    part.replace(place)
+                _written.extend(paths)
     except OSError as error:
         raise _cannot_write(error, *paths) from error
-    finally:
-        for part in scratch:
-            # An error here would hide the one that left the file behind.
-            with suppress(OSError):
-                part.unlink()
+
+
+def claim(folder: Path) -> Callable[[], None]:
+    """Takes an output for this process before anything is computed, and returns what gives it up.
+
+    What a killed process left of it is put in order. Raises RefusedError if another process is writing it;
+    ResourceError if nothing can be written there.
+    """
+    place = _real(folder)
+    try:
+        release = hold(place)
+    except OSError as error:
+        raise _cannot_write(error, folder) from error
+    _recover(place)
+    return release
+
+
+def recover(folder: Path) -> None:
+    """Puts in order what a killed process left of an output: earlier files come back, unfinished ones go.
+
+    Does nothing where another process is writing, or nothing may be written.
+    """
+    place = _real(folder)
+    if not lock_file(place).exists() and not any(_left_over(place)):
+        return
+    with suppress(OSError, RefusedError), _claimed(place):
+        pass
+
+
+def written() -> tuple[Path, ...]:
+    """The outputs that this process has put in their place."""
+    return tuple(_written)
+
+
+def abandon() -> None:
+    """Removes all unfinished outputs of this process, which is about to end at once; may run in any thread.
+
+    Files that are just taking their place get there first.
+    """
+    _moving.acquire(timeout=_MOVING_SECONDS)
+    for scratch in list(_active):
+        _remove(scratch)
+    forget_all()
 
 
 def refuse_existing(path: Path, do: str = "choose another name") -> None:
@@ -198,31 +256,100 @@ def _replaceable(folder: Path, kind: FolderKind | None, force: bool) -> frozense
     return None
 
 
+@contextmanager
+def _claimed(place: Path) -> Iterator[None]:
+    release = hold(place)
+    try:
+        _recover(place)
+        yield
+    finally:
+        release()
+
+
+@contextmanager
+def _scratch(place: Path) -> Iterator[Path]:
+    scratch = _beside(place, "partial")
+    _active.add(scratch)
+    try:
+        yield scratch
+    finally:
+        _remove(scratch)
+        _active.discard(scratch)
+
+
+def _remove(path: Path) -> None:
+    # An error here would hide the one that left something behind.
+    with suppress(OSError):
+        path.unlink() if not path.is_dir() or path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
+
+
+def _left_over(place: Path) -> Iterator[Path]:
+    # In the order in which they are dealt with: what holds earlier files comes first.
+    name = re.compile(rf"\.{re.escape(stem(place))}\.\d+-[0-9a-f]{{8}}\.(partial|earlier)")
+    with suppress(OSError):
+        yield from sorted(
+            one for one in place.parent.iterdir() if name.fullmatch(one.name) and one not in _active
+        )
+
+
+def _recover(place: Path) -> None:
+    # Called with the lock held: what lies here belongs to no living process.
+    for one in sorted(_left_over(place), key=lambda path: path.suffix != ".earlier"):
+        if one.suffix == ".earlier":
+            _restore(place, one)
+        _remove(one)
+
+
 def _renew(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
-    # The manifest goes first and comes last: a folder left half way by a lost power supply is of no kind at all.
+    # The manifest goes first and comes last: a folder left half way is of no kind at all until it is restored.
     old = sorted(listed, key=lambda name: (name != MANIFEST, name))
     new = sorted(_files(scratch), key=lambda name: (name == MANIFEST, name))
     _refuse_clash(folder, listed, new)
     earlier = _beside(folder, "earlier")
+    _active.add(earlier)
     try:
+        earlier.mkdir()
+        _write_journal(earlier, old, new)
         for name in old:
             _move(folder / name, earlier / name)
         for name in new:
             _move(scratch / name, folder / name)
+        # From here on the new files count.
+        (earlier / _JOURNAL).unlink()
     except BaseException:
-        for name in new:
-            if not os.path.lexists(scratch / name):
-                _move(folder / name, scratch / name)
-        for name in old:
-            if os.path.lexists(earlier / name):
-                _move(earlier / name, folder / name)
-        _remove_empty(earlier, old)
-        with suppress(OSError):
-            earlier.rmdir()
-        _remove_empty(folder, set(new) - listed)
+        _restore(folder, earlier)
         raise
-    shutil.rmtree(earlier, ignore_errors=True)
+    finally:
+        # With its journal it is still needed: the next command tries again to restore from it.
+        if not (earlier / _JOURNAL).exists():
+            shutil.rmtree(earlier, ignore_errors=True)
+        _active.discard(earlier)
     _remove_empty(folder, listed)
+
+
+def _write_journal(earlier: Path, old: Sequence[str], new: Sequence[str]) -> None:
+    part = earlier / f"{_JOURNAL}.part"
+    part.write_text(json.dumps({"old": old, "new": new}), encoding="utf-8")
+    part.rename(earlier / _JOURNAL)
+
+
+def _restore(folder: Path, earlier: Path) -> None:
+    # May be cut short at any place and begun again. Without a journal nothing was moved yet, or the new files count.
+    try:
+        names = json.loads((earlier / _JOURNAL).read_text(encoding="utf-8"))
+        old, new = names["old"], names["new"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in new:
+        # A new file stands in its place only once the earlier one of that name is out of it.
+        if name not in old or os.path.lexists(earlier / name):
+            with suppress(OSError):
+                (folder / name).unlink()
+    _remove_empty(folder, set(new) - set(old))
+    for name in sorted(old, key=lambda name: (name == MANIFEST, name)):
+        if os.path.lexists(earlier / name):
+            _move(earlier / name, folder / name)
+    (earlier / _JOURNAL).unlink()
 
 
 def _refuse_clash(folder: Path, listed: frozenset[str], new: Sequence[str]) -> None:
@@ -263,7 +390,7 @@ def _real(path: Path) -> Path:
 
 
 def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
+    return path.with_name(f".{stem(path)}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 
 def _cannot_write(error: OSError, *paths: Path) -> ResourceError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,7 +58,32 @@ KEPT_SHOWN = 8
 
 def say(text: str, err: bool = False) -> None:
     """Prints text; control characters, which names in input files may hold, are written as escapes."""
-    typer.echo("".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text), err=err)
+    line = "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+    try:
+        typer.echo(line, err=err)
+    except BrokenPipeError:
+        # Whoever read has read enough (`dynid ... | head`); the work goes on and its files are written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+
+
+_claims: list[Callable[[], None]] = []
+
+
+def claim_output(folder: Path, check: Callable[[], Sequence[str]]) -> None:
+    """Takes an output folder until the command ends, before anything is computed; names what stays in one to renew.
+
+    check: refuses the folder, or returns the names of what stays in it.
+    """
+    from dynid.base.atomic_write import claim
+
+    _claims.append(claim(folder))
+    note_kept(folder, check())
+
+
+def release_outputs() -> None:
+    """Gives up what the command has claimed."""
+    while _claims:
+        _claims.pop()()
 
 
 def print_diagnostics(diagnostics: Diagnostics) -> None:

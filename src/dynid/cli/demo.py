@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, note_kept, progress_bar, say
+from dynid.cli.common import ForceOption, claim_output, progress_bar, say
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     from dynid.run.store import check_output
     from dynid.verbs.demo import run_demo
 
-    note_kept(out, check_output(out, force=force))
+    claim_output(out, lambda: check_output(out, force=force))
     with progress_bar(total=float("nan")) as progress:
         result = run_demo(out, seed=seed, fast=fast, force=force, progress=progress)
     say(result.text())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, RootOption, note_kept, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, RootOption, claim_output, print_diagnostics, say
 
 if TYPE_CHECKING:
     from dynid.excitation.export import Format
@@ -141,7 +141,7 @@ def command(
     from dynid.robot import load_robot
 
     inputs = [robot, *(path for path in (resume, run, after, config) if path is not None)]
-    note_kept(out, check_output(out, inputs, force))
+    claim_output(out, lambda: check_output(out, inputs, force))
     forms, kind = formats(form), word(criterion, Criterion, "criterion")
     given = Given(
         share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,

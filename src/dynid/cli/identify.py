@@ -18,7 +18,7 @@ from dynid.cli.common import (
     RootOption,
     ThreadsOption,
     TopicOption,
-    note_kept,
+    claim_output,
     print_diagnostics,
     progress_bar,
     say,
@@ -88,7 +88,7 @@ def command(
             do="the side is chosen for the terms of the experiment, which --auto would choose anew",
         )
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
-    note_kept(out, check_output(out, inputs, force))
+    claim_output(out, lambda: check_output(out, inputs, force))
     diagnostics = Diagnostics()
     model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
     experiment = Experiment.read(config).with_topics(topic).with_values(written)

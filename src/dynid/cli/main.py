@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -35,6 +33,7 @@ from dynid.cli import (
     watch,
 )
 from dynid.cli.common import say
+from dynid.cli.ending import interruption, listen, say_bug, say_interrupted
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
 app = typer.Typer(
@@ -88,26 +87,19 @@ def options(
 
 
 def main() -> None:
-    """Runs the command line and leaves with 0, or 2 to 7, 130 or 1 as the table of exit codes says."""
+    """Runs the command line and leaves with 0, or 2 to 7, 130, 143 or 1 as the table of exit codes says."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    received: list[int] = []
-
-    def interrupted(number: int, _frame: FrameType | None) -> NoReturn:
-        received.append(number)
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGINT, interrupted)
-    signal.signal(signal.SIGTERM, interrupted)
+    listen()
     try:
         code = _run()
-    except Exception:
+    except Exception as error:
         # A library that is interrupted inside its own compiled code may raise an error of its own instead.
-        if not received:
-            raise
+        if interruption() is None:
+            say_bug(error)
         code = 1
-    if received and code != 0:
-        say("interrupted: nothing was written; run the same command again to start over", err=True)
-        code = 128 + received[0]
+    if code and (stopped := interruption()) is not None:
+        say_interrupted()
+        code = stopped
     sys.exit(code)
 
 
@@ -123,6 +115,10 @@ def _run() -> int:
         say("error[memory] found no memory left; expected more; close programs or use shorter logs", err=True)
         return 6
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            name = f"'{str(error.filename)[:60]}...'"
+            say(f"error[name-too-long] found {name}; expected a name that the file system takes", err=True)
+            return 2
         if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE):
             raise
         say(f"error[io] {error.filename or ''}: found {error.strerror}; expected a writable disk", err=True)

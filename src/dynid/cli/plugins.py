@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dynid.base.registry import Registry, load_plugins
+from dynid.cli.common import release_outputs
 
 PLUGIN = "plugin"
 PluginOption = Annotated[
@@ -47,6 +48,13 @@ def load_named(names: list[str] | None) -> list[str] | None:
 
 class WithPlugins(TyperGroup):
     """dynid's commands, then those of named plug-ins and of installed packages, which are imported when called."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; the outputs that it claimed are free again when it ends."""
+        try:
+            return super().invoke(ctx)
+        finally:
+            release_outputs()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name, or None."""

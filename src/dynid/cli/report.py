@@ -14,11 +14,18 @@ def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
 ) -> None:
     """Print the verdict and scores of a stored run, and write its report.html anew."""
+    from dynid.base.errors import ResourceError
     from dynid.report import write_report
     from dynid.run.store import load
     from dynid.verbs.summary import identification_lines
 
     stored = load(run)
-    write_report(stored, run / "report.html")
-    for line in (*identification_lines(stored), "", f"report: {run / 'report.html'}"):
+    for line in (*identification_lines(stored), ""):
         say(line)
+    try:
+        write_report(stored, run / "report.html")
+    except ResourceError as error:
+        # A run that may only be read still says what it holds.
+        say(f"report: not written anew: {error.found}", err=True)
+        return
+    say(f"report: {run / 'report.html'}")

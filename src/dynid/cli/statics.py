@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from dynid.cli.common import (
     RobotArgument,
     RootOption,
     TopicOption,
-    note_kept,
+    claim_output,
     print_diagnostics,
     say,
 )
@@ -63,7 +64,9 @@ def command(
         raise UsageError("statics-motion", found="--out or --motion alone", expected="both, or neither")
     if out is not None:
         for name in ("two_step", "one_shot"):
-            note_kept(out / name, check_output(out / name, (robot, *poses, *(motion or ())), force))
+            claim_output(
+                out / name, partial(check_output, out / name, (robot, *poses, *(motion or ())), force)
+            )
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_gravity(gravity)
     model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)

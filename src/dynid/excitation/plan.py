@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.parallel import end_with_parent, ended, uninterrupted
 from dynid.excitation.constraints import Margin
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import (
@@ -328,6 +329,7 @@ def _worker(ended: Any, done: Any, best: Any) -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     _SHARED.update(ended=ended, done=done, best=best)
 
 
@@ -358,16 +360,17 @@ def _in_processes(
     stop: Stop | None,
 ) -> tuple[list[Solution], bool]:
     context = multiprocessing.get_context("spawn")
-    ended, done, best = context.Event(), context.Value("q", 0), context.Value("d", np.inf)
+    stopped, done, best = context.Event(), context.Value("q", 0), context.Value("d", np.inf)
     kernel = "numpy" if backend() == "numpy" else "native"
-    with ProcessPoolExecutor(workers, context, _worker, (ended, done, best)) as pool:
-        running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
+    with ended(ProcessPoolExecutor(workers, context, _worker, (stopped, done, best))) as pool:
+        with uninterrupted():
+            running = [pool.submit(_solve_there, task, X, iterations, kernel) for X in chosen]
         while True:
             _, waiting = wait(running, timeout=POLL_SECONDS)
             if progress is not None:
                 progress(done.value, iterations * len(chosen), best.value)
             if stop is not None and stop():
-                ended.set()
+                stopped.set()
             if not waiting:
                 break
-        return [future.result() for future in running], ended.is_set()
+        return [future.result() for future in running], stopped.is_set()

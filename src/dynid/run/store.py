@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
-from dynid.base.atomic_write import FolderKind, check_place, staged_folder
+from dynid.base.atomic_write import FolderKind, check_place, recover, staged_folder
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
@@ -103,6 +103,7 @@ def load(folder: str | Path) -> Identification:
     named by the user.
     """
     folder = Path(folder)
+    recover(folder)
     place = Place(file=str(folder))
     run, model = to_present(_read_json(folder / "run.json"), _read_json(folder / "model.json"), place)
     _require_plugins(run, model, place)

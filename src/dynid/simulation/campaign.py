@@ -7,14 +7,15 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from dynid.base.atomic_write import refuse_existing, staged_folder
 from dynid.base.errors import DynidError, ResourceError, UsageError
+from dynid.base.parallel import end_with_parent, ended, uninterrupted
 from dynid.log.write import write_log
 from dynid.simulation.motion import SimulatedMotion
 from dynid.simulation.rig import Rig
@@ -86,25 +87,36 @@ def run_campaign(
     campaign.rig.check(campaign.setup.plant.robot)
     digits = max(4, len(str(runs)))
     names = [f"run_{run + 1:0{digits}d}.parquet" for run in range(runs)]
-    shared = campaign.motion(0) if campaign.trajectory.shared else None
     with staged_folder(out) as scratch:
+        shared = scratch / "motion.npz" if campaign.trajectory.shared else None
+        if shared is not None:
+            # By file, not through the pipes of processes: one that is cut off while it reads from there complains.
+            np.savez(shared, **vars(campaign.motion(0)))
         work = _Work(campaign, shared, scratch, tuple(names))
         for _ in _one_by_one(work) if workers == 1 else _in_processes(work, min(workers, runs)):
             if progress is not None:
                 progress("runs", 1.0)
+        if shared is not None:
+            shared.unlink()
     return [out / name for name in names]
 
 
 @dataclass(frozen=True)
 class _Work:
     campaign: Campaign
-    shared: SimulatedMotion | None
+    shared: Path | None
     folder: Path
     names: tuple[str, ...]
 
     def run(self, number: int) -> None:
-        motion = self.campaign.motion(number) if self.shared is None else self.shared
+        motion = self.campaign.motion(number) if self.shared is None else _read_motion(self.shared)
         self.campaign.write(number, motion, self.folder / self.names[number])
+
+
+@cache
+def _read_motion(path: Path) -> SimulatedMotion:
+    with np.load(path, allow_pickle=False) as arrays:
+        return SimulatedMotion(**arrays)
 
 
 @dataclass(frozen=True)
@@ -128,14 +140,15 @@ def _one_by_one(work: _Work) -> Iterator[int]:
 
 def _in_processes(work: _Work, workers: int) -> Iterator[int]:
     context = multiprocessing.get_context("spawn")
-    with _ended(ProcessPoolExecutor(workers, context, _start, (work,))) as pool:
+    with ended(ProcessPoolExecutor(workers, context, _start, (work,))) as pool:
         waiting: set[Future[_Failure | None]] = set()
         numbers = iter(range(len(work.names)))
         finished = 0
         try:
             while finished < len(work.names):
-                while len(waiting) < 2 * workers and (number := next(numbers, None)) is not None:
-                    waiting.add(pool.submit(_run, number))
+                with uninterrupted():
+                    while len(waiting) < 2 * workers and (number := next(numbers, None)) is not None:
+                        waiting.add(pool.submit(_run, number))
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for one in done:
                     failure = one.result()
@@ -152,20 +165,6 @@ def _in_processes(work: _Work, workers: int) -> Iterator[int]:
             ) from error
 
 
-@contextmanager
-def _ended(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
-    # An interrupted campaign does not wait for the runs that are under way.
-    others = set(multiprocessing.active_children())
-    try:
-        yield pool
-    except BaseException:
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
 _work: _Work | None = None
 
 
@@ -173,6 +172,7 @@ def _start(work: _Work) -> None:
     global _work  # noqa: PLW0603  (a worker process keeps its campaign)
     # The parent ends its processes; the terminal's Ctrl-C reaches all of them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     _work = work
 
 
