@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from dynid.terms.catalogue import CATALOGUE
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
+STUDIES = Path(__file__).resolve().parents[1] / "studies" / "src" / "dynid_studies"
 # From the ground up; rooms of one floor do not import one another.
 FLOORS = (
     ("base", "data"),
@@ -143,6 +145,18 @@ def test_heavy_packages_are_loaded_where_they_are_used() -> None:
         if other.split(".")[0] in OPTIONAL and not name.startswith("dynid.cli")
     }
     assert early == set()
+
+
+def test_studies_use_public_names_and_no_files_of_their_own() -> None:
+    private, files = set(), set()
+    for path in STUDIES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dynid":
+                shown = getattr(import_module(str(node.module)), "__all__", ())
+                private |= {f"{path.name}: {node.module}.{a.name}" for a in node.names if a.name not in shown}
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                files |= {path.name for name in named([node]) if name.split(".")[0] == "tempfile"}
+    assert (private, files) == (set(), set())
 
 
 def arrows() -> dict[str, set[str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dynid_studies.madsen_arm import (
@@ -59,8 +57,8 @@ def test_names_put_right_keep_every_printed_value_but_one() -> None:
     )
 
 
-def test_weights_of_wls_give_its_own_fit_again(run: Run, tmp_path: Path) -> None:
-    fit = identified(log_of(run, tmp_path / "log.parquet"), COMPENSATED)
+def test_weights_of_wls_give_its_own_fit_again(run: Run) -> None:
+    fit = identified(log_of(run), COMPENSATED)
     again = weighted(fit, fit.estimate.weights)
     np.testing.assert_allclose(fit.estimate.base.reduce(_padded(again.pi, fit.estimate.full_vector)),
                                fit.estimate.value, rtol=1e-6, atol=1e-8)  # fmt: skip
@@ -77,11 +75,11 @@ def test_known_friction_is_wrong_by_its_share() -> None:
     assert known().reference == REFERENCE
 
 
-def test_true_bodies_leave_only_noise_of_a_quiet_run(tmp_path: Path) -> None:
+def test_true_bodies_leave_only_noise_of_a_quiet_run() -> None:
     quiet = measured(seed=4, noise=0.01, seconds=10.0)
     lacking = -0.07 * np.concatenate([SIGNS * FV, SIGNS * FC])
     theta, maker = (np.concatenate([pi.ravel(), lacking]) for pi in (bodies(), robot().inertia_prior))
-    seen = joints(log_of(quiet, tmp_path / "log.parquet"), {"true": theta, "maker": maker})
+    seen = joints(log_of(quiet), {"true": theta, "maker": maker})
     # What the known friction lacks in load and heat is left: a few tenths of a newton metre, of loads of tens.
     assert np.all(seen.by_joint("true") < 0.02 * seen.by_joint("maker"))
     assert seen.measured.shape == seen.models["true"].shape == (len(seen.t), 6)

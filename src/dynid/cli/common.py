@@ -14,6 +14,8 @@ import typer
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
 
+__all__ = ["ForceOption", "note_kept", "say"]
+
 RobotArgument = Annotated[
     Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")
 ]

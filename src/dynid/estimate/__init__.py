@@ -13,7 +13,12 @@ from dynid.estimate.kalman_fit import CDKF, EKF, UKF
 from dynid.estimate.least_squares import OLS, WLS, Ridge
 from dynid.estimate.likelihood import ML
 from dynid.estimate.output_error import CLIE, CLOE, OE
+from dynid.estimate.prior import parameter_spread
+from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
+from dynid.estimate.regression import regression_of
+from dynid.estimate.residuals import Residuals
 from dynid.estimate.robust import IRLS
+from dynid.estimate.source import LogSource
 from dynid.estimate.total import TLS
 
 CATALOGUE: Registry[type[Any]] = Registry(
@@ -60,7 +65,14 @@ __all__ = [
     "Estimator",
     "FeasibleFit",
     "Hopfield",
+    "LogSource",
+    "ParameterTrajectory",
+    "RecursiveLeastSquares",
     "Regression",
+    "Residuals",
     "Ridge",
     "Status",
+    "TrajectoryRecorder",
+    "parameter_spread",
+    "regression_of",
 ]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dynid.excitation.criteria import Criterion, Information
     from dynid.excitation.design import Task
     from dynid.excitation.folder import write_plan
+    from dynid.excitation.kinematics import points
     from dynid.excitation.limits import Bounds, MotionLimits, Workspace
     from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
 
@@ -25,6 +26,7 @@ __all__ = [
     "design_motion",
     "information_of",
     "link_capsules",
+    "points",
     "prior_theta",
     "write_plan",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "kinematics": "points",
         "capsules": "link_capsules",
         "criteria": "Criterion Information",
         "design": "Task",

@@ -1,10 +1,13 @@
 """Feasible models: parameters of bodies that can exist, under whatever else is known of them."""
 
+from dynid.feasible.bodies import body_columns, least_eigenvalues
+from dynid.feasible.cones import Block, Cone, triangle
 from dynid.feasible.constraints import (
     BodyMass,
     CentreCone,
     CentreHalfSpaces,
     ColumnBounds,
+    Condition,
     Convex,
     InsideEllipsoid,
     PhysicalBodies,
@@ -17,12 +20,15 @@ from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.refine import Chart, refine
 
 __all__ = [
+    "Block",
     "Bodies",
     "BodyMass",
     "CentreCone",
     "CentreHalfSpaces",
     "Chart",
     "ColumnBounds",
+    "Condition",
+    "Cone",
     "Constraint",
     "Convex",
     "Distance",
@@ -34,9 +40,12 @@ __all__ = [
     "Rule",
     "Search",
     "TotalMass",
+    "body_columns",
     "enclosing_points",
     "feasible_parameters",
+    "least_eigenvalues",
     "mesh_points",
     "penalised_parameters",
     "refine",
+    "triangle",
 ]

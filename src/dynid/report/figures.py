@@ -14,6 +14,31 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.report.text import MINUS, short
 
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "DASHES",
+    "GREEN",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PURPLE",
+    "SKY",
+    "STEEL",
+    "VERMILION",
+    "Axis",
+    "Figure",
+    "Panel",
+    "Trace",
+    "bars",
+    "column_of",
+    "dots",
+    "grid_of",
+    "level_line",
+    "line",
+    "row_of",
+]
+
 Trace = dict[str, Any]
 Shape = dict[str, Any]
 

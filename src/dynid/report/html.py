@@ -19,6 +19,8 @@ from dynid.report.section import TEMPLATES, Page, render
 from dynid.report.sections import SECTIONS
 from dynid.run.result import Identification
 
+__all__ = ["Chapter", "page_html", "report_html", "write_text"]
+
 _ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 

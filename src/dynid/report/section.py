@@ -15,6 +15,8 @@ from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit
 from dynid.run.result import Identification, Validation
 
+__all__ = ["Page", "Section"]
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 

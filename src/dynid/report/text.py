@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+__all__ = ["MINUS", "NO_BREAK", "interval", "number", "percent", "plain_number"]
+
 MISSING = "–"
 MINUS = "−"
 NO_BREAK = "\u00a0"

@@ -3,7 +3,7 @@
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.elastic_momentum import ElasticMomentumRows
 from dynid.rows.energy import EnergyRows
-from dynid.rows.inertia import InertiaRows
+from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.power import FilteredPowerRows, PowerRows
@@ -12,6 +12,8 @@ from dynid.rows.static import StaticRows
 from dynid.rows.torque import TorqueRows
 
 __all__ = [
+    "GRAVITY_TORQUE",
+    "MASS_MATRIX",
     "ElasticMomentumRows",
     "ElasticRows",
     "EnergyRows",

@@ -8,15 +8,18 @@ from dynid.base.lazy import lazily
 
 if TYPE_CHECKING:
     from dynid.run.result import Identification, Validation
+    from dynid.run.validation import block_seconds
 
 __all__ = [
     "Identification",
     "Validation",
+    "block_seconds",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "validation": "block_seconds",
         "result": "Identification Validation",
     },
 )

@@ -31,6 +31,8 @@ from dynid.signals.time_base import LONGEST_HOLD, TimeBase
 from dynid.signals.velocity import VelocityEvidence, compare_velocities, fused, settling
 from dynid.signals.windows import Cutter, Window, between
 
+__all__ = ["Prepared", "prepare"]
+
 REST = "rest"
 # A grid so much finer than the log holds nothing more, and fills memory.
 MOST_UPSAMPLING = 50

@@ -15,6 +15,8 @@ from dynid.simulation.forward import ForwardModel
 from dynid.simulation.stick import Hold, stick_slip
 from dynid.terms.term import Scale, Terms
 
+__all__ = ["OpenLoop", "open_loop"]
+
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:

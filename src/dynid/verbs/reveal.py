@@ -24,6 +24,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
+__all__ = ["Revealed", "read_model_table", "reveal"]
+
 Model = Callable[[Float], Float]
 
 BLOCKS = 10

@@ -32,6 +32,16 @@ from dynid.terms.exports import MotionBasis
 from dynid.terms.term import JointTerm, Terms
 from dynid.verbs.poses import StaticPoses
 
+__all__ = [
+    "BalancedPoses",
+    "StaticEstimate",
+    "TwoStep",
+    "balanced",
+    "identify_statics",
+    "static_base",
+    "two_step",
+]
+
 BLOCKS_WANTED = 60
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -19,8 +19,9 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
-from dynid.signals.samples import Samples
-from dynid.simulation.open_loop import OpenLoop, open_loop
+from dynid.signals import Samples
+from dynid.simulation import OpenLoop
+from dynid.simulation.open_loop import open_loop
 from dynid_studies.rotradi import (
     COUNTS,
     JOINTS,

@@ -55,7 +55,7 @@ def command(
 
 
 def _report(missed: int) -> None:
-    from dynid.base.errors import SolverError
+    from dynid.base import SolverError
 
     if missed:
         raise SolverError(

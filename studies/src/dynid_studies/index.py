@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dynid.base.errors import RefusedError
+from dynid.base import RefusedError
 from dynid.report.html import write_text
 from dynid_studies import STUDIES
 from dynid_studies.run import KIND, study_module

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from dynid_studies.madsen_calibration import tell_calibration
 from dynid_studies.madsen_estimators import compare_compensated, compare_estimators
 from dynid_studies.madsen_model import tell_model
@@ -25,11 +22,9 @@ PAPER = Paper(
 def study(dose: Dose, page: StudyPage) -> None:
     """Parameters and regrouping, the calibration in its variants, validation, estimators, a real robot."""
     tell_model(page)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        calibration = tell_calibration(page, folder, dose.pick(3, 9))
-        tell_table_4(page, calibration.rotor)
-        tell_validation(page, folder, calibration)
+    calibration = tell_calibration(page, dose.pick(3, 9))
+    tell_table_4(page, calibration.rotor)
+    tell_validation(page, calibration)
     compare_estimators(page, dose.full)
     compare_compensated(page, dose.full)
     tell_real(page, dose.file("kr300_rptu", "data.parquet"))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.log.log import Channel
-from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.simulation.drivetrain import Elasticity
-from dynid.simulation.motion import SimulatedMotion, follow, sample_times
-from dynid.simulation.plant import Plant
-from dynid.spatial.inertia import transformed
+from dynid import Log
+from dynid.base import Float
+from dynid.robot import RobotModel, load_example
+from dynid.signals import Samples
+from dynid.simulation import Elasticity, Plant, SimulatedMotion, follow, sample_times
+from dynid.spatial import transformed
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, Terms, Viscous
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 BODIES = Terms((RigidBody(),))
 WIDTH, SECONDS, RATE = 0.02, 31.0, 1000.0
@@ -85,15 +79,10 @@ def measured(seed: int = 0, noise: float = 1.0, seconds: float = SECONDS, curren
     return Run(m, q, theta, torque + current * noise * TORQUE_NOISE * rng.normal(size=torque.shape), warm)
 
 
-def log_of(run: Run, path: Path, both: bool = True) -> Log:
+def log_of(run: Run, both: bool = True) -> Log:
     """The run as a log with temperatures; both: with the motors' encoders as well."""
-    arm = robot()
-    names = arm.joint_names
-    columns = canonical_columns(names, run.q, tau=run.tau, theta=run.theta if both else None)
-    columns |= {f"temperature_{name}": run.temperature[:, j] for j, name in enumerate(names)}
-    log = read_log(write_log(path, run.motion.t, columns), arm)
-    heat = {name: Channel(f"temperature_{name}", "degC", 1.0) for name in names}
-    return replace(log, mapping=replace(log.mapping, temperature=heat))
+    theta = run.theta if both else None
+    return Log.from_arrays(robot(), run.motion.t, run.q, run.tau, theta=theta, temperature=run.temperature)
 
 
 def known(error: float = 0.07, passes: int = 6, signs: Float = SIGNS) -> RotorCompensation:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid import Log, Settings, identify
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.factor.base import structural_base
-from dynid.factor.factor import stack
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
+from dynid.factor import stack, structural_base
 from dynid.rows import TorqueRows
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.run import Identification
+from dynid.signals import Preparation, Samples
 from dynid.terms import RigidBody, RotorCompensation, Terms
 from dynid_studies.madsen_arm import (
     BODIES,
@@ -66,11 +60,11 @@ class Calibration:
     log: Log
 
 
-def tell_calibration(page: StudyPage, folder: Path, realisations: int) -> Calibration:
+def tell_calibration(page: StudyPage, realisations: int) -> Calibration:
     """The section; realisations: motions and errors of the known friction over which kinds of weights are compared."""
     page.section("The calibration: rotors and friction compensated (figure 6, Table 4)")
     run = measured()
-    both, links = (log_of(run, folder / f"{name}.parquet", name == "both") for name in ("both", "links"))
+    both, links = (log_of(run, both=encoders) for encoders in (True, False))
     rotor, rigid = identified(both, COMPENSATED), identified(links, PLAIN)
     exact = identified(both, RigidBody() + known(error=0.0) + DISCREPANCY)
     fits = {
@@ -107,7 +101,7 @@ def tell_calibration(page: StudyPage, folder: Path, realisations: int) -> Calibr
             "What is left of the torque at every joint",
             residual_figure(rigid.training.residuals, rotor.training.residuals),
         )
-    _tell_weights(page, exact, run, folder, realisations)
+    _tell_weights(page, exact, run, realisations)
     return Calibration(rotor, rigid, both)
 
 
@@ -191,7 +185,7 @@ def _condition(run: Run) -> float:
     return float(np.linalg.cond(W / np.linalg.norm(W, axis=0)))
 
 
-def _tell_weights(page: StudyPage, exact: Identification, run: Run, folder: Path, realisations: int) -> None:
+def _tell_weights(page: StudyPage, exact: Identification, run: Run, realisations: int) -> None:
     # One realisation tells little: the friction's error decides which joint's torque is spoilt.
     plain, printed, variance = (
         link_error(run.motion, weighted(exact, w).pi) for w in _weights(exact).values()
@@ -201,7 +195,7 @@ def _tell_weights(page: StudyPage, exact: Identification, run: Run, folder: Path
         other = measured(seed)
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], 6)
         terms = RigidBody() + known(signs=signs) + DISCREPANCY
-        fit = identified(log_of(other, folder / f"weights{seed}.parquet"), terms)
+        fit = identified(log_of(other), terms)
         rows.append([link_error(other.motion, weighted(fit, w).pi) for w in _weights(fit).values()])
     middle = np.exp(np.log(np.array(rows)).mean(axis=0))
     errors = {f"motion {i + 1}, friction 7 % wrong": row for i, row in enumerate(rows)}

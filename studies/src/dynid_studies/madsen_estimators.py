@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.errors import DynidError
-from dynid.estimate import DIDIM, IRLS, IV, OLS, WLS, FeasibleFit
-from dynid.estimate.regression import regression_of
-from dynid.estimate.source import LogSource
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
+from dynid import Log
+from dynid.base import DynidError, Float
+from dynid.estimate import DIDIM, IRLS, IV, OLS, WLS, FeasibleFit, LogSource, regression_of
+from dynid.factor import Assembly, structural_base
 from dynid.rows import MomentumRows, Rows, TorqueRows
-from dynid.run.validation import block_seconds
-from dynid.signals.noise import MotionNoise
+from dynid.run import block_seconds
+from dynid.signals import MotionNoise, Preparation, Samples
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
-from dynid.simulation.motion import sample_times
+from dynid.simulation import sample_times
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Terms, Viscous
 from dynid_studies.madsen_arm import (
     DISCREPANCY,
@@ -87,12 +78,12 @@ class Rigid:
         plain = Samples.from_motion(q, dq, ddq, rate=RATE)
         return Rigid(Samples.from_motion(q, dq, ddq, TERMS.torque(arm, plain, theta), RATE), theta)
 
-    def log(self, path: Path, noise: float) -> Log:
+    def log(self, noise: float) -> Log:
         """What is measured, with noise of a size."""
-        rng, m, arm = np.random.default_rng(1), self.motion, robot()
+        rng, m = np.random.default_rng(1), self.motion
         q = m.q + noise * ENCODER_NOISE * rng.normal(size=m.q.shape)
         tau = m.tau + QUIET * noise * TORQUE_NOISE * rng.normal(size=m.q.shape)
-        return read_log(write_log(path, m.t, canonical_columns(arm.joint_names, q, tau=tau)), arm)
+        return Log.from_arrays(robot(), m.t, q, tau)
 
     def missed(self, theta: Float) -> float:
         """Error of the torque of bodies and rotors, a share of it, root mean square over the joints."""
@@ -112,11 +103,10 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
         cases = {"x1, good": (1.0, GOOD), "x1, loose": (1.0, LOOSE)} | cases | {"x10, over": (10.0, OVER)}
     methods = METHODS | SLOW if full else METHODS
     found: dict[str, dict[str, float]] = {name: {} for name in methods}
-    with tempfile.TemporaryDirectory() as scratch:
-        logs = {noise: rigid.log(Path(scratch) / f"{noise:g}.parquet", noise) for noise in (1.0, 10.0)}
-        for case, (noise, chain) in cases.items():
-            for name, (rows, estimator) in methods.items():
-                found[name][case] = _missed(rigid, logs[noise], rows, estimator, chain)
+    logs = {noise: rigid.log(noise) for noise in (1.0, 10.0)}
+    for case, (noise, chain) in cases.items():
+        for name, (rows, estimator) in methods.items():
+            found[name][case] = _missed(rigid, logs[noise], rows, estimator, chain)
     prior = np.concatenate([robot().inertia_prior.ravel(), rigid.theta[60:]])
     page.text(
         f"""The arm with rigid joints, friction sought beside the bodies, at the usual noise and at ten times that;
@@ -179,13 +169,12 @@ def compare_compensated(page: StudyPage, full: bool) -> None:
 def _compensated(seed: int, current: float) -> dict[tuple[str, str], float]:
     # Errors of the link torque by rows and filters.
     run, terms = measured(seed, 10.0, current=current), RigidBody() + known() + DISCREPANCY
-    with tempfile.TemporaryDirectory() as scratch:
-        log = log_of(run, Path(scratch) / "log.parquet")
-        return {
-            (name, filters): link_error(run.motion, _fitted(log, rows, WLS(), chain, terms)[:60])
-            for name, rows in COMPENSATED.items()
-            for filters, chain in (("good", GOOD), ("loose", LOOSE))
-        }
+    log = log_of(run)
+    return {
+        (name, filters): link_error(run.motion, _fitted(log, rows, WLS(), chain, terms)[:60])
+        for name, rows in COMPENSATED.items()
+        for filters, chain in (("good", GOOD), ("loose", LOOSE))
+    }
 
 
 def _missed(rigid: Rigid, log: Log, rows: Rows, estimator: Any, chain: Preparation) -> float:

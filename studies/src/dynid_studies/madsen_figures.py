@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.residuals import Residuals
+from dynid.base import Float
+from dynid.estimate import Residuals
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -26,7 +26,7 @@ from dynid.report.figures import (
     line,
     row_of,
 )
-from dynid.simulation.motion import SimulatedMotion
+from dynid.simulation import SimulatedMotion
 from dynid_studies.madsen_arm import FC, FL, FV, HEAT, REFERENCE, SIGNS, WIDTH
 
 

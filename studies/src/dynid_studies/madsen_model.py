@@ -7,11 +7,11 @@ from math import pi
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.factor.base import structural_base
+from dynid.base import Float
+from dynid.factor import structural_base
 from dynid.report.figures import row_of
 from dynid.rows import TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid_studies.madsen_arm import BODIES, regrouped, robot
 from dynid_studies.outline import outline
 from dynid_studies.study import Result, StudyPage, at_least, at_most, told, within

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid import identify
+from dynid.base import Diagnostics
+from dynid.identification import Experiment, open_log
 from dynid.robot import load_example
 from dynid_studies.study import Result, StudyPage, at_most, told
 

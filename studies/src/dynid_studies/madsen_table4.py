@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.text import MINUS
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid_studies.madsen_arm import bodies, regrouped, robot
 from dynid_studies.madsen_model import PLACE
 from dynid_studies.study import StudyPage, at_least, at_most, told

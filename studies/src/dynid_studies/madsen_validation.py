@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.log.read import Log
-from dynid.run.result import Identification
+from dynid import Log
+from dynid.base import Float
+from dynid.run import Identification
 from dynid.signals.prepare import prepare
 from dynid.terms import RigidBody
 from dynid_studies.madsen_arm import DISCREPANCY, Run, bodies, log_of, measured, nmse, robot
@@ -61,12 +60,12 @@ def joints(log: Log, models: dict[str, Float]) -> Joints:
     return Joints(np.concatenate(times), lines[:, :6], found)
 
 
-def tell_validation(page: StudyPage, folder: Path, calibration: Calibration) -> None:
+def tell_validation(page: StudyPage, calibration: Calibration) -> None:
     """Table 5, what section 4.6 says of the fitted motion, and the figures."""
     page.section("Validation on other motions (Table 5, figures 7 to 18)")
     models = _models(calibration.rotor)
     runs = {k: measured(seed=10 * k) for k in PRINTED}
-    seen = {k: joints(log_of(run, folder / f"validation{k}.parquet"), models) for k, run in runs.items()}
+    seen = {k: joints(log_of(run), models) for k, run in runs.items()}
     page.text(
         f"""Three models stand for CAD: the maker's, which does not know of the tool of 1.5 kg; one that knows of it
         but whose parameters are off by production tolerances of {100 * TOLERANCE:g} %; and that one with the friction

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import null_space
 
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import OLS, WLS
-from dynid.factor.factor import stack
+from dynid.base import Float
+from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Regression
+from dynid.factor import stack
 from dynid.report.figures import CYCLE, DASHES, Axis, Figure, Panel, line, row_of
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.rows import MotorRows, TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid_studies.nini_arm import MODEL, PRELOAD, STIFFNESS, arm, motion, regression, truth, with_noise
 from dynid_studies.nini_bodies import LEAST_SQUARES, ONE_SHOT, REAL, tell_bodies
 from dynid_studies.nini_checks import check_errors, check_model, check_ranks

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Regression
-from dynid.factor.base import structural_base
-from dynid.factor.factor import Block, Factor, Factors
-from dynid.robot import load_example, load_robot
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
-from dynid.rows.rows import Rows
-from dynid.signals.samples import Samples
+from dynid.base import Float
+from dynid.estimate import Regression
+from dynid.factor import Block, Factor, Factors, structural_base
+from dynid.robot import Drive, RobotModel, load_example
+from dynid.rows import Rows
+from dynid.signals import Samples
 from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, Spring, Terms, Triangle, Viscous
 from dynid.verbs.statics import BalancedPoses
+from dynid_studies.robots import study_robot
 
 STIFFNESS, PRELOAD = 10.4e3, -2760.0
 # The crank is a tail of link 2 behind its joint, the fixed end below: the springs take weight from the motor.
@@ -31,32 +26,10 @@ FRICTION = Viscous() + Coulomb()
 MOTOR_SIDE = Terms((MotorInertia(), OnMotor(Viscous()), OnMotor(Coulomb())))
 MODEL = RigidBody() + MOTOR_SIDE + SPRINGS
 
-BARS = """
-[[joint]]
-name = "crank"
-parent = "j1"
-a = 0.25
-alpha = 0.0
-d = 0.0
-follows = { j2 = 1.0, j3 = 1.0 }
-follows_offset = 1.2
-inertial = { mass = 14.0, com = [-0.12, 0.0, 0.0], inertia = { xx = 0.02, yy = 0.1, zz = 0.1 } }
-
-[[joint]]
-name = "coupler"
-parent = "crank"
-a = 1.10
-alpha = 0.0
-d = 0.0
-follows = { j3 = -1.0 }
-follows_offset = -1.2
-inertial = { mass = 16.0, com = [-0.55, 0.0, 0.0], inertia = { xx = 0.02, yy = 1.6, zz = 1.6 } }
-"""
-
 
 def arm(*, coupled: bool = True, bars: bool = False) -> RobotModel:
     """The arm; coupled: with parallelogram and bevel; bars: with crank and coupler as bodies."""
-    robot = with_bars() if bars else load_example("painting_arm")
+    robot = study_robot("painting_arm_with_bars") if bars else load_example("painting_arm")
     if coupled:
         return robot
     drive = robot.drive
@@ -68,15 +41,6 @@ def arm(*, coupled: bool = True, bars: bool = False) -> RobotModel:
         drive.torque_side,
     )
     return replace(robot, drive=plain)
-
-
-def with_bars() -> RobotModel:
-    """The arm with the bars of its parallelogram, joints that follow others, added to its description."""
-    text = files("dynid.data").joinpath("painting_arm.toml").read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "bars.toml"
-        path.write_text(text + BARS, encoding="utf-8")
-        return load_robot(path)
 
 
 def truth(robot: RobotModel, terms: Terms = MODEL) -> Float:

@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression
-from dynid.factor.factor import stack
-from dynid.feasible import ColumnBounds, Convex, feasible_parameters
-from dynid.feasible.bodies import body_columns
-from dynid.feasible.cones import Block, Cone, triangle
-from dynid.feasible.constraints import Condition
-from dynid.spatial.inertia import pseudo_inertia, symmetric
-from dynid.terms.term import Column
+from dynid.base import Float
+from dynid.estimate import Estimate, Regression
+from dynid.factor import stack
+from dynid.feasible import (
+    Block,
+    ColumnBounds,
+    Condition,
+    Cone,
+    Convex,
+    body_columns,
+    feasible_parameters,
+    triangle,
+)
+from dynid.spatial import pseudo_inertia, symmetric
+from dynid.terms import Column
 from dynid_studies.nini_static import JOINTS
 from dynid_studies.study import StudyPage, at_least, at_most
 

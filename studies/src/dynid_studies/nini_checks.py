@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.least_squares import OLS
-from dynid.factor.base import structural_base
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.estimate import OLS
+from dynid.factor import structural_base
+from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import Coulomb, MotorInertia, Points, RigidBody, Spring, Terms, Viscous
 from dynid.verbs.statics import identify_statics, static_base
 from dynid_studies.nini_arm import (

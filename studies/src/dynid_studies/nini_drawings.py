@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.figures import (
     BLUE,
     GREEN,
@@ -19,7 +19,7 @@ from dynid.report.figures import (
     line,
     row_of,
 )
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.terms import RigidBody, Terms
 from dynid_studies.nini_arm import GEOMETRY, PRELOAD, SPRINGS, STIFFNESS, at_rest
 from dynid_studies.outline import outline

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import WLS
+from dynid.base import Float
+from dynid.estimate import WLS, FeasibleFit
 from dynid.report.figures import BLUE, STEEL, VERMILION, Axis, Figure, Panel, grid_of, line
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.rows import MotorRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import Points, RigidBody, Spring, Terms
 from dynid.verbs.statics import identify_statics
 from dynid_studies.nini_arm import (

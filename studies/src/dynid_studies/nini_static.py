@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import OLS
-from dynid.estimate.prior import parameter_spread
-from dynid.factor.data_base import influence
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.estimate import OLS, Estimate, FeasibleFit, Regression, parameter_spread
+from dynid.factor import influence
+from dynid.robot import RobotModel
 from dynid.terms import RigidBody, Terms
 from dynid.verbs.statics import StaticEstimate, identify_statics
 from dynid_studies.nini_arm import (
@@ -217,6 +214,6 @@ def _static_results(page: StudyPage, statics: Statics, q: Float, clean: Float) -
 
 def least_of(estimate: Estimate) -> float:
     """Least eigenvalue of all pseudo-inertias of an estimate's bodies."""
-    from dynid.feasible.bodies import least_eigenvalues
+    from dynid.feasible import least_eigenvalues
 
     return float(least_eigenvalues(estimate.columns, estimate.parameters).min())

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.excitation.kinematics import points
+from dynid.base import Float
+from dynid.excitation import points
 from dynid.report.figures import INK, STEEL, VERMILION, Axis, Panel, Trace, dots, line
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 
 PLANES = {"xz": (0, 2), "xy": (0, 1), "yz": (1, 2)}
 AXIS_LENGTH = 0.09

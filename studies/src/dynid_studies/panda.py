@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from dynid.base.arrays import Float
-from dynid.factor.base import structural_base
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.factor import structural_base
+from dynid.robot import RobotModel, load_example
 from dynid.rows import TorqueRows
-from dynid.spatial.inertia import from_com, symmetric
+from dynid.spatial import from_com, symmetric
 from dynid.terms import RigidBody, Terms
 
 A4, D3, D5, A7 = 0.0825, 0.316, 0.384, 0.088

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.feasible import (
     Bodies,
     Convex,
@@ -19,12 +19,12 @@ from dynid.feasible import (
     Search,
     TotalMass,
     feasible_parameters,
+    least_eigenvalues,
     penalised_parameters,
     refine,
 )
-from dynid.feasible.bodies import least_eigenvalues
 from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, bars, line, row_of
-from dynid.spatial.inertia import from_com, pseudo_inertia
+from dynid.spatial import from_com, pseudo_inertia
 from dynid_studies.panda import (
     C6Z,
     COEFFICIENTS,

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 from scipy.special import expit
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
+from dynid import Log, Settings, identify
+from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
-from dynid.log.read import read_log
-from dynid.log.write import canonical_columns, write_log
-from dynid.report.figures import (
-    BLUE,
-    GREEN,
-    INK,
-    STEEL,
-    VERMILION,
-    Axis,
-    Figure,
-    Panel,
-    dots,
-    grid_of,
-    line,
-)
-from dynid.signals.settings import Preparation
-from dynid.terms import Offset, Terms
-from dynid.terms.friction_shapes import Sigmoid
+from dynid.report.figures import BLUE, GREEN, INK, STEEL, VERMILION, Axis, Figure, Panel, dots, grid_of, line
+from dynid.signals import Preparation
+from dynid.terms import Offset, Sigmoid, Terms
 from dynid_studies.panda import (
     AMPLITUDE,
     PERIOD,
@@ -77,14 +58,10 @@ def fit_sigmoids(
     cutoff: Hz, None = from the spectrum.    offset: whether each joint gets a constant besides.
     """
     robot = arm()
-    with tempfile.TemporaryDirectory() as folder:
-        columns = canonical_columns(robot.joint_names, q, dq=dq, tau=excess)
-        log = read_log(write_log(Path(folder) / "excess.parquet", t, columns), robot)
-        preparation = Preparation(velocity="measured", cutoff=cutoff if cutoff is not None else "auto")
-        terms = Terms((Sigmoid(), Offset()) if offset else (Sigmoid(),))
-        found = identify(
-            robot, log, Settings(terms=terms, preparation=preparation), diagnostics=Diagnostics()
-        )
+    preparation = Preparation(velocity="measured", cutoff=cutoff if cutoff is not None else "auto")
+    terms = Terms((Sigmoid(), Offset()) if offset else (Sigmoid(),))
+    log = Log.from_arrays(robot, t, q, excess, dq)
+    found = identify(robot, log, Settings(terms=terms, preparation=preparation), diagnostics=Diagnostics())
     shapes = np.array([shape.value for shape in found.shapes]).reshape(7, 2).T
     level, constant = np.split(found.estimate.full_vector, [7])
     return Sigmoids(np.concatenate([level[None, :], shapes]), constant if offset else np.zeros(7))

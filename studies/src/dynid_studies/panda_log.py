@@ -7,20 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid import Log, Settings, identify, read_log
+from dynid.base import Diagnostics, Float
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
-from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
-from dynid.log.read import Log
+from dynid.log import Selection
 from dynid.rows import TorqueRows
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
-from dynid.terms import Coulomb, Offset, RigidBody, Terms, Viscous
-from dynid.terms.friction_shapes import Sigmoid
+from dynid.terms import Coulomb, Offset, RigidBody, Sigmoid, Terms, Viscous
 from dynid_studies.panda import (
     C6Z,
     COEFFICIENTS,
@@ -52,8 +47,7 @@ COLUMNS = {
 
 def open_part(path: Path, part: tuple[float, float] = (0.0, 1.0)) -> Log:
     """The log, or a part of it from 0 to 1."""
-    experiment = Experiment.of_recipe({"experiment": {"log": COLUMNS}})
-    return open_log(experiment, [path], arm(), [SelectionEntry(part=part)], Diagnostics())
+    return read_log(path, arm(), COLUMNS, select=[Selection(part=part)])
 
 
 def fit_error(path: Path, cutoff: float, state_cutoff: float, measured_velocity: bool) -> float:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.tables import read_table
-from dynid.factor.base import structural_base
+from dynid.base import Float, read_table
+from dynid.factor import structural_base
 from dynid.kernel import gravity_torque, mass_matrix
-from dynid.rows import InertiaRows, TorqueRows
-from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX
-from dynid.signals.samples import Samples
+from dynid.rows import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, TorqueRows
+from dynid.signals import Samples
 from dynid.verbs.reveal import reveal
 from dynid_studies.panda import (
     COEFFICIENTS,

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.factor.base import structural_base
+from dynid.base import Float
+from dynid.factor import structural_base
 from dynid.kernel import inverse_dynamics
 from dynid.report.figures import CYCLE, VERMILION, Axis, Panel, bars, row_of
 from dynid.rows import TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid_studies.panda import C6Z, RIGID, arm, bodies_of_coefficients, feasible_set, validation_motion
 from dynid_studies.study import StudyPage, at_most
 

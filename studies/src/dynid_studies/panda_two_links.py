@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.factor.base import BaseMap, structural_base
+from dynid.base import Float
+from dynid.factor import BaseMap, structural_base
 from dynid.feasible import CentreCone, Convex, Feasible, PhysicalBodies, TotalMass, feasible_parameters
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
-from dynid.spatial.algebra import placement
-from dynid.spatial.inertia import from_com, transformed
+from dynid.spatial import from_com, placement, transformed
 from dynid_studies.panda import RIGID
+from dynid_studies.robots import study_robot
 from dynid_studies.study import StudyPage, at_least, at_most, within
 
 LENGTH = 0.8
-DESCRIPTION = f"""
-name = "two links"
-convention = "standard_dh"
-[[joint]]
-name = "pan"
-a = 0.0
-alpha = 1.5707963267948966
-d = 0.6
-[[joint]]
-name = "tilt"
-a = {LENGTH}
-alpha = 0.0
-d = 0.0
-"""
 SPREAD = np.tile([3.0, *(0.9,) * 3, *(0.3,) * 6], 2)
 # Link 2 is slim at both ends: the radius grows from REACH by SLOPE a metre towards the middle.
 SLOPE, REACH = 0.15, 0.02
@@ -46,10 +28,7 @@ TRUTH = np.concatenate(
 
 def two_links() -> RobotModel:
     """The arm of the example."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "two.toml"
-        path.write_text(DESCRIPTION, encoding="utf-8")
-        return load_robot(path)
+    return study_robot("two_links")
 
 
 def radius(x: float) -> float:

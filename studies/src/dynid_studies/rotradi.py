@@ -10,12 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.signals.samples import Samples
-from dynid.simulation.forward import ForwardModel
-from dynid.simulation.stick import stick_slip
+from dynid.base import Float
+from dynid.robot import Drive, JointType, Limits, RobotModel
+from dynid.signals import Samples
+from dynid.simulation import ForwardModel, stick_slip
 from dynid.terms import Coulomb, RigidBody, Viscous
 
 STEP, SECONDS, LENGTH, GRAVITY, COUNTS, POLE = 2.5e-3, 10.0, 0.45, 9.81, 1_024_000, 9.11

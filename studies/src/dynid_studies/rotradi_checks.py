@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel import equations_of_motion
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import from_com
+from dynid.signals import Samples
+from dynid.spatial import from_com
 from dynid_studies import rotradi_equations as closed
 from dynid_studies.rotradi import (
     GRAVITY,

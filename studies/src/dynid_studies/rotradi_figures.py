@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -19,8 +19,8 @@ from dynid.report.figures import (
     line,
     row_of,
 )
-from dynid.signals.samples import Samples
-from dynid.simulation.open_loop import OpenLoop
+from dynid.signals import Samples
+from dynid.simulation import OpenLoop
 from dynid_studies.outline import outline
 from dynid_studies.rotradi import JOINTS, LENGTH, NAMES, THETA, arm
 from dynid_studies.rotradi_schemes import Fit

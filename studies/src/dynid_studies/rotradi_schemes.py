@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.base.arrays import Float
-from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
+from dynid.base import Float
+from dynid.estimate import ParameterTrajectory, RecursiveLeastSquares, TrajectoryRecorder
 from dynid.rows import Equations, Rows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid_studies import rotradi_equations as closed
 from dynid_studies.rotradi import NAMES, POLE, STEP, TERMS, THETA, arm, lift
 

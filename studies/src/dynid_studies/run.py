@@ -9,9 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from dynid.base.arrays import finite_or_none
-from dynid.base.atomic_write import FolderKind, listed_files, other_files, staged_folder
-from dynid.base.errors import RefusedError, UsageError
+from dynid.base import (
+    FolderKind,
+    RefusedError,
+    UsageError,
+    finite_or_none,
+    listed_files,
+    other_files,
+    staged_folder,
+)
 from dynid_studies import STUDIES
 from dynid_studies.page import study_html, study_markdown
 from dynid_studies.study import Dose, Drawing, Paper, Result, Study, StudyPage, Table

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.report.figures import Figure
 
 Cell = str | float | int | bool | None

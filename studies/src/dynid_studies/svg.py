@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.figures import GREY, INK, Figure, Trace
 
 _FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"

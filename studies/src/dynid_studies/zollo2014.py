@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.factor.base import BaseMap, structural_base
+from dynid.base import Float
+from dynid.factor import BaseMap, structural_base
 from dynid.report.text import NO_BREAK
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.simulation.effects import SmoothFriction
+from dynid.signals import Samples
+from dynid.simulation import SmoothFriction
 from dynid_studies.study import Dose, Paper, Result, StudyPage, at_least, at_most, near, told, within
 from dynid_studies.zollo_arms import FRICTION, GATE, STIFFNESS, TERMS, WIDTH, Arm, Stribeck, paper_map, planar
 from dynid_studies.zollo_better import better

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.robot import load_example
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
-from dynid.spatial.inertia import from_com, symmetric, transformed
+from dynid.base import Float
+from dynid.robot import Drive, RobotModel, load_example
+from dynid.spatial import from_com, symmetric, transformed
 from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Viscous
 from dynid_studies.zollo_tables import TABLE_1
 

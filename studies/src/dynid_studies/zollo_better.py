@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log, read_log
-from dynid.log.write import canonical_columns, write_log
+from dynid import Log, Settings, identify
+from dynid.base import Diagnostics, Float
 from dynid.report.figures import BLUE, GREY, VERMILION, Axis, Panel, dots, line, row_of
 from dynid.rows import ElasticMomentumRows
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.run import Identification
+from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous, ZolloFriction
 from dynid_studies.study import StudyPage, at_most, told
 from dynid_studies.zollo_arms import FRICTION, WIDTH, Arm, Stribeck, paper_map
@@ -38,20 +31,17 @@ def better(
     printed_fit: Callable[[Run, float], Float],
 ) -> None:
     """Two sections: friction (43) found together with everything else, and noisy encoders without accelerations."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        _friction(page, arm, identified(arm, logged(arm, rough, folder, 0.0), MODEL + ZolloFriction(width=WIDTH), 20.0,
-                                        Preparation(cutoff=50.0, state_cutoff=150.0, trim=0.2, rest=0.0)))  # fmt: skip
-        _noise(page, arm, plain, folder, printed_fit, full)
+    chain = Preparation(cutoff=50.0, state_cutoff=150.0, trim=0.2, rest=0.0)
+    model = MODEL + ZolloFriction(width=WIDTH)
+    _friction(page, arm, identified(arm, logged(arm, rough, 0.0), model, 20.0, chain))
+    _noise(page, arm, plain, printed_fit, full)
 
 
-def logged(arm: Arm, run: Run, folder: Path, noise: float) -> Log:
+def logged(arm: Arm, run: Run, noise: float) -> Log:
     """The motion as a log: encoder counts with white noise of a standard deviation, rad."""
     m, rng = run.motion, np.random.default_rng(0)
     q, theta = (np.round((x + noise * rng.standard_normal(x.shape)) / COUNT) * COUNT for x in (m.q, m.theta))
-    columns = canonical_columns(arm.robot.joint_names, q, tau=m.tau, theta=theta)
-    path = write_log(folder / f"noise{noise:g}.parquet", m.t, columns)
-    return read_log(path, arm.robot)
+    return Log.from_arrays(arm.robot, m.t, q, m.tau, theta=theta)
 
 
 def identified(arm: Arm, log: Log, terms: Terms, cutoff: float, chain: Preparation) -> Identification:
@@ -65,8 +55,7 @@ def identified(arm: Arm, log: Log, terms: Terms, cutoff: float, chain: Preparati
 def momentum_estimate(arm: Arm, run: Run) -> Float:
     """All parameters (14 n,) from encoder counts by momentum rows, nothing left out, in the order of `Arm.theta`."""
     chain = Preparation(cutoff=40.0, state_cutoff=150.0, trim=0.1, rest=0.0)
-    with tempfile.TemporaryDirectory() as scratch:
-        found = identified(arm, logged(arm, run, Path(scratch), 0.0), MODEL, 20.0, chain)
+    found = identified(arm, logged(arm, run, 0.0), MODEL, 20.0, chain)
     return np.asarray(found.estimate.full_vector[: len(arm.theta)])
 
 
@@ -125,7 +114,6 @@ def _noise(
     page: StudyPage,
     arm: Arm,
     run: Run,
-    folder: Path,
     printed_fit: Callable[[Run, float], Float],
     full: bool,
 ) -> None:
@@ -140,7 +128,7 @@ def _noise(
     chain = Preparation(cutoff=20.0, state_cutoff=12.0, trim=0.2)
     ours, theirs = [], []
     for noise in levels:
-        found = identified(arm, logged(arm, run, folder, noise), MODEL, 2.0, chain)
+        found = identified(arm, logged(arm, run, noise), MODEL, 2.0, chain)
         ours.append(float(np.abs(relative_errors(of_table_1(found), real))[:10].mean()))
         theirs.append(float(np.abs(relative_errors(printed_fit(run, noise), real))[:10].mean()))
     bound = dict(zip(NOISE, (6e-4, 6e-3, 1.9e-2), strict=True))

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.factor.base import structural_base
+from dynid.base import Float, UsageError
+from dynid.factor import structural_base
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.plant import Plant
-from dynid.spatial.inertia import pseudo_inertia, transformed
+from dynid.signals import Samples
+from dynid.simulation import Coupling, Elasticity, Plant
+from dynid.spatial import pseudo_inertia, transformed
 from dynid_studies.study import StudyPage, at_least, at_most, near, told
 from dynid_studies.zollo_arms import FRICTION, SIMPLIFIED, TERMS, Arm, Stribeck, planar, puma
 from dynid_studies.zollo_pipeline import equations

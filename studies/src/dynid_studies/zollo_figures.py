@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.report.figures import (
     BLUE,
     CYCLE,
@@ -19,7 +19,7 @@ from dynid.report.figures import (
     row_of,
 )
 from dynid.report.text import number
-from dynid.simulation.effects import SmoothFriction
+from dynid.simulation import SmoothFriction
 from dynid_studies.zollo_arms import FRICTION, WIDTH, Stribeck
 from dynid_studies.zollo_pipeline import Run
 

@@ -7,19 +7,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.base.arrays import Bool, Float
-from dynid.factor.base import BaseMap
-from dynid.robot.model import RobotModel
+from dynid.base import Bool, Float
+from dynid.factor import BaseMap
+from dynid.robot import RobotModel
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.simulation.control import GravityPD, Tabulated, pd_gains
-from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import Friction
-from dynid.simulation.integrate import FixedStep
-from dynid.simulation.motion import SimulatedMotion, sample_times, simulate
-from dynid.simulation.plant import Plant
+from dynid.signals import Samples
+from dynid.simulation import (
+    Coupling,
+    Elasticity,
+    FixedStep,
+    Friction,
+    GravityPD,
+    Plant,
+    SimulatedMotion,
+    Tabulated,
+    pd_gains,
+    sample_times,
+    simulate,
+)
 from dynid.terms import Terms
-from dynid.trajectories.basis import BasisTrajectory, SplineBasis
+from dynid.trajectories import BasisTrajectory, SplineBasis
 from dynid_studies.zollo_arms import GATE, TERMS, Arm
 
 RATE = 1000.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.factor.base import BaseMap, Category, base_of_matrix, structural_base
+from dynid.base import Float
+from dynid.factor import BaseMap, Category, base_of_matrix, structural_base
 from dynid.rows import ElasticRows
-from dynid.simulation.effects import SmoothFriction
+from dynid.simulation import SmoothFriction
 from dynid_studies.study import Cell, StudyPage, at_most, near, told
 from dynid_studies.zollo_arms import GATE, TERMS, WIDTH, Arm, puma
 from dynid_studies.zollo_better import momentum_estimate
