@@ -24,7 +24,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
 from dynid.terms.friction_curves import LoadFriction
-from dynid.terms.term import Of, Term, Terms, joint_indices, joints_of, on_joints
+from dynid.terms.joint_term import joint_indices, joints_of, on_joints
+from dynid.terms.term import Of, Term, Terms
 
 PASSES = 4
 CONVERGED = 2e-3

@@ -19,7 +19,8 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
-from dynid.terms.term import Column, Side, Term, Terms, joint_indices
+from dynid.terms.joint_term import joint_indices
+from dynid.terms.term import Column, Side, Term, Terms
 
 DEPENDENT = 1e-6
 STEP = 1e-4

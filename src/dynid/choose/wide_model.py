@@ -17,8 +17,9 @@ from dynid.terms.catalogue import CATALOGUE, proposals
 from dynid.terms.choice import EVERYWHERE, LogFacts, Role
 from dynid.terms.curve import CurveTerm
 from dynid.terms.exports import MotionBasis
+from dynid.terms.joint_term import JointTerm
 from dynid.terms.nominal import Nominal
-from dynid.terms.term import Column, JointTerm, Of, Proposal, Term, Terms
+from dynid.terms.term import Column, Of, Proposal, Term, Terms
 
 # An effect with the number of its variant, and its place.
 Label = tuple[str, int]

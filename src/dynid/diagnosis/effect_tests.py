@@ -14,7 +14,7 @@ from dynid.diagnosis.wording import LEAST_SHARE, binned_curve, counts, figures, 
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.curve import CurveTerm
 from dynid.terms.evidence import Feature, FeatureGroup, Remains
-from dynid.terms.term import joint_indices
+from dynid.terms.joint_term import joint_indices
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.exports import MotionBasis
+from dynid.terms.joint_term import JointTerm
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import Column, JointTerm, Of, Term
+from dynid.terms.term import Column, Of, Term
 
 # Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
 # What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have

@@ -16,9 +16,10 @@ from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian, torque
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.joint_term import JointTerm, joint_indices
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
-from dynid.terms.term import JointTerm, Term, Terms, joint_indices
+from dynid.terms.term import Term, Terms
 
 STEP = 1e-5
 Slope = tuple[int, "Float | float"]

@@ -34,7 +34,8 @@ from dynid.kernel import backend, using
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.terms.exports import MotionBasis
-from dynid.terms.term import JointTerm, Term, Terms
+from dynid.terms.joint_term import JointTerm
+from dynid.terms.term import Term, Terms
 from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis, SplineBasis
 from dynid.trajectories.chain import Together
 from dynid.trajectories.trajectory import Trajectory

@@ -19,7 +19,8 @@ from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm, Stiffness, on_joints
-from dynid.terms.term import Terms, joint_indices
+from dynid.terms.joint_term import joint_indices
+from dynid.terms.term import Terms
 
 SIGNIFICANCE = 4.0
 

@@ -14,7 +14,8 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms, joint_indices
+from dynid.terms.joint_term import joint_indices
+from dynid.terms.term import Terms
 
 Form = Literal["total", "link"]
 Equation = tuple[Int, Float]

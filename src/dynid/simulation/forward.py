@@ -10,8 +10,9 @@ from dynid.kernel import equations_of_motion
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.joint_term import JointTerm, joint_indices
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import JointTerm, Term, Terms, joint_indices
+from dynid.terms.term import Term, Terms
 
 _TRIED = 3
 

@@ -14,8 +14,9 @@ from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion, solved
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
+from dynid.terms.term import Side, Term, Terms
 
 Extra = Mapping[str, Float]
 _STEP = 1e-6

@@ -16,13 +16,14 @@ from dynid.terms.friction_curves import (
 )
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import DriveGain
+from dynid.terms.joint_term import JointTerm
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.spring import Spring, TorsionSpring
 from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
 from dynid.terms.spring_lever import Lever, Points, Triangle
-from dynid.terms.term import Column, JointTerm, Term, Terms
+from dynid.terms.term import Column, Term, Terms
 from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [

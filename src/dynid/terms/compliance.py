@@ -10,8 +10,9 @@ from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.joint_term import joint_indices, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
-from dynid.terms.term import Column, Proposal, Symbol, joint_indices, proposal_by_joint
+from dynid.terms.term import Column, Proposal, Symbol
 
 STEP = 1e-3
 

@@ -14,7 +14,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.exports import Mixed, MotionBasis, Part
 from dynid.terms.friction import WIDTH, direction
-from dynid.terms.term import Column, Proposal, Side, Term, proposal_by_joint
+from dynid.terms.joint_term import proposal_by_joint
+from dynid.terms.term import Column, Proposal, Side, Term
 
 _KINDS = (("fv", "N m s/rad"), ("fc", "N m"), ("Ia", "kg m^2"))
 

@@ -16,7 +16,8 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FRICTION, FrictionForm, JointMotion, LogFacts, Role
 from dynid.terms.exports import Part
-from dynid.terms.term import Column, Proposal, Side, Term, Terms, joint_indices, proposal_by_joint
+from dynid.terms.joint_term import joint_indices, proposal_by_joint
+from dynid.terms.term import Column, Proposal, Side, Term, Terms
 
 __all__ = ["Coefficient", "CurveTerm", "FrictionCurve", "JointMotion", "Shape", "ShapeValue", "check_shapes"]
 

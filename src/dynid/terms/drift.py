@@ -13,7 +13,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
 from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains
 from dynid.terms.friction import OFFSETS
-from dynid.terms.term import JointTerm, Proposal, Symbol, joint_indices, proposal_by_joint
+from dynid.terms.joint_term import JointTerm, joint_indices, proposal_by_joint
+from dynid.terms.term import Proposal, Symbol
 
 SECONDS_AN_HOUR = 3600.0
 # Share of a joint's torque by which its offset may change within a log.

@@ -17,7 +17,8 @@ from dynid.kernel import Panels, reference
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import direction
-from dynid.terms.term import Column, JointTerm, Side, Symbol, Term, empty_panels, joint_indices
+from dynid.terms.joint_term import JointTerm, joint_indices
+from dynid.terms.term import Column, Side, Symbol, Term, empty_panels
 
 
 @dataclass(frozen=True)

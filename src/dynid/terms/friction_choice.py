@@ -16,7 +16,8 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
-from dynid.terms.term import CATALOGUE, Column, Side, Term, Terms, joint_indices, on_joints
+from dynid.terms.joint_term import joint_indices, on_joints
+from dynid.terms.term import CATALOGUE, Column, Side, Term, Terms
 
 Names = tuple[str, ...]
 BASELINE = "coulomb"

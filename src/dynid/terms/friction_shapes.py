@@ -18,7 +18,8 @@ from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_s
 from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import Memory, MotionBasis, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
-from dynid.terms.term import Symbol, Terms, joint_indices
+from dynid.terms.joint_term import joint_indices
+from dynid.terms.term import Symbol, Terms
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15

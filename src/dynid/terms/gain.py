@@ -9,7 +9,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import JointTerm, Scale, Symbol
+from dynid.terms.joint_term import JointTerm
+from dynid.terms.term import Scale, Symbol
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.exports import MotionBasis
-from dynid.terms.term import JointTerm, Proposal, Symbol, empty_panels, proposal_by_joint
+from dynid.terms.joint_term import JointTerm, proposal_by_joint
+from dynid.terms.term import Proposal, Symbol, empty_panels
 
 
 @dataclass(frozen=True)

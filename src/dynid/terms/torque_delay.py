@@ -13,17 +13,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
-from dynid.terms.term import (
-    Column,
-    Of,
-    Proposal,
-    Symbol,
-    joint_indices,
-    named_joints,
-    proposal_by_joint,
-    proposal_of_robot,
-)
+from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
 
 # Secants over less of a sample are rounding.
 LEAST_STEPS = 1e-3

@@ -15,15 +15,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.friction import WIDTH, Coulomb, Viscous
-from dynid.terms.term import (
-    Column,
-    Proposal,
-    Side,
-    Term,
-    empty_panels,
-    joint_indices,
-    proposal_of_robot,
-)
+from dynid.terms.joint_term import joint_indices
+from dynid.terms.term import Column, Proposal, Side, Term, empty_panels, proposal_of_robot
 
 MOTORS = Question("motors")
 

@@ -13,16 +13,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
 from dynid.terms.evidence import Declared, Feature, FeatureGroup, Held, Level, Notice, Remains, Rival
+from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal
-from dynid.terms.term import (
-    Column,
-    Proposal,
-    Symbol,
-    Term,
-    joint_indices,
-    named_joints,
-    proposal_by_joint,
-)
+from dynid.terms.term import Column, Proposal, Symbol, Term
 
 # rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.
 STEP = 1e-4

@@ -29,7 +29,8 @@ from dynid.rows.static import StaticRows
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms.exports import MotionBasis
-from dynid.terms.term import JointTerm, Terms
+from dynid.terms.joint_term import JointTerm
+from dynid.terms.term import Terms
 from dynid.verbs.poses import StaticPoses
 
 __all__ = [
