@@ -22,8 +22,6 @@ from dynid.factor.thinning import thinned
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
-from dynid.terms.friction_choice import BASELINE, CANDIDATES, FrictionChoice
-from dynid.terms.friction_curves import LoadFriction
 from dynid.terms.joint_term import joint_indices, joints_of, on_joints
 from dynid.terms.term import Of, Term, Terms
 
@@ -113,13 +111,8 @@ class Search:
 
 
 def is_open(terms: Terms) -> bool:
-    """Whether a model has a choice to make, a load to estimate or a shape to variable_projection."""
-    return any(
-        isinstance(t, FrictionChoice)
-        or (isinstance(t, LoadFriction) and t.is_open)
-        or (isinstance(t, CurveTerm) and any(getattr(t, s.name) is None for s in t.shapes))
-        for t in terms
-    )
+    """Whether a model has a choice to make, a load to estimate or a shape to seek."""
+    return any(term.is_open for term in terms)
 
 
 def refuse_open_inside(terms: Terms) -> None:
@@ -255,26 +248,24 @@ def _replaced(terms: Terms, position: int, term: Term) -> Terms:
 
 
 def _with_loads(terms: Terms, search: Search) -> Terms:
-    open_loads = [t for t in terms if isinstance(t, LoadFriction) and t.is_open]
-    if not open_loads:
+    if not any(term.needs_bodies for term in terms):
         return terms
-    first = _nominal(Terms(tuple(t for t in terms if t not in open_loads)), search.robot)
+    first = _nominal(Terms(tuple(term for term in terms if not term.needs_bodies)), search.robot)
     estimate = search.fit(first).estimate
     inertia = np.zeros(10 * search.robot.n_bodies)
     bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
     found = tuple(float(x) for x in inertia)
-    return Terms(
-        tuple(replace(t, inertia=found) if isinstance(t, LoadFriction) and t.is_open else t for t in terms)
-    )
+    return Terms(tuple(term.with_bodies(found) for term in terms))
 
 
 def _nominal(terms: Terms, robot: RobotModel) -> Terms:
     """Terms with baseline friction and typical shapes, to start from."""
     made: list[Term] = []
     for term in terms:
-        if isinstance(term, FrictionChoice):
-            made += list(term.baseline())
+        plainest = _plainest(term, joints_of(term))
+        if plainest is not None:
+            made += list(plainest)
         elif isinstance(term, CurveTerm) and term.shapes:
             table = term.shape_table(robot)
             nominal = np.array([shape.typical for shape in term.shapes])
@@ -286,27 +277,27 @@ def _nominal(terms: Terms, robot: RobotModel) -> Terms:
 
 def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, ...]]:
     """Terms with every friction choice made, and the choices."""
-    if not any(isinstance(t, FrictionChoice) for t in terms):
+    asked = [term for term in terms if term.alternatives(())]
+    if not asked:
         return terms, ()
     robot = search.robot
     fitted = search.fit(_nominal(terms, robot))
     separable = search.separable(fitted)
     made: list[Term] = []
     choices: list[Choice] = []
-    others = [t for t in terms if not isinstance(t, FrictionChoice)]
-    static = separable.lines(_nominal(Terms(tuple(others)), robot), target=True)
+    others = Terms(tuple(term for term in terms if term not in asked))
+    static = separable.lines(_nominal(others, robot), target=True)
     for term in terms:
-        if not isinstance(term, FrictionChoice):
+        if term not in asked:
             made.append(term)
             continue
         picked: list[Terms] = []
-        for joint in joint_indices(robot, term.joints):
-            name = (robot.joint_names[joint],)
-            contest = [(one, CANDIDATES[one](name)) for one in term.candidates]
+        for joint in joint_indices(robot, joints_of(term)):
+            contest = list(term.alternatives((robot.joint_names[joint],)).items())
             if not search.moved[joint] or not search.can_compare(fitted):
-                picked.append(CANDIDATES[BASELINE](name))
+                picked.append(contest[0][1])
                 continue
-            rest = _baselines_elsewhere(terms, joint, robot)
+            rest = _plainest_elsewhere(asked, joint, robot)
             own = joint_problem(separable, static, rest, separable.lines(contest[0][1]))
             choice, best = _contest(own, joint, contest, "friction", search)
             choices.append(choice)
@@ -315,12 +306,16 @@ def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, .
     return Terms(tuple(made)), tuple(choices)
 
 
-def _baselines_elsewhere(terms: Terms, joint: int, robot: RobotModel) -> Terms:
+def _plainest(term: Term, joints: tuple[str, ...]) -> Terms | None:
+    """The first of a term's alternatives; None for a term without any."""
+    return next(iter(term.alternatives(joints).values()), None)
+
+
+def _plainest_elsewhere(asked: Sequence[Term], joint: int, robot: RobotModel) -> Terms:
     found: list[Term] = []
-    for term in terms:
-        if isinstance(term, FrictionChoice):
-            on = tuple(robot.joint_names[j] for j in joint_indices(robot, term.joints) if j != joint)
-            found += list(CANDIDATES[BASELINE](on)) if on else []
+    for term in asked:
+        on = tuple(robot.joint_names[j] for j in joint_indices(robot, joints_of(term)) if j != joint)
+        found += list(_plainest(term, on) or ()) if on else []
     return Terms(tuple(found))
 
 

@@ -12,8 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError
 from dynid.factor.assemble import Assembly
 from dynid.signals.samples import Samples
-from dynid.terms.elastic import SpinningRotor, SpringTerm
-from dynid.terms.rotor import RotorInertia
+from dynid.terms.elastic import SpringTerm
 
 SIGN_WIDTH = 0.01
 DEFLECTION, TORQUE, DISTURBANCES = 1, 2, slice(3, None)
@@ -143,7 +142,7 @@ def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
     robot, terms = assembly.robot, assembly.terms
     columns = terms.columns(robot)
     springs = {term.name for term in terms if isinstance(term, SpringTerm)}
-    rotors = {term.name for term in terms if isinstance(term, RotorInertia | SpinningRotor)}
+    rotors = {term.name for term in terms if term.of_rotors}
     value = np.array(theta)
     for i, column in enumerate(columns):
         if column.term in rotors and np.isfinite(column.prior):

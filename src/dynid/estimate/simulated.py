@@ -27,6 +27,7 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
 from dynid.simulation.mechanism import Mechanism
+from dynid.terms.elastic import is_stiffness
 
 ABOVE_MOTION = 4.0
 SLOWEST, FASTEST = 2.0, 15.0
@@ -146,7 +147,7 @@ class Bench:
             found = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
             soft = {j: STIFF * max(one.forward, 0.0) for j, one in zip(self.second, found, strict=True)}
             for i, column in enumerate(columns):
-                if column.term == "stiffness" and column.owner in soft:
+                if is_stiffness(column) and column.owner in soft:
                     lower[i] = max(lower[i], soft[column.owner])
         return lower
 

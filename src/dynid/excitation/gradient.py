@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -15,28 +15,11 @@ from dynid.kernel import Panels
 from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian, torque_lines
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.exports import MotionBasis
 from dynid.terms.joint_term import JointTerm, joint_indices
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Term, Terms
 
 STEP = 1e-5
-Slope = tuple[int, "Float | float"]
-
-
-def _of_coulomb(term: Coulomb, values: Float) -> Slope | None:
-    return (1, (1.0 - values**2) / term.width) if term.width > 0 else None
-
-
-# Terms whose basis in one joint depends on one quantity (0, 1, 2 for q, dq, ddq) of that joint alone, or on none: the
-# quantity and the derivative, given the basis' own values.
-SLOPES: dict[type[Term], Callable[[Any, Float], Slope | None]] = {
-    Viscous: lambda term, values: (1, 1.0),
-    Coulomb: _of_coulomb,
-    Offset: lambda term, values: None,
-    RotorInertia: lambda term, values: (2, 1.0),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +55,11 @@ class Layout:
         for term, width in zip(terms, widths, strict=True):
             rows = np.flatnonzero((whole >= first) & (whole < first + width))
             own = whole[rows] - first
-            if isinstance(term, JointTerm) and type(term) in SLOPES:
+            if isinstance(term, JointTerm) and term.exports_as is not None:
                 acting = np.array(joint_indices(robot, term.joints), dtype=np.int64)[own] == joints[rows]
                 rows, own = rows[acting], own[acting]
             if len(rows):
-                free = isinstance(term, RigidBody) and not robot.has_mimic
+                free = term.of_bodies and not robot.has_mimic
                 slots = _slots(robot, rows, joints[rows], own) if free else None
                 parts.append(Part(term, rows, joints[rows], own, slots))
             first += width
@@ -129,7 +112,7 @@ class MotionGradient:
         layout = Layout.of(self.robot, self.terms, self.widths, weights.columns)
         values, samples = np.empty((layout.ends[-1], len(q))), Samples.from_motion(q, dq, ddq)
         for part in layout.parts:
-            if type(part.term) in SLOPES:
+            if _basis_of(part.term) is not None:
                 values[part.rows] = self._basis(part, samples)
         return self.of_lines(q, dq, ddq, layout, values, np.concatenate(weights.values))
 
@@ -142,10 +125,10 @@ class MotionGradient:
         """
         total = np.zeros((3, self.robot.n, len(q)))
         for part in layout.parts:
-            if isinstance(part.term, RigidBody):
+            if part.term.of_bodies:
                 total += self._rigid(q, dq, ddq, part, weights)
-            elif type(part.term) in SLOPES:
-                slope = SLOPES[type(part.term)](part.term, values[part.rows])
+            elif isinstance(part.term, JointTerm) and part.term.exports_as is not None:
+                slope = part.term.exports_as.slope(values[part.rows], part.term.width)
                 if slope is not None:
                     total[slope[0], part.joints] += slope[1] * weights[part.rows]
             else:
@@ -163,13 +146,14 @@ class MotionGradient:
             first += width
             if not part.any():
                 continue
-            if isinstance(term, RigidBody):
+            if term.of_bodies:
                 J = torque_jacobian(robot.tree, part.reshape(-1, 10), *robot.tree_motion(q, dq, ddq))
                 P = robot.projection
                 total += np.einsum("xj,ktxy,yi->ktji", P, J, P, optimize=True) if robot.has_mimic else J
-            elif isinstance(term, JointTerm) and type(term) in SLOPES:
+            elif isinstance(term, JointTerm) and term.exports_as is not None:
                 joints = list(joint_indices(robot, term.joints))
-                slope = SLOPES[type(term)](term, term.basis(robot, term.seen(samples))[:, joints])
+                values = term.basis(robot, term.seen(samples))[:, joints]
+                slope = term.exports_as.slope(values, term.width)
                 if slope is not None:
                     total[slope[0]][:, joints, joints] += slope[1] * part
             else:
@@ -181,7 +165,7 @@ class MotionGradient:
     @cached_property
     def _plain(self) -> bool:
         # Whether the same lines occur for every motion and each is known by one formula.
-        known = (type(term) is RigidBody or type(term) in SLOPES for term in self.terms)
+        known = (term.of_bodies or _basis_of(term) is not None for term in self.terms)
         return not self.robot.has_mimic and all(known)
 
     def _basis(self, part: Part, samples: Samples) -> Float:
@@ -215,6 +199,11 @@ class MotionGradient:
                 for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
                     total[k, joint] += sign / (2.0 * STEP) * (dense[j, columns] * values).sum(axis=0)
         return total
+
+
+def _basis_of(term: Term) -> MotionBasis | None:
+    """What the torque of a term is a line in, where it depends on one quantity of its own joint alone."""
+    return term.exports_as if isinstance(term, JointTerm) else None
 
 
 @lru_cache(maxsize=32)

@@ -12,7 +12,6 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.excitation.criteria import Information
 from dynid.factor.base import STRUCTURAL_TOLERANCE, base_of_matrix, random_states
 from dynid.robot.model import RobotModel
-from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
 STATES, RECORDED_TOLERANCE, BLIND = 256, 1e-12, 1e-6
@@ -62,7 +61,7 @@ def payload_columns(robot: RobotModel, terms: Terms) -> int:
     """Index of the first of the ten columns of the last body; raises UnfitDataError where there is none."""
     first = 0
     for term in terms:
-        if isinstance(term, RigidBody):
+        if term.of_bodies:
             return first + 10 * (robot.n_bodies - 1)
         first += len(term.columns(robot))
     raise UnfitDataError(

@@ -17,7 +17,6 @@ from dynid.excitation.design import worst_broken
 from dynid.excitation.limits import Bounds
 from dynid.excitation.swing import Swings, swing
 from dynid.simulation.forward import ForwardModel
-from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.torque_sines import TorqueSinusoids
 
 RATE, MOST_SUBSTEPS, PROBED = 100.0, 8, 3.0
@@ -176,7 +175,7 @@ def _variants(task: TorqueTask) -> list[Float]:
         first = 0
         for term in task.information.terms:
             width = len(term.columns(task.information.robot))
-            if isinstance(term, RigidBody):
+            if term.of_bodies:
                 # Whole bodies heavier or lighter, so that each variant is a robot that could exist.
                 wrong[first : first + width] = np.repeat(wrong[first : first + width : 10], 10)
             first += width

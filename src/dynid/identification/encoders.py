@@ -18,7 +18,7 @@ from dynid.rows.elastic import ElasticRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
-from dynid.terms.elastic import SpringTerm, Stiffness, on_joints
+from dynid.terms.elastic import SpringTerm, Stiffness, is_stiffness, on_joints
 from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Terms
 
@@ -91,7 +91,7 @@ def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics:
     found = [
         (column.owner, float(estimate.value[i]), float(estimate.std[i]))
         for i, column in enumerate(estimate.columns[k] for k in estimate.base.independent)
-        if column.term == Stiffness().name
+        if is_stiffness(column)
     ]
     wrong = [(owner, value, std) for owner, value, std in found if value < -SIGNIFICANCE * std]
     if not wrong:

@@ -20,7 +20,6 @@ from dynid.signals.prepare import Prepared
 from dynid.signals.windows import Window
 from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
-from dynid.terms.friction_choice import FrictionChoice
 from dynid.terms.term import Terms
 
 WINDOWS, LEAST_ROWS = 2, 64
@@ -141,7 +140,7 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
         return _elastic(noise)
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
-    whole = not any(isinstance(term, CurveTerm | FrictionChoice) for term in terms)
+    whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (
             f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "

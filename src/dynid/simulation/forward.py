@@ -11,7 +11,6 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.joint_term import JointTerm, joint_indices
-from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Term, Terms
 
 _TRIED = 3
@@ -70,7 +69,7 @@ class ForwardModel:
         return M, h
 
     def _sort(self, term: Term, part: Float) -> None:
-        if isinstance(term, RigidBody) and len(part) == self._bodies.size:
+        if term.of_bodies and len(part) == self._bodies.size:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
         # The commonest friction without the detour over samples: an integration asks for it thousands of times.

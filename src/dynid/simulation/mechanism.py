@@ -15,7 +15,6 @@ from dynid.kernel import equations_of_motion, solved
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
-from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Side, Term, Terms
 
 Extra = Mapping[str, Float]
@@ -246,7 +245,7 @@ class Mechanism:
         found, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if type(term) is not RigidBody:
+            if not term.of_bodies:
                 found.append((term, self.theta[first : first + count]))
             first += count
         return found
@@ -256,7 +255,7 @@ class Mechanism:
         # (n, 10) of the one term of bodies whose mass matrix the kernel knows; None where there is none.
         first = 0
         for term in self.terms:
-            if type(term) is RigidBody and not self.robot.has_mimic:
+            if term.of_bodies and not self.robot.has_mimic:
                 return np.ascontiguousarray(
                     self.theta[first : first + 10 * self.robot.n_bodies].reshape(-1, 10)
                 )

@@ -87,6 +87,11 @@ class CurveTerm(Term):
         return np.asarray(np.where(positive, a * (b / a) ** share, low + (high - low) * share))
 
     @property
+    def is_open(self) -> bool:
+        """Whether a shape is to be sought."""
+        return any(getattr(self, shape.name) is None for shape in self.shapes)
+
+    @property
     @abstractmethod
     def coefficients(self) -> tuple[Coefficient, ...]:
         """The linear parameters of every joint; a class attribute will do."""

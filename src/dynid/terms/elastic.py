@@ -98,6 +98,11 @@ class Stiffness(SpringTerm):
         return np.asarray(motor.q - samples.q)
 
 
+def is_stiffness(column: Column) -> bool:
+    """Whether a parameter is the stiffness of a spring between motor and link."""
+    return column.term == Stiffness.name
+
+
 @dataclass(frozen=True)
 class JointDamping(SpringTerm):
     """Linear damper beside the spring: D_j (dtheta_j - dq_j) on the motor, its opposite on the link, N m s/rad."""
@@ -197,6 +202,7 @@ class SpinningRotor(JointTerm):
     name: str = "spinning_rotor"
     symbol = "Ia"
     covers = ("rotor",)
+    of_rotors = True
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0

@@ -18,6 +18,17 @@ class MotionBasis(Enum):
     ACCELERATION = "ddq"
     ONE = "1"
 
+    def slope(self, values: Float, width: float) -> tuple[int, Float | float] | None:
+        """Derivative of a line with respect to one joint's motion; None where it depends on none.
+
+        values: of the line itself.    width: of the sign, 0 = plain.
+        Returns which of q, dq, ddq (0, 1, 2) it depends on, and the derivative.
+        """
+        if self is MotionBasis.SIGN:
+            return (1, (1.0 - values**2) / width) if width > 0 else None
+        places = {MotionBasis.SPEED: 1, MotionBasis.ACCELERATION: 2}
+        return (places[self], 1.0) if self in places else None
+
 
 class Part:
     """A piece of an exported model; subclasses are frozen dataclasses."""

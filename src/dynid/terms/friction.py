@@ -91,6 +91,7 @@ class Viscous(JointTerm):
     unit_prismatic = "N s/m"
     lower = 0.0
     is_friction = True
+    either_side = True
     exports_as = MotionBasis.SPEED
     role, question, label = Role.PLAIN, FRICTION, "viscous"
 
@@ -122,6 +123,7 @@ class Coulomb(JointTerm):
     unit_prismatic = "N"
     lower = 0.0
     is_friction = True
+    either_side = True
     exports_as = MotionBasis.SIGN
     role, question, label = Role.PLAIN, FRICTION, "coulomb"
     steps = True

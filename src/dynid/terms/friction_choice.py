@@ -91,6 +91,15 @@ class FrictionChoice(Term):
         named = (self.choose,) if isinstance(self.choose, str) else self.choose
         return tuple(dict.fromkeys((BASELINE, *named)))
 
+    @property
+    def is_open(self) -> bool:
+        """Until its form is chosen, always."""
+        return True
+
+    def alternatives(self, joints: tuple[str, ...]) -> Mapping[str, Terms]:
+        """The candidates."""
+        return {name: CANDIDATES[name](joints) for name in self.candidates}
+
     def baseline(self) -> Terms:
         """The form it has before the choice."""
         return CANDIDATES[BASELINE](self.joints)

@@ -32,6 +32,7 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
+    either_side = True
     form = FrictionForm("sides", ("coulomb", "offset"))
     group = FRICTION_FORM
     steps = True
@@ -79,6 +80,7 @@ class PolynomialFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     limit: tuple[float, ...] = ()
     name: str = "polynomial"
+    either_side = True
     form = FrictionForm("cubic")
     group = FRICTION_FORM
     symbols = (
@@ -238,8 +240,17 @@ class LoadFriction(CurveTerm):
 
     @property
     def is_open(self) -> bool:
-        """Whether a first fit has to give the inertias."""
+        """Whether a first fit has to give the bodies."""
+        return self.needs_bodies
+
+    @property
+    def needs_bodies(self) -> bool:
+        """Whether the load is that of bodies still to be estimated."""
         return self.load == "estimate" and not self.inertia
+
+    def with_bodies(self, inertia: tuple[float, ...]) -> LoadFriction:
+        """With the load of these bodies."""
+        return replace(self, inertia=inertia) if self.needs_bodies else self
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""

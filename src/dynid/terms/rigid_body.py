@@ -37,6 +37,7 @@ class RigidBody(Term):
     """
 
     name: str = "rigid_body"
+    of_bodies = True
     symbols = (
         Symbol("m", "m", "", "mass"),
         *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),

@@ -26,6 +26,7 @@ class RotorInertia(JointTerm):
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
+    of_rotors = True
     exports_as = MotionBasis.ACCELERATION
     role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
@@ -118,6 +118,11 @@ class Term(ABC):
     passive: ClassVar[bool] = (
         False  # whether a parameter that is negative beyond doubt is a mistake of the input
     )
+    of_bodies: ClassVar[bool] = (
+        False  # whether its parameters are the ten inertial ones of each body, in order
+    )
+    of_rotors: ClassVar[bool] = False  # whether its parameters are rotor inertias as the joints see them
+    either_side: ClassVar[bool] = False  # whether it may sit at the motors as well as at the joints
     covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
 
     @classmethod
@@ -133,6 +138,24 @@ class Term(ABC):
     def notices(self, held: Held) -> Iterator[Notice]:
         """What the sizes of this effect in a fitted model mean to whoever recorded the log."""
         yield from ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its form, a nonlinear parameter or the bodies that it reads are still to be found."""
+        return False
+
+    @property
+    def needs_bodies(self) -> bool:
+        """Whether a first fit without it has to give the bodies."""
+        return False
+
+    def with_bodies(self, inertia: tuple[float, ...]) -> Self:
+        """Itself with the bodies of a first fit, ten numbers each."""
+        return self
+
+    def alternatives(self, joints: tuple[str, ...]) -> Mapping[str, Terms]:
+        """Models for these joints that are compared in its place, the plainest first; none for a term as it is."""
+        return {}
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:

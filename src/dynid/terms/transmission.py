@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -181,6 +181,20 @@ class OnMotor(Term):
         same[column.owner] = robot.drive.transmission[column.owner, column.owner]
         alone = np.array_equal(robot.drive.transmission[column.owner], same)
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
+    """The term at the motors or at the joints, where it may sit at either; else as it is.
+
+    ratio: of motor to joint velocity, by which the width of a smoothed sign is turned.
+    """
+    inner = term.of if isinstance(term, OnMotor) else term
+    if not inner.either_side or isinstance(term, OnMotor) == motors:
+        return term
+    factor = ratio if motors else 1.0 / ratio
+    wide = any(field.name == "width" for field in fields(inner))
+    moved = replace(inner, width=getattr(inner, "width") * factor) if wide else inner  # noqa: B009
+    return OnMotor(moved) if motors else moved
 
 
 def shared_motors(robot: RobotModel) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.signals.noise import MotionNoise
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.elastic import Stiffness
+from dynid.terms.elastic import Stiffness, is_stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
@@ -112,7 +112,7 @@ def exact_samples(robot: RobotModel, terms: Terms, theta: Float, seconds: float,
     q, dq, ddq = ((size * w**k * np.sin(w * t + phase + k * np.pi / 2)).sum(axis=1).T for k in range(3))
     still = np.abs(dq).max(axis=1) >= 0.02
     plain = replace(Samples.from_motion(q, dq, ddq, rate=RATE), keep=still)
-    stiffness = [i for i, c in enumerate(terms.columns(robot)) if c.term == "stiffness"]
+    stiffness = [i for i, c in enumerate(terms.columns(robot)) if is_stiffness(c)]
     if not stiffness:
         return replace(plain, tau=terms.torque(robot, plain, theta))
     return _behind_springs(robot, theta, theta[stiffness], t, (w, phase, size), plain)

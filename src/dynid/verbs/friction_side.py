@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +22,10 @@ from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.simulation.effects import own_ratio
-from dynid.terms.term import Term, Terms
-from dynid.terms.transmission import OnMotor
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.term import Terms
+from dynid.terms.transmission import placed_at
 
-FRICTION = ("viscous", "coulomb", "coulomb_sides", "polynomial")
 SIDES = ("joint", "motor", "both")
 DECISIVE = 3.0
 
@@ -51,24 +50,15 @@ class SideComparison:
     text: str
 
 
-def friction_on(
-    terms: Terms, side: str, friction: Sequence[str] = FRICTION, robot: RobotModel | None = None
-) -> Terms:
-    """The same model with its friction terms on the "joint" or the "motor" side; friction: their names.
+def friction_on(terms: Terms, side: str, robot: RobotModel | None = None) -> Terms:
+    """The same model with its plain friction on the "joint" or the "motor" side.
 
     robot: if given, widths of smoothed signs are turned from joint to motor velocities, or back, by the median ratio.
     """
     if side not in ("joint", "motor"):
         raise UsageError("friction-side", found=f"side '{side}'", expected="'joint' or 'motor'")
     ratio = 1.0 if robot is None else float(np.median(np.abs(own_ratio(robot.drive))))
-
-    def placed(term: Term) -> Term:
-        inner = term.of if isinstance(term, OnMotor) else term
-        if inner.name not in friction or isinstance(term, OnMotor) == (side == "motor"):
-            return term
-        return OnMotor(_widened(inner, ratio)) if side == "motor" else _widened(inner, 1.0 / ratio)
-
-    return Terms(tuple(placed(term) for term in terms))
+    return Terms(tuple(placed_at(term, side == "motor", ratio) for term in terms))
 
 
 def on_side(
@@ -87,7 +77,7 @@ def on_side(
         side = found.side
     if side == "undecided":
         return settings, found
-    return replace(settings, terms=friction_on(settings.model, side, robot=robot)), found
+    return replace(settings, terms=friction_on(settings.model, side, robot)), found
 
 
 def compare_sides(
@@ -95,7 +85,6 @@ def compare_sides(
     log: Log,
     settings: Settings | None = None,
     *,
-    friction: Sequence[str] = FRICTION,
     diagnostics: Diagnostics | None = None,
 ) -> SideComparison:
     """Fits both models to a log and says which one the data prefer, by blocks that were held out of each fit.
@@ -111,11 +100,10 @@ def compare_sides(
     sink.accept(chosen.accept)
     other = Diagnostics(accepting=sink.accepting)
     chosen = replace(chosen, accept=(), estimator=unconstrained(chosen.estimator))
-    models = {side: friction_on(chosen.model, side, friction, robot) for side in ("joint", "motor")}
+    models = {side: friction_on(chosen.model, side, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
-        raise UsageError(
-            "no-friction", found="a model without " + ", ".join(friction), expected="one of them"
-        )
+        movable = ", ".join(name for name, kind in CATALOGUE.items() if kind.either_side)
+        raise UsageError("no-friction", found=f"a model without {movable}", expected="one of them")
     joint, motor = (
         identify(robot, log, replace(chosen, terms=models[side]), diagnostics=own)
         for side, own in (("joint", sink), ("motor", other))
@@ -149,12 +137,6 @@ def compare_sides(
     return SideComparison(
         side, joint, motor, relative, difference, std, _text(side, robot, relative, difference, std)
     )
-
-
-def _widened(term: Term, factor: float) -> Term:
-    if not any(field.name == "width" for field in fields(term)):
-        return term
-    return replace(term, width=getattr(term, "width") * factor)  # noqa: B009 not every term has one
 
 
 def _equations(block: Block) -> tuple[object, ...]:

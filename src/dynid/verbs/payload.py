@@ -21,6 +21,8 @@ from dynid.kernel import qr_panel
 from dynid.log.read import Log, as_log
 from dynid.run.result import Identification
 from dynid.spatial.inertia import from_com, is_physical, six, symmetric
+from dynid.terms.exports import MotionBasis
+from dynid.terms.joint_term import JointTerm
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column, Of
 
@@ -28,7 +30,7 @@ Method = Literal["difference", "joint"]
 
 # A model of the same arm explains most of a loaded log; another arm's does not.
 _FOREIGN = 0.5
-_FRICTION = ("viscous", "coulomb", "offset")
+_FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
 _ROUNDS, _TOLERANCE = 30, 1e-4
 # A direction of the covariance that is determined this much better than the worst counts no more than this.
 _SHARPEST = 1e-6
@@ -308,7 +310,8 @@ def _payload_columns(run: Identification) -> Int:
 
 def _friction_columns(run: Identification) -> Int:
     own = run.estimate.base.mask
-    found = [j for j, c in enumerate(run.estimate.columns) if c.term in _FRICTION and own[j]]
+    free = {term.name for term in run.terms if isinstance(term, JointTerm) and term.exports_as in _FRICTION}
+    found = [j for j, c in enumerate(run.estimate.columns) if c.term in free and own[j]]
     return np.array(found, dtype=np.int64)
 
 
