@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.choose.selection import MOST, Model, Selection, Worth
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import Label, WideModel
-from dynid.factor.comparison import Candidate, Comparison, compare, standard_error
+from dynid.factor.comparison import Candidate, Comparison, compare, gain
 
 # Screening many effects one by one: what passes by chance is judged again together with everything else.
 SCREEN = 2.0
@@ -63,14 +63,12 @@ class ModelComparison:
 
     def earns(self, without: Float, labels: Sequence[Label], errors: float = SCREEN) -> bool:
         """Whether effects gain more than so many standard errors over a model with errors `without`, (M,)."""
-        gain = without - self.squares(labels)
-        return float(gain.sum()) > errors * standard_error(gain, self.regression.counts)
+        share, std = self.gain(without, labels)
+        return share > errors * std
 
     def gain(self, without: Float, labels: Sequence[Label]) -> tuple[float, float]:
         """Share of the errors `without` that effects take away, and its standard error."""
-        gain = without - self.squares(labels)
-        reference = max(float(without.sum()), np.finfo(np.float64).tiny)
-        return float(gain.sum()) / reference, standard_error(gain, self.regression.counts) / reference
+        return gain(without, self.squares(labels), self.regression.counts)
 
     def trial(self, options: tuple[Option, ...]) -> Trial:
         """One combination."""
@@ -120,15 +118,6 @@ class ModelComparison:
                 )
                 if not same or trial.options[k] is chosen.options[k]:
                     continue
-                gain = trial.squares - chosen.squares
-                reference = max(float(trial.squares.sum()), np.finfo(np.float64).tiny)
-                found.append(
-                    Worth(
-                        axis=axis.name,
-                        option=chosen.options[k].name,
-                        other=trial.options[k].name,
-                        gain=float(gain.sum()) / reference,
-                        gain_std=standard_error(gain, self.regression.counts) / reference,
-                    )
-                )
+                share, std = gain(trial.squares, chosen.squares, self.regression.counts)
+                found.append(Worth(axis.name, chosen.options[k].name, trial.options[k].name, share, std))
         return tuple(found)

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.choose.comparison import SCREEN, ModelComparison
 from dynid.choose.wide_model import KEPT, Label
-from dynid.factor.comparison import standard_error
+from dynid.factor.comparison import gain
 from dynid.terms.choice import Role
 
 # Faults of the log are told to its owner, so chance has to be told apart more surely than for a choice.
@@ -86,10 +86,10 @@ class ForwardSelection:
         A few blocks may hold most of a large gain, so that it varies as much as it is large. One that takes away the
         better part of all errors is judged by the logarithm of each block's errors, too.
         """
-        gain = without - squares
-        total, tiny = float(gain.sum()), np.finfo(np.float64).tiny
-        strength = total / max(standard_error(gain, self.contest.regression.counts), tiny)
-        if total > MOST_SHARE * float(without.sum()):
+        tiny = np.finfo(np.float64).tiny
+        share, std = gain(without, squares, self.contest.regression.counts)
+        strength = share / max(std, tiny)
+        if share > MOST_SHARE:
             ratio = np.log(np.maximum(without, tiny) / np.maximum(squares, tiny))
             strength = max(strength, float(ratio.mean() / max(ratio.std() / np.sqrt(len(ratio)), tiny)))
         return strength

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.choose.separable import JointProblem, ReducedProblem
 from dynid.choose.shapes import Choice, FormScore
 from dynid.choose.variable_projection import variable_projection
-from dynid.factor.comparison import Candidate, compare, standard_error
+from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.folds import Fold, folds_of
 from dynid.robot.model import RobotModel
 from dynid.terms.curve import CurveTerm, JointMotion
@@ -105,12 +105,9 @@ def decide(
     blocks: (M,) equations by block.    torque_square: sum of squared torque over all of them.
     """
     found = compare(forms, blocks)
-    first = forms[0].squares
-    base = float(first.sum())
     candidates = []
     for form in forms:
-        gain = float((first - form.squares).sum())
-        error = standard_error(first - form.squares, blocks)
+        share, std = gain(forms[0].squares, form.squares, blocks)
         candidates.append(
             FormScore(
                 name=form.name,
@@ -118,9 +115,9 @@ def decide(
                 relative=float(np.sqrt(form.squares.sum() / torque_square))
                 if torque_square > 0
                 else float("nan"),
-                gain=gain / base if base > 0 else 0.0,
-                gain_std=error / base if base > 0 else 0.0,
-                earned=form is not forms[0] and gain > error,
+                gain=share,
+                gain_std=std,
+                earned=form is not forms[0] and share > std,
             )
         )
     return Choice(joint_name, subject, tuple(candidates), found.winner.name)

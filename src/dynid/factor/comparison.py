@@ -68,6 +68,18 @@ def compare(
     return Comparison(tuple(candidates), best, chosen, excess, spread, within)
 
 
+def gain(without: Float, squares: Float, counts: Float) -> tuple[float, float]:
+    """What a model misses less than another, as a share of what that one misses, and its standard error over blocks.
+
+    without, squares: (M,) held-out squared errors of the other and of the model.    counts: (M,) equations by block.
+    Nothing is less than what misses nothing: 0 and 0 then.
+    """
+    whole, less = float(without.sum()), without - squares
+    if whole <= 0:
+        return 0.0, 0.0
+    return float(less.sum()) / whole, standard_error(less, counts) / whole
+
+
 def standard_error(sums: Float, counts: Float) -> float:
     """Standard error of a sum over blocks of unlike size, blocks being independent (ratio estimator).
 
