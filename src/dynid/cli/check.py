@@ -32,7 +32,13 @@ LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 @with_settings
 def command(
     logs: LogsArgument,
-    robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
+    robot: Annotated[
+        str | None,
+        typer.Option(
+            "--robot",
+            help="Robot description: URDF, MJCF or dynid TOML. Without it: list the columns of the log.",
+        ),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
@@ -54,6 +60,15 @@ def command(
     written: Written,
 ) -> None:
     """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
+    if robot is None:
+        if plan is not None or fit:
+            from dynid.base.errors import UsageError
+
+            raise UsageError(
+                "no-robot", found="--plan or --fit without --robot", expected="a robot description"
+            )
+        _list_columns(logs, config)
+        return
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.log.checks import check_log
@@ -81,6 +96,19 @@ def command(
         say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
+
+
+def _list_columns(logs: list[Path], config: Path | None) -> None:
+    from dynid.identification.experiment import Experiment
+    from dynid.log.contents import contents
+
+    section = Experiment.read(config).content.log
+    for number, path in enumerate(logs):
+        found = contents(path, *((section.delimiter, section.decimal) if section else ()))
+        for line in (*([""] if number else []), *found.lines(), *(one.text for one in found.remarks)):
+            say(line)
+    say("")
+    say("--robot tells more: whether these columns are fit for its joints")
 
 
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:

@@ -15,7 +15,7 @@ from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from dynid.log.bag_files import METADATA, Topic
 from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of
 from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, survey
-from dynid.log.log import Text
+from dynid.log.log import ColumnInfo, Text
 
 PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
 
@@ -32,7 +32,7 @@ class BagReader:
         """Whether the first bytes are those of this format."""
         return head.startswith(self.magic)
 
-    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> BagTable:
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> BagTable:
         """Looks through a bag; raises InputError or UnfitDataError for what is none, or damaged."""
         return BagTable(survey(path))
 
@@ -112,6 +112,28 @@ class BagTable:
         """The same bag with one row for each message that holds these columns, joined by time where several do."""
         wanted = {name: self._items[name] for name in columns if name != TIME}
         return BagTable(self.survey, self.topics, wanted, self.remarks)
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """Columns of each topic, with the time, under its name; unqualified where the topic makes the rows."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.survey.sorts:
+            names = [name for name, (group, _) in self._items.items() if group == (one,)]
+            plain = [name for name in names if ":" not in name]
+            if names:
+                found[one.name] = (TIME, *(plain or names))
+        return found
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the messages say of a column; of the time, nothing."""
+        if column == TIME:
+            return ColumnInfo("float64")
+        topics, _ = self._items[column]
+        sorts = [sort for one in topics for sort in self.survey.sorts[one]]
+        count = sum(one.count for one in sorts)
+        first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)
+        rate = 1e9 * (count - 1) / (last - first) if last > first else None
+        return ColumnInfo("float64", topics[0].name, (count,), row_count=count, rate=rate)
 
     def extent(self, column: str) -> tuple[float, float] | None:
         """Least and greatest time; None for other columns."""

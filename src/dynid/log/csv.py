@@ -27,9 +27,9 @@ class CsvReader:
         """Whether the first bytes are text."""
         return b"\0" not in head
 
-    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> CsvTable:
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> CsvTable:
         """Opens a file; raises InputError if its header is missing, ambiguous or in another dialect."""
-        return CsvTable(path, delimiter, decimal)
+        return CsvTable(path, delimiter or ",", decimal or ".")
 
 
 class CsvTable:

@@ -21,8 +21,11 @@ READERS: Registry[LogReader] = Registry(
 )
 
 
-def open_table(path: str | Path, delimiter: str = ",", decimal: str = ".") -> Table:
-    """Opens a file with the reader that knows its first bytes; raises InputError if there is none."""
+def open_table(path: str | Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
+    """Opens a file with the reader that knows its first bytes; raises InputError if there is none.
+
+    delimiter, decimal: of text files, None = as found.
+    """
     path = Path(path)
     place = Place(file=str(path))
     if not path.exists():

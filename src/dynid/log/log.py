@@ -18,12 +18,30 @@ class Text:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ColumnInfo:
+    """What a file itself says of a column; "", () or None where it says nothing.
+
+    dtype: as stored.    field, shape: name and shape of the array that the column is a part of, rows first.    unit: in
+    the file's words.    row_count, rate (Hz): of its rows.
+    """
+
+    dtype: str = ""
+    field: str = ""
+    shape: tuple[int, ...] = ()
+    unit: str = ""
+    row_count: int | None = None
+    rate: float | None = None
+
+
 class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
-    To add a file format write one class with these members and register its reader in dynid.log.read. It may also have
-    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; `remarks`,
-    diagnostics for the user; and `sha256`, the hash of what is no file.
+    To add a file format write one class with these members and register its reader in dynid.log.files. It may also have
+    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; `info(column)`, a
+    ColumnInfo; `streams`, a mapping of names to columns that share rows, where not all do; `trajectory`, the column
+    that names the motion of each row; `left_out`, what the file holds besides columns, in words; `remarks`, diagnostics
+    for the user; and `sha256`, the hash of what is no single file.
     """
 
     path: Path
@@ -67,8 +85,11 @@ class LogReader(Protocol):
         """Whether a file with these first bytes is of this format."""
         ...
 
-    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> Table:
-        """Opens the file; raises InputError if it is not what it claims to be."""
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
+        """Opens the file; raises InputError if it is not what it claims to be.
+
+        delimiter, decimal: of text files, None = as found.
+        """
         ...
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place, UnfitDataError
-from dynid.log.log import Text
+from dynid.log.log import ColumnInfo, Text
 
 MAGIC = b"PAR1"
 
@@ -25,7 +25,7 @@ class ParquetReader:
         """Whether the first bytes are those of this format."""
         return head[:4] == MAGIC
 
-    def open(self, path: Path, delimiter: str = ",", decimal: str = ".") -> ParquetTable:
+    def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ParquetTable:
         """Opens a file; raises UnfitDataError if it is truncated, InputError if it is damaged otherwise."""
         return ParquetTable(path)
 
@@ -60,6 +60,12 @@ class ParquetTable:
         self.column_names = tuple(self._file.schema_arrow.names)
         check_unique(self.column_names, path)
         self.row_count: int | None = self._file.metadata.num_rows
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the file's schema says of a column."""
+        rows = self._file.metadata.num_rows
+        kind = self._file.schema_arrow.field(column).type
+        return ColumnInfo(str(kind), column, (rows,), row_count=rows)
 
     def extent(self, column: str) -> tuple[float, float] | None:
         """Least and greatest value of a column of numbers by the file's own statistics, None where it has none."""

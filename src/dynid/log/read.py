@@ -51,7 +51,7 @@ def read_log(
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("log-twice", found="the same log file twice", expected="each file once")
     chosen = _channel_map(mapping, robot)
-    delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (",", ".")
+    delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (None, None)
     tables = [open_table(file, delimiter, decimal) for file in files]
     joints, named = _joints_and_topics(robot, chosen)
     return _mapped_log(
