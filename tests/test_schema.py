@@ -41,7 +41,12 @@ def settings_of(folder: Path, text: str) -> Settings:
         ("[prepare]\ndecimate = 1", 2, "prepare.decimate = 1", "true or false"),
         ("[data]\ntrain = []", 2, "data.train = []", "at least one"),
         ("[data]\ntrain = [{ part = [0.5] }]", 2, "part = [0.5]", "2 numbers from 0 to 1"),
-        ('[log]\ndecimal = ","', 2, "log.decimal = ','", "another character than delimiter = ','"),
+        (
+            '[log]\ndelimiter = ","\ndecimal = ","',
+            3,
+            "log.decimal = ','",
+            "another character than delimiter = ','",
+        ),
         ('[log]\ndelimiter = "1"', 2, "log.delimiter = '1'", "a character that no number holds"),
         (
             "[model]\nrows = { rows = 'momentum', degree = true }",

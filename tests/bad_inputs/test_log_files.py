@@ -61,7 +61,6 @@ FILES = (
     FileCase(33, "empty", lambda t, p: b"", "file-empty", ("log.csv", "an empty file")),
     FileCase(33, "blank", lambda t, p: " \n\n", "file-empty", ("log.csv",)),
     FileCase(33, "header only", lambda t, p: t.split("\n")[0] + "\n", "no-rows", ("log.csv", "without rows")),
-    FileCase(33, "blank header", lambda t, p: "\n" + t, "file-empty", ("log.csv:1", "header line")),
     FileCase(34, "csv called parquet", lambda t, p: t, "magic", ("'.parquet'", "csv"), "log.parquet"),
     FileCase(34, "parquet called csv", lambda t, p: p, "magic", ("'.csv'", "parquet", "csv")),
     FileCase(
@@ -122,17 +121,6 @@ FILES = (
         ("row 1999", "cells", "10"),
     ),
     FileCase(
-        44, "semicolons", lambda t, p: t.replace(",", ";"), "delimiter", ("log.csv:1", 'delimiter = ";"')
-    ),
-    FileCase(
-        44,
-        "semicolons, decimal commas",
-        lambda t, p: european(t),
-        "delimiter",
-        ('delimiter = ";"', 'decimal = ","'),
-    ),
-    FileCase(44, "tabs", lambda t, p: t.replace(",", "\t"), "delimiter", ('delimiter = "\\t"',)),
-    FileCase(
         45,
         "word",
         lambda t, p: cell(t, 57, 2, "abc"),
@@ -159,8 +147,8 @@ FILES = (
         46,
         "no header",
         lambda t, p: t.partition("\n")[2],
-        "no-header",
-        ("log.csv:1", "numbers", "header line"),
+        "no-mapping",
+        ("columns column[0], column[1]", 'position = { columns = "?"'),
     ),
     FileCase(
         47,
@@ -211,15 +199,76 @@ def test_33_missing_file_and_folder(robot: RobotModel, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: t.replace(",", ";"),
+        european,
+        lambda t: t.replace(",", "\t"),
+        lambda t: european(t).replace(";", "\t"),
+        lambda t: t.replace(",", "|"),
+        lambda t: t.replace(",", ", "),
+        lambda t: "  " + t.replace(",", "   ").replace("\n", "  \n "),
+        lambda t: european(t).replace(";", " \t"),
+        lambda t: "\n" + t,
+        lambda t: t.replace("\n", "\r\n"),
+        lambda t: "# a robot, in the lab\n#\n# " + t,
+        lambda t: "% recorded\n" + european(t),
+        lambda t: "Device;A1\nDate;2024\n\n" + european(t),
+        lambda t: t.replace("\n", ",\n"),
+        lambda t: t.replace("\n", ",\n").replace(",\n", "\n", 1),
+        lambda t: t.replace("\n", "\ns" + ",rad" * 3 + ",rad/s" * 3 + ",Nm" * 3 + "\n", 1),
+        lambda t: '"' + european(t).replace(";", '","').replace("\n", '"\n"').removesuffix('"'),
+        lambda t: ("\ufeff" + t).encode("utf-8"),
+        lambda t: european(t).replace(";", "\t").encode("utf-16"),
+        lambda t: ("# angles in °\n" + t).encode("latin-1"),
+    ],
+)
+def test_44_a_dialect_changes_nothing(
+    make: Callable[[str], str | bytes], robot: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    plain = read_log(write_csv(tmp_path / "log.csv", clean), robot)
+    made = make((tmp_path / "log.csv").read_text())
+    (tmp_path / "x.txt").write_bytes(made if isinstance(made, bytes) else made.encode())
+    other = read_log(tmp_path / "x.txt", robot)
+    wanted, found = (log.read(log.trajectories[0]) for log in (plain, other))
+    for part in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))
+
+
 def test_44_declared_dialect_is_read(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text(european(write_csv(tmp_path / "log.csv", clean).read_text()))
     (tmp_path / "x.toml").write_text(MAPPING.replace("[log]", '[log]\ndelimiter = ";"\ndecimal = ","'))
     log = open_log(Experiment.read(tmp_path / "x.toml"), [tmp_path / "e.csv"], robot, ["*"], Diagnostics())
     np.testing.assert_array_equal(log.read(log.trajectories[0]).q[:, 1], clean["q_j2"])
-    (tmp_path / "half.toml").write_text(MAPPING.replace("[log]", '[log]\ndelimiter = ";"'))
-    half = Experiment.read(tmp_path / "half.toml")
-    error = caught(lambda: open_log(half, [tmp_path / "e.csv"], robot, ["*"], Diagnostics()))
-    expect(error, InputError, "text-cell", ("row 0", "'t' = '0,0'", 'decimal = ","'))
+    for name, keys, identifier, says in (
+        ("half", 'delimiter = ";"\ndecimal = "."', "text-cell", ("row 0", "'t' = '0,0'", 'decimal = ","')),
+        ("other", 'delimiter = "|"', "delimiter", ("e.csv:1", "separated by ';'", 'delimiter = ";"')),
+    ):
+        (tmp_path / f"{name}.toml").write_text(MAPPING.replace("[log]", f"[log]\n{keys}"))
+        wrong = Experiment.read(tmp_path / f"{name}.toml")
+        error = caught(lambda wrong=wrong: open_log(wrong, [tmp_path / "e.csv"], robot, ["*"], Diagnostics()))
+        expect(error, InputError, identifier, says)
+
+
+def test_46_columns_without_names_are_mapped_by_place(
+    robot: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    text = write_csv(tmp_path / "log.csv", clean).read_text().partition("\n")[2]
+    (tmp_path / "log.csv").write_text(text)
+    log = read_log(
+        tmp_path / "log.csv",
+        robot,
+        {
+            "time": {"column": "column[0]", "unit": "s"},
+            "position": {"columns": "column[1:4]", "unit": "rad"},
+            "effort": {"columns": [f"column[{i}]" for i in (7, 8, 9)], "unit": "N m"},
+        },
+    )
+    chunk = log.read(log.trajectories[0])
+    np.testing.assert_array_equal(chunk.q[:, 2], clean["q_j3"])
+    assert chunk.tau is not None
+    np.testing.assert_array_equal(chunk.tau[:, 0], clean["tau_j1"])
 
 
 def test_45_text_far_down_is_placed(

@@ -86,6 +86,33 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
     assert "did you mean 'elbow'?" in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        ('"q_{index}"', ("q_0", "q_1")),
+        ('"q[{index}]"', ("q[0]", "q[1]")),
+        ('"q[:]"', ("q[0]", "q[1]")),
+        ('"q[2:4]"', ("q[2]", "q[3]")),
+        ('"q[3:]"', ("q[3]", "q[4]")),
+        ('["right", "left"]', ("right", "left")),
+    ],
+)
+def test_columns_by_place(columns: str, wanted: tuple[str, ...], robot: RobotModel) -> None:
+    mapping = resolved(
+        f'time = {{ column = "t", unit = "s" }}\nposition = {{ columns = {columns}, unit = "rad" }}', robot
+    )
+    assert tuple(mapping.position[joint].column for joint in robot.joint_names) == wanted
+
+
+@pytest.mark.parametrize("columns", ['"q[0:3]"', '"q[0:1]"', '"q"', '["a", "b", "c"]', "[]"])
+def test_other_than_a_column_a_joint(columns: str, robot: RobotModel) -> None:
+    with pytest.raises(InputErrors, match=r"template.*2 columns|without columns"):
+        resolved(
+            f'time = {{ column = "t", unit = "s" }}\nposition = {{ columns = {columns}, unit = "rad" }}',
+            robot,
+        )
+
+
 @pytest.mark.parametrize(("key", "unit"), [("velocity", "rad/s"), ("temperature", "degC")])
 def test_a_channel_is_mapped_for_every_joint_or_not_at_all(key: str, unit: str, robot: RobotModel) -> None:
     with pytest.raises(InputErrors, match=r"missing-joint.*without shoulder"):

@@ -20,6 +20,13 @@ _FACTORS: dict[str, dict[str, float]] = {
     "temperature": {"degC": 1.0},
     "none": {"1": 1.0},
 }
+# What else stands in lines of units of other programs' tables; no channel can be declared in them.
+_SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
+
+
+def is_unit(text: str) -> bool:
+    """Whether a cell of a table reads like a unit."""
+    return text in _SEEN or any(text in known for known in _FACTORS.values())
 
 
 def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, float]:

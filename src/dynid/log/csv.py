@@ -1,8 +1,10 @@
-"""CSV logs with a header line, streamed in blocks."""
+"""Text logs: one row a line, separated by whatever the file uses, streamed in blocks."""
 
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,36 +12,63 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
-from dynid.base.numbers import number_of
-from dynid.log.log import Text
+from dynid.log.dialect import BLANK, Dialect, dialect_of
+from dynid.log.log import ColumnInfo, Text
 
 BLOCK_BYTES = 8_000_000
+_TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_BLANKS = re.compile(rb"[ \t]+")
 
 
 class CsvReader:
     """Opens text files of numbers; it takes what no other reader claims by its first bytes."""
 
     name = "csv"
-    suffixes = (".csv", ".tsv", ".txt")
+    suffixes = (".csv", ".tsv", ".txt", ".dat", ".log", ".asc")
 
     def can_read(self, head: bytes) -> bool:
         """Whether the first bytes are text."""
-        return b"\0" not in head
+        return b"\0" not in head or head.startswith(_TEXT_MARKS)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> CsvTable:
-        """Opens a file; raises InputError if its header is missing, ambiguous or in another dialect."""
-        return CsvTable(path, delimiter or ",", decimal or ".")
+        """Opens a file.
+
+        delimiter, decimal: None = as found.
+
+        Raises InputError if its header is ambiguous, or it is written otherwise than said.
+        """
+        return CsvTable(path, dialect_of(path, delimiter, decimal), delimiter is None or decimal is None)
 
 
 class CsvTable:
-    """An open CSV file; its first line names the columns."""
+    """An open text file; its header line, or the last line of its comments, names the columns."""
 
     row_count: int | None = None
 
-    def __init__(self, path: Path, delimiter: str, decimal: str) -> None:
-        self.path, self.delimiter, self.decimal = path, delimiter, decimal
-        self.column_names = self._header()
+    def __init__(self, path: Path, dialect: Dialect, found: bool = False) -> None:
+        self.path, self.dialect = path, dialect
+        self.column_names = dialect.names
+        plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
+        place = Place(file=str(path))
+        self.remarks = (
+            (Diagnostic(Severity.NOTE, "dialect", dialect.words, place),) if found and not plain else ()
+        )
+
+    @property
+    def first_line(self) -> int:
+        """Number of the line of the first row, counted from 1."""
+        return self.dialect.head_lines + 1
+
+    def number(self, cell: str) -> float:
+        """The number of a cell, nan where missing; raises ValueError for text."""
+        return self.dialect.number(cell)
+
+    def info(self, column: str) -> ColumnInfo:
+        """The unit, where the file has a line of units."""
+        units = self.dialect.units
+        return ColumnInfo(unit=units[self.column_names.index(column)] if units else "")
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
@@ -48,20 +77,21 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv as pacsv
 
+        blank = self.dialect.delimiter == BLANK
+
         def opened(kinds: Mapping[str, Any]) -> Any:
             return pacsv.open_csv(
-                self.path,
+                pa.PythonFile(_Lines(self.path, self.dialect), mode="r"),
                 read_options=pacsv.ReadOptions(
                     block_size=BLOCK_BYTES,
                     use_threads=True,
                     column_names=list(self.column_names),
-                    skip_rows=1,
                 ),
-                parse_options=pacsv.ParseOptions(delimiter=self.delimiter),
+                parse_options=pacsv.ParseOptions(delimiter="\t" if blank else self.dialect.delimiter),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=list(columns),
                     column_types=dict(kinds),
-                    decimal_point=self.decimal,
+                    decimal_point=self.dialect.decimal,
                     null_values=["", "nan", "NaN", "NAN", "null", "NULL"],
                     true_values=[],  # a name may be called True
                     false_values=[],
@@ -94,42 +124,9 @@ class CsvTable:
                     if stop is not None and position >= stop:
                         return
         except pa.ArrowException as error:
+            if "Empty CSV file" in str(error):
+                return
             raise self._explained(error, columns) from error
-
-    def _header(self) -> tuple[str, ...]:
-        with self.path.open("r", encoding="utf-8-sig", errors="strict", newline="") as file:
-            try:
-                line = file.readline()
-            except UnicodeDecodeError as error:
-                raise self._error(
-                    "encoding", f"byte {error.start} that is not UTF-8", "UTF-8 text", line=1
-                ) from error
-        if not line.strip():
-            raise self._error("file-empty", "an empty first line", "a header line with column names", line=1)
-        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=self.delimiter))]
-        if len(cells) == 1:
-            for other in (";", "\t", ","):
-                if other != self.delimiter and line.count(other) >= 1:
-                    shown = "\\t" if other == "\t" else other
-                    raise self._error(
-                        "delimiter",
-                        f"columns separated by '{shown}'",
-                        f"'{self.delimiter}'",
-                        line=1,
-                        do=f'set delimiter = "{shown}" under [log]'
-                        + (' (and decimal = "," if numbers are written 1,5)' if other == ";" else ""),
-                    )
-        if all(_is_number(cell) for cell in cells):
-            raise self._error(
-                "no-header", "numbers in the first line", "a header line with column names", line=1,
-                do="add one, then map the columns under [log]",
-            )  # fmt: skip
-        twice = sorted({cell for cell in cells if cells.count(cell) > 1})
-        if twice:
-            raise self._error(
-                "duplicate-column", f"column(s) {', '.join(twice)} more than once", "unique names", line=1
-            )
-        return tuple(cells)
 
     def _column(self, array: Any, name: str, first_row: int) -> Float | Text:
         import pyarrow.types as kinds
@@ -148,36 +145,33 @@ class CsvTable:
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
         # The fast reader says that something is wrong; a slow second look says where.
-        with self.path.open("r", encoding="utf-8-sig", errors="replace", newline="") as file:
-            reader = csv.reader(file, delimiter=self.delimiter)
-            header = [cell.strip() for cell in next(reader)]
+        blank = self.dialect.delimiter == BLANK
+        count = len(self.column_names)
+        lines: Any = _Lines(self.path, self.dialect)
+        with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
+            reader = csv.reader(file, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
             row = -1
             for cells in reader:
                 if not cells:
                     continue
                 row += 1
-                if len(cells) != len(header):
-                    return self._error(
-                        "ragged-row",
-                        f"{len(cells)} cells",
-                        f"{len(header)}, as in the header",
-                        line=reader.line_num,
-                        row=row,
-                    )
+                line = reader.line_num + self.dialect.head_lines
+                if len(cells) != count:
+                    expected = f"{count}, as in the header" if self.dialect.named else f"{count}, as before"
+                    return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
                 for name in columns:
-                    i = header.index(name)
-                    cell = cells[i].strip().replace(self.decimal, ".")
-                    good = not cell or _is_number(cell) or cell.lower() in ("nan", "null")
+                    i = self.column_names.index(name)
+                    good = self.dialect.is_number(cells[i])
                     if row == 0:
                         texts[i] = not good
                     if not good and not texts.get(i, False):
-                        return self.text_cell(name, cells[i], row, reader.line_num)
+                        return self.text_cell(name, cells[i], row, line)
         return self._error("csv", " ".join(str(error).split())[:200], "a CSV file with one number a cell")
 
     def text_cell(self, column: str, cell: str, row: int, line: int) -> InputError:
         """The error for a cell that should be a number."""
-        comma = "," in cell and _is_number(cell.replace(",", "."))
+        comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
         do = 'set decimal = "," under [log]' if comma else ""
         return self._error(
             "text-cell", f"column '{column}' = '{cell}'", "a number", line=line, row=row, do=do
@@ -202,9 +196,44 @@ class CsvTable:
         )
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        number_of(cell)
-    except ValueError:
-        return False
-    return True
+class _Lines(io.RawIOBase):
+    """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate."""
+
+    def __init__(self, path: Path, dialect: Dialect) -> None:
+        super().__init__()
+        plain = dialect.encoding in ("utf-8", "utf-8-sig")
+        self._blank = dialect.delimiter == BLANK
+        self._file: Any = path.open("rb") if plain else path.open(encoding=dialect.encoding, newline="")
+        for _ in range(dialect.head_lines):
+            self._file.readline()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Whether it can be read: it can."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        if not self._rest:
+            self._rest = self._next(len(view))
+        count = min(len(view), len(self._rest))
+        view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        """Closes the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _next(self, size: int) -> bytes:
+        text = self._file.read(max(size, 1))
+        if not self._blank:
+            return text.encode() if isinstance(text, str) else bytes(text)
+        # Whole lines, so that blanks at their ends can be told from those between cells.
+        text += self._file.readline()
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        lines = [_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n")]
+        return b"\n".join(lines)

@@ -110,6 +110,7 @@ class ChannelMap:
     (a counterbalance torque, a temperature, a vendor's own model), SI factor 1 unless declared.
     effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
     Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
+    delimiter, decimal: of text files, None = as found.
     topics: of bags, where unqualified columns are; none = the only topic that fits.
     own_names: groups that are left out take dynid's own columns where the file has them.
     """
@@ -133,8 +134,8 @@ class ChannelMap:
     motor_offset: Mapping[str, float] | None = None
     motor_sign: Mapping[str, float] | None = None
     sort: bool = False
-    delimiter: str = ","
-    decimal: str = "."
+    delimiter: str | None = None
+    decimal: str | None = None
     topics: tuple[str, ...] = ()
     own_names: bool = False
 

@@ -17,7 +17,9 @@ from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap
 from dynid.robot.model import RobotModel
 
-Columns = str | dict[str, str]
+Columns = str | list[str] | dict[str, str]
+# A run of the columns of an array, as NumPy writes it: q[0:6], counted from 0, the end not included.
+_RUN = re.compile(r"(.*)\[(\d*):(\d*)\]")
 OWN_COLUMNS = {"position": "q_{joint}", "velocity": "dq_{joint}", "effort": "tau_{joint}"}
 Lines = dict[tuple[Key, ...], int]
 
@@ -30,7 +32,7 @@ class TimeEntry(Strict):
 
 
 class JointEntry(Strict):
-    """One channel a joint: a template with {joint} or {number}, or a table joint -> column; None = dynid's own."""
+    """One channel a joint: a template, a run of an array's columns, a list or a table; None = dynid's own."""
 
     columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
     unit: str = key(doc="one for all joints", kind="a unit of velocity")
@@ -41,7 +43,8 @@ class PositionEntry(JointEntry):
 
     columns: Columns | None = key(
         None,
-        "a template with `{joint}` (name) or `{number}` (from 1), or a table joint -> column; without it `q_{joint}`",
+        "a template with `{joint}` (name), `{number}` (from 1) or `{index}` (from 0), a run such as `q[0:6]`, a list "
+        "in the order of the robot's joints, or a table joint -> column; without it `q_{joint}`",
     )
     unit: str = key(
         doc="one for all joints; a robot with slides too is logged in rad and m",
@@ -126,22 +129,28 @@ class LogSection(Strict):
         "column that names the motion of each row; without it each file is one trajectory, named after the file",
     )
     sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = key(
-        ",", "CSV only; another one than `decimal`", kind="one character, no part of a number"
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = key(
+        None,
+        'text files only, without it as found: another one than `decimal`; `" "` is any run of blanks',
+        kind="one character, no part of a number",
     )
-    decimal: Literal[".", ","] = key(".", "CSV only", validate_default=True)
+    decimal: Literal[".", ","] | None = key(
+        None, "text files only, without it as found", validate_default=True
+    )
 
     @field_validator("delimiter")
     @classmethod
-    def _between_numbers(cls, value: str) -> str:
+    def _between_numbers(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         if value.isalnum() or value in "+-._\"'\n\r":
             raise ValueError("a character that no number holds, such as ',', ';' or a tab")
         return value
 
     @field_validator("decimal")
     @classmethod
-    def _other_than_delimiter(cls, value: str, info: ValidationInfo) -> str:
-        if value == info.data.get("delimiter"):
+    def _other_than_delimiter(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and value == info.data.get("delimiter"):
             raise ValueError(f"another character than delimiter = '{value}', which may be ';' or a tab")
         return value
 
@@ -255,8 +264,9 @@ def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
                 f"{pattern}_{{number}}",
                 f"{pattern}_{{joint}}",
                 f"{{joint}}_{pattern}",
+                f"{pattern}[{{index}}]",
             ):
-                wanted = [template.format(number=i + 1, joint=j) for i, j in enumerate(robot.joint_names)]
+                wanted = _columns_of(template, robot.joint_names)
                 if set(wanted) <= set(columns):
                     return template
         return None
@@ -272,6 +282,26 @@ def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
         if template or quantity != "velocity":
             lines.append(f'{quantity} = {{ columns = "{template or "?"}", unit = "?" }}')
     return "\n".join(lines)
+
+
+def _columns_of(template: str, names: Sequence[str]) -> list[str]:
+    """The columns that a template names, one a joint; or what else it names, fewer or more than there are joints."""
+    run = _RUN.fullmatch(template)
+    if run is not None:
+        first = int(run[2] or 0)
+        last = int(run[3]) if run[3] else first + len(names)
+        # A run of another length is wrong whatever its length is.
+        return [f"{run[1]}[{i}]" for i in range(first, min(last, first + 2 * len(names)))]
+    if not re.search(r"\{(joint|number|index)\}", template):
+        return [template] if template else []
+    return [
+        template.replace("{joint}", joint).replace("{number}", str(i + 1)).replace("{index}", str(i))
+        for i, joint in enumerate(names)
+    ]
+
+
+def _shown(columns: str | list[str]) -> str:
+    return f'"{columns}"' if isinstance(columns, str) else f"[{', '.join(columns[:6])}]"
 
 
 class _Resolver:
@@ -391,20 +421,21 @@ class _Resolver:
         scale = self.factor(entry.unit, quantities, key)
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
-            template = entry.columns or OWN_COLUMNS.get(key, "")
-            if not re.search(r"\{(joint|number)\}", template):
+            template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
+            found = template if isinstance(template, list) else _columns_of(template, names)
+            if len(found) != len(names):
+                told = f"columns = {_shown(template)}, {len(found)} of them"
+                expected = "a template with {joint}, {number} or {index}, a run such as "
                 self.errors.append(
                     InputError(
                         "template",
-                        found=f'columns = "{template}"' if template else f"{key} without columns",
-                        expected="a template with {joint} or {number}, or a table joint -> column",
+                        found=told if template else f"{key} without columns",
+                        expected=f"{len(names)} columns: {expected}{key}[0:{len(names)}], a list, or a table",
                         place=self.place(key),
                     )
                 )
                 return {}
-            columns = {
-                j: template.replace("{joint}", j).replace("{number}", str(i + 1)) for i, j in enumerate(names)
-            }
+            columns = dict(zip(names, found, strict=True))
         else:
             columns = {
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")

@@ -227,7 +227,7 @@ class Log:
         columns = tuple(_columns(self.mapping))
         row = trajectory.first_row
         for batch in table.batches(columns, rows, row, row + trajectory.row_count):
-            numbers = {name: column_numbers(values, name, table.path, row) for name, values in batch.items()}
+            numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
             yield self._chunk(trajectory, row, numbers)
             row += len(numbers[columns[0]])
 

@@ -38,26 +38,36 @@ class Selection:
     )
 
 
-def column_numbers(values: Float | Text, name: str, path: Path, row: int) -> Float:
+def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> Float:
     """A column as numbers; raises InputError for a cell that is none. row: of its first cell within the file."""
     if not isinstance(values, Text):
         return values
-    for i, code in enumerate(values.codes):
-        cell = values.names[code] if code >= 0 else ""
+    number = getattr(table, "number", _number)
+    first_line = getattr(table, "first_line", None)
+    numbers, wrong = np.full(len(values.names) + 1, np.nan), []
+    for code, cell in enumerate(values.names):
         try:
-            number_of(cell or "nan")
-        except ValueError as error:
-            comma = "," in cell
-            raise InputError(
-                "text-cell",
-                found=f"column '{name}' = '{cell}'",
-                expected="a number",
-                do='set decimal = "," under [log]' if comma else "",
-                place=Place(
-                    file=str(path), line=row + i + 2 if path.suffix.lower() == ".csv" else None, row=row + i
-                ),
-            ) from error
-    return np.array([float(values.names[code] or "nan") if code >= 0 else np.nan for code in values.codes])
+            numbers[code] = number(cell)
+        except ValueError:
+            wrong.append(code)
+    bad = np.flatnonzero(np.isin(values.codes, wrong))
+    if not len(bad):
+        return numbers[values.codes]
+    at = int(bad[0])
+    cell = values.names[values.codes[at]]
+    raise InputError(
+        "text-cell",
+        found=f"column '{name}' = '{cell}'",
+        expected="a number",
+        do='set decimal = "," under [log]' if cell.count(",") == 1 and "." not in cell else "",
+        place=Place(
+            file=str(table.path), line=None if first_line is None else first_line + row + at, row=row + at
+        ),
+    )
+
+
+def _number(cell: str) -> float:
+    return number_of(cell or "nan")
 
 
 def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> list[Trajectory]:
@@ -108,7 +118,7 @@ def _runs(table: Table, m: ChannelMap) -> list[tuple[str, int, int, float, float
     runs: list[list[Any]] = []
     row = 0
     for batch in table.batches(columns, ROWS * 4):
-        t = column_numbers(batch[m.time.column], m.time.column, table.path, row) * m.time.factor
+        t = column_numbers(batch[m.time.column], m.time.column, table, row) * m.time.factor
         labels = (
             batch[m.trajectory]
             if m.trajectory

@@ -1,0 +1,238 @@
+"""How a text file writes its table: separator, decimal sign, comment head, names and units of columns, first row."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.base.errors import InputError, Place
+from dynid.base.numbers import number_of
+from dynid.base.units import is_unit
+
+# Enough of a file to see how it is written.
+SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
+BLANK = " "
+# In the order of preference where several explain the sample equally well.
+SEPARATORS = (",", ";", "\t", "|", BLANK)
+COMMENT = re.compile(r"^\s*(#|%|//)+")
+MISSING = ("", "nan", "null")
+_COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written.
+
+    delimiter: one character; a blank stands for any run of blanks and tabs.    names: of the columns, column[0],
+    column[1], ... where the file has none.    units: the cells of a line of units, () = there is none.    head_lines:
+    number of lines before the first row.    named: whether the file names its columns.
+    """
+
+    delimiter: str
+    decimal: str
+    encoding: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    head_lines: int
+    named: bool
+
+    def cells(self, line: str) -> list[str]:
+        """The cells of a line."""
+        return _cells(line, self.delimiter)
+
+    def is_number(self, cell: str) -> bool:
+        """Whether a cell is a number or missing."""
+        return _is_missing(cell) or _is_number(cell, self.decimal)
+
+    def number(self, cell: str) -> float:
+        """The number of a cell, nan where missing; raises ValueError for text."""
+        if _is_missing(cell):
+            return float("nan")
+        if not _is_number(cell, self.decimal):
+            raise ValueError(f"'{cell}' is no number")
+        return number_of(cell.replace(self.decimal, "."))
+
+    @property
+    def words(self) -> str:
+        """Separator, decimal sign and header in words."""
+        names = {"\t": "tabs", BLANK: "blanks", ";": "semicolons", ",": "commas"}
+        separated = names.get(self.delimiter, f"'{self.delimiter}'")
+        head = "" if self.named else ", no header line: columns are called by their place, counted from 0"
+        letters = ", letters of Latin-1" if self.encoding == "latin-1" else ""
+        return f"columns separated by {separated}, decimal sign '{self.decimal}'{letters}{head}"
+
+
+@dataclass(frozen=True)
+class _Guess:
+    delimiter: str
+    decimal: str
+    # Of each line that is no comment: its number and cells.
+    lines: Sequence[tuple[int, list[str]]]
+    width: int
+    numeric_share: float
+
+    @property
+    def header_fits(self) -> bool:
+        """Whether the line before the first row, if there is one, has as many cells."""
+        first = _first_row(self)
+        before = [cells for i, cells in self.lines if first is None or i < first]
+        return not before or len(before[-1]) == self.width
+
+
+def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = None) -> Dialect:
+    """Finds how a file is written.
+
+    delimiter, decimal: None = whatever makes most cells of its rows numbers.
+
+    Raises InputError for a file without a line, another separator than the given one, and names that are used twice.
+    """
+    text, encoding, whole = _sample(path)
+    count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
+    lines = [line.rstrip("\r") for line in text.split("\n")[:count]]
+    plain = [(i, line) for i, line in enumerate(lines) if line.strip() and not COMMENT.match(line)]
+    if not plain and not any(line.strip() for line in lines):
+        raise InputError(
+            "file-empty", found="an empty file", expected="a log", place=Place(file=str(path), line=1)
+        )
+    best = _best(plain, delimiter, decimal)
+    _check_separator(path, plain, best, delimiter)
+    first = _first_row(best)
+    names, units = _head(lines, best, first)
+    found = tuple(name or f"column[{i}]" for i, name in enumerate(names or ("",) * best.width))
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise InputError(
+            "duplicate-column",
+            found=f"column(s) {', '.join(twice)} more than once",
+            expected="unique names",
+            place=Place(file=str(path), line=1),
+        )
+    # Without a row in the sample the first line that is no comment is the header.
+    head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
+    return Dialect(best.delimiter, best.decimal, encoding, found, units, head, bool(names))
+
+
+def _sample(path: Path) -> tuple[str, str, bool]:
+    with path.open("rb") as file:
+        data = file.read(SAMPLE_BYTES)
+        whole = not file.read(1)
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            even = data if len(data) % 2 == 0 or encoding == "utf-8-sig" else data[:-1]
+            return even.decode(encoding, "replace"), encoding, whole
+    try:
+        # A character that the end of the sample cuts is none that is wrong.
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole), "utf-8", whole
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1", whole
+
+
+def _best(lines: Sequence[tuple[int, str]], delimiter: str | None, decimal: str | None) -> _Guess:
+    quoted = any('"' in line for _, line in lines)
+    guesses = [
+        _guess(lines, separator, sign)
+        for separator in ((delimiter,) if delimiter else SEPARATORS)
+        for sign in ((decimal,) if decimal else (".", ","))
+        if separator != sign or quoted
+    ]
+    several = [one for one in guesses if one.width > 1] or guesses
+    return max(several, key=lambda one: (one.header_fits, one.numeric_share))
+
+
+def _guess(lines: Sequence[tuple[int, str]], delimiter: str, decimal: str) -> _Guess:
+    cells = [(i, _cells(line, delimiter)) for i, line in lines]
+    numeric = [(sum(_is_number(cell, decimal) for cell in row), len(row)) for _, row in cells]
+    widths = Counter(width for count, width in numeric if count)
+    width = widths.most_common(1)[0][0] if widths else max((len(row) for _, row in cells), default=0)
+    rows = [row for _, row in cells if len(row) == width]
+    found = sum(_is_number(cell, decimal) for row in rows for cell in row)
+    given = sum(not _is_missing(cell) for row in rows for cell in row)
+    # Rows of other widths count as cells that are no numbers.
+    stray = sum(len(row) for _, row in cells) - sum(map(len, rows))
+    return _Guess(delimiter, decimal, cells, width, found / max(given + stray, 1))
+
+
+def _check_separator(
+    path: Path, lines: Sequence[tuple[int, str]], best: _Guess, delimiter: str | None
+) -> None:
+    if delimiter is None or best.width > 1 or not lines:
+        return
+    at, line = lines[0]
+    for other in (";", "\t", ",", "|"):
+        if other != delimiter and other in line:
+            shown = "\\t" if other == "\t" else other
+            raise InputError(
+                "delimiter",
+                found=f"columns separated by '{shown}'",
+                expected=f"'{delimiter}'",
+                do=f'set delimiter = "{shown}" under [log], or leave it out',
+                place=Place(file=str(path), line=at + 1),
+            )
+
+
+def _first_row(guess: _Guess) -> int | None:
+    # Rows that are too short or too long are still rows, and told of when they are read. A line with a number before
+    # one without is a remark above the header.
+    numeric = [any(_is_number(cell, guess.decimal) for cell in cells) for _, cells in guess.lines]
+    for (at, _), now, after in zip(guess.lines, numeric, [*numeric[1:], True], strict=True):
+        if now and after:
+            return at
+    return None
+
+
+def _head(lines: Sequence[str], guess: _Guess, first: int | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and units of the columns, () = none."""
+    before = [tuple(cells) for i, cells in guess.lines if first is None or i < first]
+    if first is None and before:
+        return before[0], ()
+    if len(before) > 1 and len(before[-2]) == len(before[-1]) == guess.width and _are_units(before[-1]):
+        return before[-2], before[-1]
+    if before and (len(before[-1]) > 1 or guess.width <= 1):
+        names, rows = before[-1], [cells for i, cells in guess.lines if i >= (first or 0)]
+        # Every row may end in a delimiter, and the header not.
+        trailing = len(names) == guess.width - 1 and all(
+            len(cells) == guess.width and not cells[-1] for cells in rows
+        )
+        return (*names, *([""] if trailing else [])), ()
+    for line in [line for line in lines[: first or 0] if COMMENT.match(line)][::-1]:
+        text = COMMENT.sub("", line).strip()
+        for separator in (guess.delimiter, BLANK, ","):
+            names = tuple(_cells(text, separator))
+            if len(names) == guess.width:
+                return names, ()
+    return (), ()
+
+
+def _are_units(cells: Sequence[str]) -> bool:
+    units = [cell.strip("[]() ") for cell in cells if cell]
+    return 2 * sum(is_unit(unit) for unit in units) > len(units)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    if delimiter == BLANK:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter))]
+    except (csv.Error, StopIteration):
+        return [line]
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    text = cell.strip()
+    if decimal == ",":
+        return _COMMA_NUMBER.fullmatch(text) is not None
+    try:
+        number_of(text)
+    except ValueError:
+        return False
+    return text.lower() != "nan"
