@@ -45,6 +45,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic)
     model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         means = average_periods(log, period, skip, diagnostics)

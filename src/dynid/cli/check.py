@@ -78,6 +78,7 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_gravity(gravity)
     model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:

@@ -98,6 +98,7 @@ def command(
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
     model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:

@@ -47,6 +47,7 @@ def command(
     spring = _spring(settings.model, label)
     others = Terms(tuple(term for term in settings.model if term is not spring))
     model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         found = search_geometry(

@@ -70,6 +70,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_gravity(gravity)
     model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:

@@ -85,6 +85,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config)
     model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
+    model = experiment.with_drives(model)
     rows = experiment.rows()
     far = np.inf
     settings = WatchSettings(

@@ -147,6 +147,40 @@ class Experiment:
         """Gravity in the base frame, m/s^2; None = the description's."""
         return self.content.robot.gravity
 
+    def with_drives(self, robot: RobotModel) -> RobotModel:
+        """The robot with the gear ratios, torque constants and drive gains of [robot].
+
+        Raises InputErrors with the line of a joint that the robot does not have.
+        """
+        section = self.content.robot
+        given: dict[str, dict[int, float]] = {}
+        errors: list[DynidError] = []
+        for table in ("gear_ratio", "torque_constant", "drive_gain"):
+            values: Mapping[str, float] = getattr(section, table)
+            for joint in values:
+                if joint not in robot.joint_names:
+                    errors.append(
+                        InputError(
+                            "unknown-joint",
+                            found=f"joint '{joint}'",
+                            expected="one of " + ", ".join(robot.joint_names),
+                            do=meant(joint, robot.joint_names, cutoff=0.4),
+                            place=self._place(("robot", table, joint)),
+                        )
+                    )
+            known = {robot.joint_names.index(j): v for j, v in values.items() if j in robot.joint_names}
+            if known:
+                given[table] = known
+        if errors:
+            raise InputErrors(errors)
+        if not given:
+            return robot
+        drive = robot.drive
+        if "torque_constant" in given and "drive_gain" not in given:
+            # Gains are read before constants: those of the description would hide the constants given here.
+            drive = replace(drive, drive_gain=np.full(robot.n, np.nan))
+        return replace(robot, drive=drive.with_constants(**given))
+
     @property
     def data(self) -> DataSection:
         """Which trajectories serve for what."""

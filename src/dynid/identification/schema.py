@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from dynid.base.checked_toml import Strict, key, model_of, words_of
 from dynid.base.diagnostics import Claim
@@ -23,8 +23,16 @@ from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import FASTEST, LONGEST, Preparation
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
+
+def _not_zero(value: float) -> float:
+    if value == 0:
+        raise ValueError("a number other than 0")
+    return value
+
+
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+NotZero = Annotated[float, AfterValidator(_not_zero)]
 Point = tuple[float, float, float]
 # Fields of estimators that are no options of their own in a file.
 NOT_IN_FILES = {"name", "inner", "required", "limits", "further"}
@@ -78,10 +86,27 @@ class DataSection(Strict):
 
 
 class RobotSection(Strict):
-    """[robot]: how the described robot stands."""
+    """[robot]: how the described robot stands, and what its drives make of a current."""
 
     gravity: Point | None = key(
         None, "in the base frame, in place of the description's: of a base that leans or hangs", unit="m/s^2"
+    )
+    gear_ratio: dict[str, NotZero] = key(
+        doc="motor turns per joint turn, in place of the description's; of drives that are not coupled",
+        kind="numbers by joint, not 0",
+        default_factory=dict,
+    )
+    torque_constant: dict[str, NotZero] = key(
+        doc="torque of the motor per ampere, in place of the description's",
+        unit="N m/A",
+        kind="numbers by joint, not 0",
+        default_factory=dict,
+    )
+    drive_gain: dict[str, NotZero] = key(
+        doc="torque of the joint per ampere, or per raw unit, in place of the description's",
+        unit="N m/A",
+        kind="numbers by joint, not 0",
+        default_factory=dict,
     )
 
 

@@ -339,7 +339,8 @@ class Log:
             "drive-gain",
             found=f"effort in {m.effort_quantity} and no drive_gain for {', '.join(missing)}",
             expected="joint torque per ampere (or per raw unit) of every joint",
-            do="give drive.drive_gain (or drive.gear_ratio and drive.torque_constant) in the robot file",
+            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
+            "or under drive in a robot file of dynid's own",
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -91,6 +92,37 @@ class Drive:
         unknown = np.full(n, np.nan)
         return Drive(np.eye(n), unknown, unknown, unknown)
 
+    def with_constants(
+        self,
+        gear_ratio: Mapping[int, float] | None = None,
+        torque_constant: Mapping[int, float] | None = None,
+        drive_gain: Mapping[int, float] | None = None,
+    ) -> Drive:
+        """The same drive with other constants of some motors, by their number from 0.
+
+        What is known of the rotors is known at the joints: their inertia is kept there.
+        Raises UsageError for the gear ratio of a coupled drive, InputError for one of 0.
+        """
+        N = np.array(self.transmission)
+        if gear_ratio and self.coupled:
+            raise UsageError(
+                "coupled-drive",
+                found="gear ratios beside a transmission in which a motor moves several joints",
+                expected="the transmission of the robot file alone",
+            )
+        for j, ratio in (gear_ratio or {}).items():
+            N[j, j] = ratio
+        rotors = self.rotor_inertia
+        if gear_ratio and np.diag(N).all():
+            rotors = rotors * (np.diag(self.transmission) / np.diag(N)) ** 2
+        return replace(
+            self,
+            transmission=N,
+            rotor_inertia=rotors,
+            torque_constant=_over(self.torque_constant, torque_constant or {}),
+            drive_gain=_over(self.drive_gain, drive_gain or {}),
+        )
+
     @property
     def gear_ratio(self) -> Float:
         """Diagonal of N, (n,)."""
@@ -162,6 +194,10 @@ class Drive:
             if linkage is not None:
                 first[:, j], second[:, j] = linkage.slopes(q[:, j])
         return first, second
+
+
+def _over(known: Float, given: Mapping[int, float]) -> Float:
+    return np.array([given.get(j, float(value)) for j, value in enumerate(known)])
 
 
 def singular(N: Float) -> str:
