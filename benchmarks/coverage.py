@@ -1,11 +1,12 @@
 """Do 95 % intervals hold the truth 95 times of 100? Simulated experiments on 3 robots with correlated residuals.
 
-    python benchmarks/coverage.py [--experiments 1000] [--workers 2] [--out coverage.jsonl]
+    python benchmarks/coverage.py [--short] [--experiments 1000] [--workers 2] [--out coverage.jsonl]
 
 Every experiment has a motion, a noise and a correlation time of its own (0.05, 0.2 or 0.5 s; the filter alone leaves
 0.1 s). Finished experiments are kept in the file given by --out, and the same command goes on where it stopped. The
 table gives the share of base parameters inside their intervals by method, for textbook intervals, and for what dynid
 does when nothing is said: real bodies near those of the description, which here has nothing to do with the truth.
+--short: logs of 24 s, whose blocks are shorter; residuals up to 3 and to 8 Hz, by turns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from dynid.identification.settings import DEFAULT_TERMS, default_estimator
 from dynid.robot.load import load_example
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.run.validation import usual_block
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.testing import random_inertia
@@ -41,8 +43,9 @@ from dynid.trajectories.trajectory import FourierTrajectory
 
 ROBOTS = ("arm7", "ur5e", "puma560")
 CORRELATION = (0.05, 0.2, 0.5)
-SECONDS, RATE, CUTOFF, NOISE = 80.0, 100.0, 8.0, 0.05
-BLOCKS = 60
+RATE, NOISE = 100.0, 0.05
+# Length of a log in s; cut-off frequencies in Hz, by turns.
+LONG, SHORT = (80.0, (8.0,)), (24.0, (3.0, 8.0))
 
 
 @lru_cache(maxsize=3)
@@ -60,26 +63,29 @@ def truth_of(robot: RobotModel, seed: int) -> Float:
     return np.concatenate([bodies, rng.uniform(0.2, 2.0, joints)])
 
 
-def experiment(number: int) -> dict[str, Any]:
+def experiment(number: int, short: bool = False) -> dict[str, Any]:
     """One experiment: how many base parameters lie in their 95 % intervals, by method."""
+    seconds, cutoffs = SHORT if short else LONG
+    cutoff = cutoffs[number // (len(ROBOTS) * len(CORRELATION)) % len(cutoffs)]
     robot, structural = robot_of(ROBOTS[number % len(ROBOTS)])
     memory = CORRELATION[number // len(ROBOTS) % len(CORRELATION)]
     theta = truth_of(robot, number)
-    motion = FourierTrajectory.random(robot, SECONDS, harmonics=8, seed=number, frequency=0.05)
-    t = np.arange(round(SECONDS * RATE)) / RATE
+    motion = FourierTrajectory.random(robot, seconds, harmonics=8, seed=number, frequency=0.05)
+    t = np.arange(round(seconds * RATE)) / RATE
     q, dq, ddq = motion.motion(t)
     tau = DEFAULT_TERMS.torque(robot, Samples.from_motion(q, dq, ddq, rate=RATE), theta)
     tau = tau + NOISE * tau.std(axis=0) * correlated(tau.shape, memory, number)
     samples = Samples.from_motion(q, dq, ddq, tau, rate=RATE)
-    length = max(SECONDS / BLOCKS, 8.0 / CUTOFF)
+    length = usual_block(seconds, cutoff)
     assembly = Assembly(
-        robot, DEFAULT_TERMS, TorqueRows(), structural.mask, ParallelFilter(RATE, CUTOFF, 4, 2), length
+        robot, DEFAULT_TERMS, TorqueRows(), structural.mask, ParallelFilter(RATE, cutoff, 4, 2), length
     )
     factors = assembly.factors([samples])
     regression = regression_of(robot, DEFAULT_TERMS, structural, factors)
     base = regression.base
     beta = base.reduce(theta)
-    found: dict[str, Any] = {"number": number, "robot": robot.name, "memory": memory, "parameters": base.rank}
+    found: dict[str, Any] = {"number": number, "robot": robot.name, "memory": memory, "cutoff": cutoff}
+    found |= {"parameters": base.rank, "blocks": len(factors.blocks)}
     for kind in Intervals:
         estimate = WLS(intervals=kind.value).fit(regression)
         error = np.abs(estimate.value - beta)
@@ -113,6 +119,9 @@ def table(results: list[dict[str, Any]]) -> Iterator[str]:
         (name, [r for r in results if r["robot"] == name]) for name in sorted({r["robot"] for r in results})
     ]
     groups += [(f"memory {m:g} s", [r for r in results if r["memory"] == m]) for m in CORRELATION]
+    cutoffs = sorted({r.get("cutoff", 0.0) for r in results})
+    if len(cutoffs) > 1:
+        groups += [(f"up to {f:g} Hz", [r for r in results if r["cutoff"] == f]) for f in cutoffs]
     for name, own in [*groups, ("all", results)]:
         total = sum(r["parameters"] for r in own)
         if total:
@@ -127,13 +136,15 @@ def main() -> None:
     )
     parser.add_argument("--experiments", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"))
+    parser.add_argument("--short", action="store_true", help="logs of 24 s")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    options.out = options.out or Path("coverage_short.jsonl" if options.short else "coverage.jsonl")
     lines = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
     done = {entry["number"]: entry for entry in map(json.loads, lines)}
     missing = [number for number in range(options.experiments) if number not in done]
     with options.out.open("a", encoding="utf-8") as file, ProcessPoolExecutor(options.workers) as pool:
-        for entry in pool.map(experiment, missing, chunksize=1):
+        for entry in pool.map(partial(experiment, short=options.short), missing, chunksize=1):
             done[entry["number"]] = entry
             file.write(json.dumps(entry) + "\n")
             file.flush()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
@@ -16,6 +18,7 @@ from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.run import validation
 from dynid.run.result import Identification
+from dynid.run.validation import usual_block
 from dynid.signals import windows
 from dynid.signals.settings import Preparation
 from tests.selection.logs import MODEL, ROBOT, chosen, options
@@ -61,6 +64,18 @@ def test_more_folds_than_a_log_has_room_for_are_told(whole: Identification, fold
     (note,) = [one for one in found.diagnostics if one.identifier == "folds"]
     assert f"{blocks // 2} folds in place of 500" in note.text
     assert found.validations[0].scores.origin == "held-out blocks"
+
+
+@given(seconds=st.floats(1.0, 1e5), bandwidth=st.floats(0.5, 50.0))
+def test_blocks_are_as_long_as_the_log_allows(seconds: float, bandwidth: float) -> None:
+    """Two periods at least, so that blocks count as independent; twenty blocks wherever that leaves as many."""
+    length, period = usual_block(seconds, bandwidth), 1.0 / bandwidth
+    assert length >= 2.0 * period
+    assert seconds / length <= 60.0 * (1.0 + 1e-9)
+    if seconds >= 40.0 * period:
+        assert seconds / length >= 20.0 * (1.0 - 1e-9)
+    if seconds >= 160.0 * period:
+        assert length == max(seconds / 60.0, 8.0 * period)
 
 
 def test_blocks_within_a_period_of_the_filter_are_refused(whole: Identification, folder: Path) -> None:

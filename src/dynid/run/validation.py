@@ -35,8 +35,11 @@ from dynid.terms.term import Terms
 CACHE_BYTES = 200e6
 # Hours of samples on which models are compared; a log that is longer is read anew for each of a dozen candidates.
 TRIAL_BYTES = 200e6
-BLOCKS_WANTED = 60
-BLOCK_CYCLES = 8.0
+# A block is a sixtieth of the data, but at least so many periods of the highest frequency kept. Where that leaves fewer
+# blocks than this, blocks are shorter, down to two periods: twenty give a standard error that is known to a sixth and
+# three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
+BLOCKS_WANTED, FEW_BLOCKS = 60, 20
+BLOCK_CYCLES, LEAST_CYCLES = 8.0, 2.0
 
 
 def validate(
@@ -75,13 +78,12 @@ def validate(
 
 
 def block_seconds(prepared: Prepared, wanted: float | None = None) -> float:
-    """Length of a block: a sixtieth of the data, but at least eight periods of the highest frequency kept.
+    """Length of a block, s.
 
     wanted: what was asked for; None = from the log.
     Raises UsageError for less than one period of the cut-off frequency, within which filtered samples are as one.
     """
-    usual = BLOCK_CYCLES / prepared.bandwidth
-    chosen = max(prepared.duration / BLOCKS_WANTED, usual)
+    chosen = usual_block(prepared.duration, prepared.bandwidth)
     least = 1.0 / prepared.bandwidth
     if wanted is not None and wanted < least:
         raise UsageError(
@@ -89,9 +91,20 @@ def block_seconds(prepared: Prepared, wanted: float | None = None) -> float:
             found=f"block_seconds = {wanted:g} s at a cut-off frequency of {prepared.bandwidth:g} Hz",
             expected=f"at least {least:.2g} s, one period: blocks count as independent, and filtered samples that lie "
             "closer together are not",
-            do=f"leave it out ({chosen:.3g} s for this log), or take {usual:.2g} s or more",
+            do=f"leave it out ({chosen:.3g} s for this log), or take {LEAST_CYCLES * least:.2g} s or more",
         )
     return chosen if wanted is None else wanted
+
+
+def usual_block(seconds: float, bandwidth: float) -> float:
+    """Length of a block, s, of so many seconds of data up to a frequency, Hz.
+
+    A sixtieth of the data, at least eight periods; of a short log a twentieth, at least two periods. What the filter
+    correlates is half a period long, and blocks count as independent from four such times on.
+    """
+    period = 1.0 / bandwidth
+    least = min(BLOCK_CYCLES * period, max(seconds / FEW_BLOCKS, LEAST_CYCLES * period))
+    return max(seconds / BLOCKS_WANTED, least)
 
 
 def share_to_choose_on(prepared: Prepared) -> float:

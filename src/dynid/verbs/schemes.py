@@ -23,7 +23,7 @@ from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
-from dynid.run.validation import BLOCK_CYCLES, BLOCKS_WANTED
+from dynid.run.validation import usual_block
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.simulation.open_loop import OpenLoop, first_stretch, open_loop
@@ -93,7 +93,7 @@ def compare_on_unseen(results: Sequence[SchemeResult]) -> Comparison | None:
         return None
     first = runs[0][2]
     settings: Any = runs[0][1].preparation["settings"]
-    seconds = max(len(first.t) / first.rate / BLOCKS_WANTED, BLOCK_CYCLES / float(settings["cutoff"]))
+    seconds = usual_block(len(first.t) / first.rate, float(settings["cutoff"]))
     segments = np.stack([first.trajectory, first.segment, np.floor(first.t / seconds).astype(np.int64)])
     _, block = np.unique(segments, axis=1, return_inverse=True)
     counts: Float = np.bincount(block).astype(np.float64)
