@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from dynid.base.arrays import Float
-from dynid.estimate.prior import parameter_spread, typical_length
+from dynid.estimate.prior import likely_bodies, parameter_spread, typical_length
+from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
+from dynid.spatial.inertia import to_com
 from dynid.terms import Offset, RigidBody, Viscous
 from dynid.testing import random_robot
 
@@ -52,8 +55,26 @@ def test_without_any_mass_the_torque_sets_the_size() -> None:
     influence = np.full(len(columns), 0.5)
     found = spread(robot, influence)
     assert found["fv1"] == found["fo2"] == 2.0
-    reach = [2.0 / typical_length(robot) ** d for d in (0, *(1,) * 3, *(2,) * 6)]
-    np.testing.assert_allclose(found["m1"], np.median(reach * 2) / np.sqrt(2))
+    np.testing.assert_allclose(found["m1"], 2.0 / typical_length(robot) / np.sqrt(2))
+    # Of each body its best direction counts, of all bodies the one that needs most; first moments tell, by gravity.
+    influence[[column.name == "mcx1" for column in columns]] = 0.8
+    influence[[column.name in ("mcx2", "mcy2") for column in columns]] = 0.6
+    influence[[column.name == "Izz1" for column in columns]] = 1e-3
+    assert spread(robot, influence)["m1"] == pytest.approx(1 / 0.6 / typical_length(robot) / np.sqrt(2))
+    assert found["m2"] == found["m1"]
+
+
+def test_a_body_of_unknown_inertia_reaches_halfway_to_the_next_joint() -> None:
+    robot = with_mass(random_robot(3, 3, 0.0), [np.nan] * 3)
+    columns = TERMS.columns(robot)
+    size = parameter_spread(robot, columns, np.full(len(columns), 0.5))
+    likely = likely_bodies(robot, columns, size)
+    for i, ten in enumerate(body_columns(columns)):
+        mass, centre, inertia = to_com(likely[ten])
+        assert mass == pytest.approx(size[ten[0]])
+        end = robot.T_parent_joint[i + 1, :3, 3] if i < 2 else np.zeros(3)
+        np.testing.assert_allclose(centre, end / 2, atol=1e-12)
+        assert np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)[0] > 0
 
 
 def test_other_parameters_take_their_prior_or_the_whole_torque() -> None:

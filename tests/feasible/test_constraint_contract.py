@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.feasible import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid, InsideHull, TotalMass
+from dynid.feasible import (
+    BodyMass,
+    CentreHalfSpaces,
+    Convex,
+    DensityLimit,
+    InsideEllipsoid,
+    InsideHull,
+    TotalMass,
+)
 from dynid.feasible.catalogue import CATALOGUE
 from dynid.feasible.constraints import CentreCone
 from dynid.testing import ConstraintContract
@@ -13,6 +21,7 @@ EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 EXAMPLES: tuple[Convex, ...] = (
     TotalMass(1.0, 9.0),
     BodyMass(2, 0.5, 3.0),
+    DensityLimit(30.0),
     CentreHalfSpaces(1, EYE, (0.3, 0.2, 0.1)),
     CentreCone(1, EYE[:2], (0.0, 0.0), (0.0, 0.0, 0.5), 0.1),
     InsideEllipsoid(1, (0.1, 0.0, 0.0), (0.4, 0.3, 0.2)),

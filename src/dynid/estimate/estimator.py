@@ -60,6 +60,7 @@ class Regression:
     source: what the factors were made of, for methods that need more than factors; None = nothing more is known.
     value_only: nothing but the value of the estimate is read, as of held-out blocks: its covariance may be the
         textbook one and its shares empty.
+    likely: (p,) priors with likely bodies in place of unknown ones; None = the priors of the columns.
     """
 
     columns: tuple[Column, ...]
@@ -68,6 +69,14 @@ class Regression:
     spread: Float
     source: Source | None = None
     value_only: bool = False
+    likely: Float | None = None
+
+    @property
+    def guess(self) -> Float:
+        """(p,) `likely`; nan where nothing is known."""
+        if self.likely is not None:
+            return self.likely
+        return np.array([column.prior for column in self.columns])
 
     @property
     def prior(self) -> Float:

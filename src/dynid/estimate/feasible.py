@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength
-from dynid.estimate.prior import inertia_known, prior_pull
+from dynid.estimate.prior import FREE_SHARE, free_direction_rows, inertia_known, prior_pull
+from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.feasible.bodies import body_columns, plausible
-from dynid.feasible.constraints import ColumnBounds, Convex, PhysicalBodies, TotalMass
+from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
+from dynid.feasible.density import DENSEST
 from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
@@ -29,6 +31,9 @@ from dynid.spatial.inertia import pseudo_inertia
 FOLDS = 5
 # Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
 WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
+# Weight of what no equation holds over all others; the share by which squares of residuals, and the amount by which the
+# distance of a body may grow for that.
+UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
@@ -67,6 +72,12 @@ class FeasibleFit:
         1e-6,
         "feasible: least eigenvalue of every pseudo-inertia; 1e-6 without it",
         unit="kg m^2 and kg",
+        above=0,
+    )
+    density: float = option(
+        DENSEST,
+        "feasible: greatest density of a body, taken as a uniform ellipsoid; 8960 without it, copper",
+        unit="kg/m^3",
         above=0,
     )
     prior: str = option(
@@ -111,7 +122,14 @@ class FeasibleFit:
         """What the parameters must fulfil."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
-        return [PhysicalBodies(self.margin), ColumnBounds(), *window, *known, *self.further]
+        return [
+            PhysicalBodies(self.margin),
+            DensityLimit(self.density),
+            ColumnBounds(),
+            *window,
+            *known,
+            *self.further,
+        ]
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""
@@ -155,7 +173,38 @@ class FeasibleFit:
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        return real, found
+        exact = self._unmoved(regression, weights, strength, found)
+        if exact is not found:
+            real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
+        return real, exact
+
+    def _unmoved(self, regression: Regression, weights: Float, strength: float, found: Feasible) -> Feasible:
+        """The answer with parameters that no equation holds exactly where the description puts them.
+
+        The distance of a body from its prior moves them along with those that the data move. An answer that needs them
+        elsewhere to exist, or to predict as well, stays as it is.
+        """
+        columns, spread = regression.columns, regression.spread
+        unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
+        which = np.flatnonzero(unseen & inertia_known(columns))
+        if not len(which):
+            return found
+        A, y = _triangle(regression, regression.factors, weights)
+        equations = regression.factors.count
+        rows = np.zeros((len(which), len(columns)))
+        weight = UNMOVED * max(strength, FREE_SHARE * equations)
+        rows[np.arange(len(which)), which] = np.sqrt(weight) / spread[which]
+        centre = plausible(columns, regression.guess, spread, self.density)
+        try:
+            exact = self._real(
+                regression, np.concatenate([A, rows]), np.concatenate([y, rows @ centre]), strength, A
+            )
+        except SolverError:
+            return found
+        cost = float(np.sum((A @ exact.parameters - y) ** 2))
+        worse = cost - found.cost > WORSE * equations
+        further = exact.distance - found.distance > FURTHER * len(body_columns(columns))
+        return found if worse or further else replace(exact, cost=cost)
 
     def _weights(self, free: Estimate) -> Float:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
@@ -166,7 +215,8 @@ class FeasibleFit:
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
-        found = self._real(regression, R @ regression.base.B, R @ free.value, strength)
+        A = R @ regression.base.B
+        found = self._real(regression, A, R @ free.value, strength, A)
         text = f"{method}, {free.status.text}; {{}}"
         return self._estimate(regression, free, found, R, strength, text), found
 
@@ -193,22 +243,27 @@ class FeasibleFit:
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
-        R = stack(factors.total, regression.base.independent, weights)
-        b = regression.base.rank
-        return self._real(regression, R[:b, :b] @ regression.base.B, R[:b, b], strength)
+        A, y = _triangle(regression, factors, weights)
+        whole = A if factors is regression.factors else _triangle(regression, regression.factors, weights)[0]
+        return self._real(regression, A, y, strength, whole)
 
-    def _real(self, regression: Regression, A: Float, y: Float, strength: float) -> Feasible:
-        return feasible_parameters(
-            A,
-            y,
-            regression.columns,
+    def _real(self, regression: Regression, A: Float, y: Float, strength: float, whole: Float) -> Feasible:
+        """The program for rows A theta = y, free directions being those of the rows of all data."""
+        columns, spread, prior = regression.columns, regression.spread, regression.guess
+        centre = plausible(columns, prior, spread, self.density)
+        held, at = free_direction_rows(whole, regression.factors.count, centre, spread)
+        found = feasible_parameters(
+            np.concatenate([A, held]),
+            np.concatenate([y, at]),
+            columns,
             self.constraints(),
-            np.array([column.prior for column in regression.columns]),
-            regression.spread,
+            prior,
+            spread,
             strength,
             Distance(self.prior),
-            prior_pull(regression.columns, strength) / strength,
+            prior_pull(columns, strength) / strength,
         )
+        return replace(found, cost=float(np.sum((A @ found.parameters - y) ** 2)))
 
     def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
         found = self._solved(regression, regression.factors, weights, strength)
@@ -245,25 +300,34 @@ class FeasibleFit:
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
 
 
+def _triangle(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
+    # Rows and right side of the weighted equations, in all parameters.
+    R = stack(factors.total, regression.base.independent, weights)
+    b = regression.base.rank
+    return R[:b, :b] @ regression.base.B, R[:b, b]
+
+
 def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
     """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
 
     Q = (B H^-1 B')^-1 with H, (p, p), the curvature of the distance at the prior times the pull on each parameter:
-    1/spread^2, and for the bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2.
+    1/spread^2, and for the bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of
+    the weight on free directions.
     R: (b, b) triangle of the equations.
     """
-    columns, base = regression.columns, regression.base
+    columns, base, spread = regression.columns, regression.base, regression.spread
     weight = prior_pull(columns, strength)
-    inverse = np.diag(regression.spread**2 / weight)
+    centre = plausible(columns, regression.guess, spread)
+    held, _ = free_direction_rows(R @ base.B, regression.factors.count, centre, spread)
+    curvature = np.diag(weight) + (held * spread).T @ (held * spread)
     if distance is not Distance.EUCLIDEAN:
-        prior = np.array([column.prior for column in columns])
-        centre = plausible(columns, prior, regression.spread)
         for ten in body_columns(columns):
             parts = np.linalg.solve(
                 pseudo_inertia(centre[ten]), [pseudo_inertia(unit) for unit in np.eye(10)]
             )
-            curvature = 0.5 * weight[ten[0]] * np.einsum("kab,lba->kl", parts, parts)
-            inverse[np.ix_(ten, ten)] = np.linalg.inv(curvature)
+            of_body = 0.5 * np.einsum("kab,lba->kl", parts, parts) * np.outer(spread[ten], spread[ten])
+            curvature[np.ix_(ten, ten)] += weight[ten[0]] * (of_body - np.eye(10))
+    inverse = np.linalg.inv(curvature) * np.outer(spread, spread)
     free = base.B @ inverse @ base.B.T
     size = np.sqrt(np.diag(free))
     pull = np.linalg.inv(free / np.outer(size, size))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.feasible.bodies import GYRATION, body_columns, is_described
 from dynid.robot.model import RobotModel
+from dynid.spatial.inertia import from_com
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.exports import MotionBasis
 from dynid.terms.joint_term import JointTerm
@@ -18,6 +20,11 @@ from dynid.terms.term import Column, Of, Term
 # thousands. A hundredth of it leaves links of hundreds of kilograms in directions that the data hardly know; a hundred
 # times as much is felt on short logs.
 FAINT = 1.0
+# Directions of which the data know less than this share of all equations stay at the prior with that weight, whatever
+# the strength is that held-out blocks choose for the others: moving by one spread costs as much as squares of residuals
+# that grow by this share. Without it links weigh up to twice as much on the logs of benchmarks/real.py; ten times it
+# costs 1 to 2 % more of what left-out blocks miss, where bodies have to be other than the prior to exist.
+FREE_SHARE = 3e-4
 
 _DEGREE = {
     symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS
@@ -27,10 +34,10 @@ _DEGREE = {
 def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: Float) -> Float:
     """Characteristic size of every parameter, (p,).
 
-    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass
-    is known, m0 is the mass whose parameters, in the middle, make up the whole torque over sqrt(bodies). For a rotor:
-    the size of its prior. For other parameters, and where that is unknown or zero: the value that makes up the whole
-    torque, and no less than the size of the prior.
+    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass is known,
+    m0 sqrt(bodies) is the mass that at the distance L makes up the whole torque, for the body that needs most: torques
+    of n bodies add like independent ones. For a rotor: the size of its prior. For other parameters, and where that is
+    unknown or zero: the value that makes up the whole torque, and no less than the size of the prior.
 
     influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
         measured.
@@ -42,9 +49,8 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
     bodies = np.array([column.of is Of.BODY for column in columns])
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = 1.0 / influence
-    reach = whole[bodies & np.isfinite(whole)] / degrees[bodies & np.isfinite(whole)]
-    # Torques of n bodies add like independent ones: each makes up the whole over sqrt(n).
-    share = float(np.median(reach)) / np.sqrt(robot.n_bodies) if len(reach) else 1.0
+    needed = _mass_for_whole_torque(columns, whole / degrees)
+    share = needed / np.sqrt(robot.n_bodies) if needed > 0 else 1.0
     typical = float(np.median(known)) if len(known) else share
     mass = np.where(np.isfinite(mass) & (mass > 0), mass, typical)
     spread = np.ones(len(columns))
@@ -78,6 +84,54 @@ def prior_pull(columns: tuple[Column, ...], strength: float) -> Float:
     All that the description does not know stays free: its weight is at most FAINT.
     """
     return np.where(inertia_known(columns), strength, min(strength, FAINT))
+
+
+def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
+    """The priors (p,) with likely bodies where the description gives none.
+
+    A body has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments of a
+    rod up to there plus those of a ball with GYRATION of the typical length.
+    """
+    found = np.array([column.prior for column in columns])
+    for ten in body_columns(columns):
+        if is_described(found[ten]):
+            continue
+        children = robot.T_parent_joint[np.array(robot.parent) == columns[ten[0]].owner, :3, 3]
+        end = children.mean(axis=0) if len(children) else np.zeros(3)
+        mass = float(spread[ten[0]])
+        ball = 0.5 * GYRATION**2 * float(spread[ten[4]]) / mass
+        second = mass * (np.outer(end, end) / 12 + ball * np.eye(3))
+        found[ten] = from_com(mass, end / 2, np.trace(second) * np.eye(3) - second)
+    return found
+
+
+def free_direction_rows(A: Float, equations: int, centre: Float, spread: Float) -> tuple[Float, Float]:
+    """Rows (p, p) and values (p,) that hold directions of which the data know little at the centre (p,).
+
+    With A spread = U diag(s) V', direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where
+    the data say nothing, and a thousandth of what the data say where that is ten times F.
+    A: (r, p), rows of the data in units of an equation's standard deviation.
+    """
+    F = FREE_SHARE * equations
+    _, s, V = np.linalg.svd(A * spread, full_matrices=True)
+    known = np.zeros(len(spread))
+    known[: len(s)] = s**2
+    root = np.sqrt(F) / (1.0 + known / F)
+    rows = root[:, None] * V / spread
+    return rows, rows @ centre
+
+
+def _mass_for_whole_torque(columns: tuple[Column, ...], whole: Float) -> float:
+    # whole: (p,) kg that at the typical length make up the whole torque, by parameter. First moments tell it, by way of
+    # gravity: inertias need ten times as much on slow motion. All ten do where there are none.
+    first = [column.of is Of.BODY and _degree(column) == 1 and np.isfinite(value)
+             for column, value in zip(columns, whole, strict=True)]  # fmt: skip
+    least: dict[int, float] = {}
+    for column, value in zip(columns, whole, strict=True):
+        counts = column.of is Of.BODY and np.isfinite(value) and (_degree(column) == 1 or not any(first))
+        if counts:
+            least[column.owner] = min(float(value), least.get(column.owner, np.inf))
+    return max(least.values(), default=0.0)
 
 
 def typical_length(robot: RobotModel) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.estimate.estimator import Regression, Source
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.prior import likely_bodies, parameter_spread
 from dynid.factor.base import BaseMap
 from dynid.factor.data_base import data_base, influence
 from dynid.factor.factor import Factors
@@ -21,6 +21,7 @@ def regression_of(
     base = data_base(structural, factors)
     columns = terms.columns(robot)
     kept = factors if base.rank == structural.rank else factors.select(base.mask)
+    spread = parameter_spread(robot, columns, influence(kept, base))
     return Regression(
-        columns, base, kept, parameter_spread(robot, columns, influence(kept, base)), source=source
+        columns, base, kept, spread, source=source, likely=likely_bodies(robot, columns, spread)
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.feasible.cones import triangle
+from dynid.feasible.density import PRIOR_SHARE, no_denser
 from dynid.spatial.inertia import eigenvalues, from_com, nearest_possible, pseudo_inertia, to_com
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column, Of
@@ -46,26 +47,28 @@ def thinness(columns: tuple[Column, ...], theta: Float) -> Float:
     return np.array(found)
 
 
-def plausible(columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
+def plausible(columns: tuple[Column, ...], prior: Float, spread: Float, densest: float = np.inf) -> Float:
     """The prior (p,) with the nearest possible body in place of an impossible one, and a plausible one where unknown.
 
     The nearest keeps mass and centre of mass, see `nearest_possible`. An unknown body, or one without mass or extent,
     has typical mass and length of `spread`, its centre of mass on the joint, equal radii of gyration.
+    densest: kg/m^3; what is denser than most of it is taken as a larger body of the same mass and centre of mass.
     """
     filled = np.where(np.isnan(prior), 0.0, prior)
     for ten in body_columns(columns):
-        own = filled[ten]
-        if _has_extent(own) and np.isfinite(prior[ten]).all():
-            filled[ten] = nearest_possible(own, THINNEST)
+        if is_described(prior[ten]):
+            filled[ten] = nearest_possible(filled[ten], THINNEST)
         else:
             mass = float(spread[ten[0]])
             square = float(spread[ten[4]]) / mass * GYRATION**2
             filled[ten] = from_com(mass, np.zeros(3), mass * square * np.eye(3))
+        filled[ten] = no_denser(filled[ten], PRIOR_SHARE * densest)
     return filled
 
 
-def _has_extent(pi: Float) -> bool:
-    return bool(pi[0] > 0) and float(np.trace(to_com(pi)[2])) > 0
+def is_described(ten: Float) -> bool:
+    """Whether ten prior parameters are known and those of a body with mass and extent."""
+    return bool(np.isfinite(ten).all() and ten[0] > 0) and float(np.trace(to_com(ten)[2])) > 0
 
 
 def body_scale(ten_spread: Float) -> Float:

@@ -13,6 +13,7 @@ from dynid.feasible.constraints import (
     CentreCone,
     CentreHalfSpaces,
     Convex,
+    DensityLimit,
     InsideEllipsoid,
     TotalMass,
 )
@@ -26,6 +27,7 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "body_mass": BodyMass,
         "centre_half_spaces": CentreHalfSpaces,
         "centre_cone": CentreCone,
+        "density": DensityLimit,
         "inside_ellipsoid": InsideEllipsoid,
         "inside_hull": InsideHull,
     },

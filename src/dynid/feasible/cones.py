@@ -26,6 +26,7 @@ class Cone(StrEnum):
     BALL = "ball"
     SEMIDEFINITE = "semidefinite"
     EXPONENTIAL = "exponential"
+    DENSITY = "density"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,9 @@ class Block:
     """offset + matrix x in a cone.
 
     matrix: (m, n).    offset: (m,).    A semidefinite block holds the upper triangle column by column, entries off
-    the diagonal times sqrt(2); a ball is s_0 >= ||s_1...||; an exponential s_1 exp(s_0 / s_1) <= s_2.
+    the diagonal times sqrt(2); a ball is s_0 >= ||s_1...||; an exponential s_1 exp(s_0 / s_1) <= s_2. A density block
+    holds the triangle of a 4 x 4 matrix M and a constant c: M >= 0 and det(M)^(1/4) >= c M_44^(3/2). It is convex but
+    no cone, and is written as cones with unknowns of their own (`dynid.feasible.determinant`) where it is solved.
     """
 
     cone: Cone
@@ -153,6 +156,8 @@ def violation(cone: Cone, s: Float) -> float:
         if s[1] <= 0:
             return max(float(-s[1]), float(s[0]), float(-s[2]), 0.0)
         return max(0.0, float(s[1] * np.exp(min(s[0] / s[1], 700.0)) - s[2]))
+    if cone is Cone.DENSITY:
+        return max(0.0, -_room(s))
     return max(0.0, -float(np.linalg.eigvalsh(from_triangle(s))[0]))
 
 
@@ -161,9 +166,19 @@ def slack(block: Block, x: Float) -> float:
     s = block.offset + block.matrix @ x
     if block.cone is Cone.BALL:
         return float(s[0] - np.linalg.norm(s[1:]))
+    if block.cone is Cone.DENSITY:
+        return _room(s)
     if block.cone is Cone.SEMIDEFINITE:
         return float(np.linalg.eigvalsh(from_triangle(s))[0])
     return float(-np.abs(s).max()) if block.cone is Cone.ZERO else float(s.min())
+
+
+def _room(s: Float) -> float:
+    # det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M where that is below zero.
+    values = np.linalg.eigvalsh(from_triangle(s[:10]))
+    if values[0] < 0:
+        return float(values[0])
+    return float(np.prod(values) ** 0.25 - s[10] * max(s[9], 0.0) ** 1.5)
 
 
 def _dual_violation(cone: Cone, z: Float) -> float:

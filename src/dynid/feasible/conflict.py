@@ -9,13 +9,16 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError
-from dynid.feasible.cones import Block, Cone, side_of, solve_cones, triangle
+from dynid.feasible.cones import Block, Cone, side_of, triangle
 from dynid.feasible.constraints import Condition
+from dynid.feasible.determinant import solve_program
 
 REGULAR = 1e-6
 SHARE = 1e-3
 # Relaxation in typical sizes that is none.
 NOTHING = 1e-7
+# What makes a body possible is not relaxed.
+_OF_BODIES = (Cone.SEMIDEFINITE, Cone.DENSITY)
 
 
 def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: Float) -> NoReturn:
@@ -25,7 +28,7 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
     Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; those with a price
     (dual) are in conflict.
     """
-    p, soft = len(reference), [c for c in conditions if c.block.cone is not Cone.SEMIDEFINITE]
+    p, soft = len(reference), [c for c in conditions if c.block.cone not in _OF_BODIES]
     n = p + len(soft)
     P = np.diag(np.concatenate([np.full(p, REGULAR), np.zeros(len(soft))]))
     q = np.concatenate([np.zeros(p), np.ones(len(soft))])
@@ -37,7 +40,7 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
         blocks.append(block)
     positive = np.hstack([np.zeros((len(soft), p)), np.eye(len(soft))])
     blocks.append(Block(Cone.POSITIVE, positive, np.zeros(len(soft))))
-    answer = solve_cones(P, q, blocks)
+    answer = solve_program(P, q, blocks)
     if not soft or float(answer.x[p:].max()) < NOTHING:
         raise SolverError(
             "not-solved",
@@ -63,6 +66,8 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
 def _unit(block: Block) -> Float:
     if block.cone is Cone.SEMIDEFINITE:
         return triangle(np.eye(side_of(len(block.offset))))
+    if block.cone is Cone.DENSITY:
+        return np.append(triangle(np.eye(4)), 0.0)
     unit = np.ones(len(block.offset))
     if block.cone is Cone.BALL:
         unit[1:] = 0.0

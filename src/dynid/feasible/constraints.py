@@ -12,6 +12,7 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.feasible.bodies import TRIANGLE, body_columns, body_scale
 from dynid.feasible.cones import Block, Cone, triangle, violation
+from dynid.feasible.density import DENSEST, compactness
 from dynid.terms.term import Column, Of
 
 DEFAULT_MARGIN = 1e-6
@@ -68,6 +69,30 @@ class PhysicalBodies:
             matrix[:, ten] = both[:, None] * TRIANGLE
             block = Block(Cone.SEMIDEFINITE, matrix, -self.margin * triangle(np.diag(D**2)))
             name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {self.margin:g}"
+            found.append(Condition(name, block, "of its typical size"))
+        return found
+
+
+@dataclass(frozen=True)
+class DensityLimit:
+    """No body is denser than its material: det(P)^(1/4) >= c m^(3/2), for the pseudo-inertia P and the mass m.
+
+    densest: kg/m^3. Every body of a material no denser than that fulfils it, and what fulfils it is the uniform
+    ellipsoid of such a material, so that no stricter condition on ten parameters holds for all bodies.
+    """
+
+    densest: float = DENSEST
+
+    def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
+        """One convex block a body."""
+        found = []
+        for ten in body_columns(columns):
+            D = body_scale(spread[ten])
+            matrix = np.zeros((11, len(columns)))
+            matrix[:10, ten] = (triangle(np.outer(D, D)) / triangle(np.ones((4, 4))))[:, None] * TRIANGLE
+            c = compactness(self.densest) * np.sqrt(np.prod(D)) / D[3] ** 3
+            block = Block(Cone.DENSITY, matrix, np.append(np.zeros(10), c))
+            name = f"density of body {columns[ten[0]].owner + 1} <= {self.densest:g} kg/m^3"
             found.append(Condition(name, block, "of its typical size"))
         return found
 

@@ -8,9 +8,17 @@ from scipy.linalg import eigvalsh
 from dynid.base.arrays import Float, Int
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import Block, Cone, from_triangle, triangle
+from dynid.feasible.density import BARRIER, slack
+from dynid.feasible.determinant import (
+    LOWER,
+    POWER,
+    ROOT,
+    below_determinant,
+    diagonal,
+    fourth_root,
+    three_halves,
+)
 from dynid.spatial.inertia import pseudo_inertia
-
-_LOWER = [(i, j) for j in range(4) for i in range(j, 4)]
 
 
 def divergence(pi: Float, prior: Float) -> float:
@@ -38,40 +46,55 @@ def quadratic(pi: Float, prior: Float) -> tuple[Float, Float]:
 
 
 def entropic_program(
-    bodies: Int, reference: Float, prior: Float, spread: Float, weight: Float, first: int
+    bodies: Int,
+    reference: Float,
+    prior: Float,
+    spread: Float,
+    weight: Float,
+    first: int,
+    compactness: float = 0.0,
 ) -> tuple[Float, list[Block]]:
-    """Linear objective and cones for theta = reference + spread d, d being the first unknowns.
+    """Linear objective and cones for theta = reference + spread d, with d the first unknowns and more from `first` on.
 
-    With W = L^-1 P L^-T, P0 = L L', and lower triangular Z: log det W >= sum t_i where [[W, Z], [Z', diag Z]] >= 0
-    and exp(t_i) <= Z_ii. Each body adds ten unknowns Z and four t from `first` on. weight: (nb,) of each body.
-    Source: Ben-Tal and Nemirovski 2001, section 4.2.
+    For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`, and the barrier
+    of the density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with e
+    the prior's c m^(3/2) / det(P)^(1/4).    weight: (nb,) of each body.
     """
-    n = first + 14 * len(bodies)
+    own = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
+    n = first + own * len(bodies)
     q = np.zeros(n)
     blocks = []
+    limit = BARRIER if compactness else 0.0
     for b, ten in enumerate(bodies):
         whiten = _whitened(prior[ten])
-        z = first + 14 * b
-        offset = np.zeros((8, 8))
-        offset[:4, :4] = from_triangle(whiten @ reference[ten])
-        matrix = np.zeros((36, n))
-        for k, j in enumerate(ten):
-            unit = np.zeros((8, 8))
-            unit[:4, :4] = from_triangle(whiten[:, k]) * spread[j]
-            matrix[:, j] = triangle(unit)
-            q[j] += float(weight[b] * np.trace(unit))
-        for k, (row, column) in enumerate(_LOWER):
-            unit = np.zeros((8, 8))
-            unit[row, 4 + column] = unit[4 + column, row] = 1.0
-            if row == column:
-                unit[4 + row, 4 + row] = 1.0
-                exponential = np.zeros((3, n))
-                exponential[0, z + 10 + row] = exponential[2, z + k] = 1.0
-                blocks.append(Block(Cone.EXPONENTIAL, exponential, np.array([0.0, 1.0, 0.0])))
-            matrix[:, z + k] = triangle(unit)
-        q[z + 10 : z + 14] = -weight[b]
-        blocks.append(Block(Cone.SEMIDEFINITE, matrix, triangle(offset)))
+        z = first + own * b
+        t, g = z + LOWER, z + LOWER + 4
+        matrix = np.zeros((10, n))
+        matrix[:, ten] = whiten * spread[ten]
+        blocks.append(below_determinant(matrix, whiten @ reference[ten], z))
+        trace = triangle(np.eye(4)) @ matrix
+        q += weight[b] * (1.0 - limit) * trace
+        q[t : t + 4] = -weight[b] * (1.0 - limit)
+        for row, k in enumerate(diagonal(z)):
+            blocks.append(_exponential(np.eye(n)[t + row], np.eye(n)[k]))
+        if not limit:
+            continue
+        inside = slack(prior[ten], compactness)
+        root, power, v, s = g + 2, g + ROOT, g + ROOT + 1, g + ROOT + 2
+        mass = np.zeros(n)
+        mass[ten[0]] = spread[ten[0]] / prior[ten[0]]
+        blocks += fourth_root(z, g, n)
+        blocks += three_halves(np.eye(n)[power], mass, float(reference[ten[0]] / prior[ten[0]]), v)
+        room = (np.eye(n)[root] - (1.0 - inside) * np.eye(n)[power]) / inside
+        blocks.append(_exponential(np.eye(n)[s], room))
+        q += weight[b] * limit * (trace - 6.0 * (1.0 - inside) * mass) / inside
+        q[s] = -4.0 * weight[b] * limit
     return q, blocks
+
+
+def _exponential(log: Float, value: Float) -> Block:
+    # exp(log x) <= value x
+    return Block(Cone.EXPONENTIAL, np.array([log, np.zeros(len(log)), value]), np.array([0.0, 1.0, 0.0]))
 
 
 def _whitened(prior: Float) -> Float:

@@ -10,10 +10,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigvalsh
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.feasible.cones import Certificate
+from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.whitened import Whitened
 from dynid.spatial.inertia import pseudo_inertia
 
-STEPS = 40
+STEPS = 150
 ROUNDS = 6
 # Stages of ten times the weight before the last: most of them, and the value over the weight that needs none.
 STAGES, GENTLE, LOOSE = 9, 1e4, 0.1
@@ -29,12 +30,15 @@ class Entropic:
     """f(u) = ||data u + start||^2 + sum over others w (theta - centre)^2 / spread^2 + sum over bodies w D(P || P0).
 
     bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
+    compactness: c of `dynid.feasible.density`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
+    barrier of the density limit, which are the same for c = 0, no limit.
     """
 
     program: Whitened
     bodies: Int
     centre: Float
     weight: Float
+    compactness: float = 0.0
 
     @cached_property
     def of_bodies(self) -> Float:
@@ -52,20 +56,40 @@ class Entropic:
     def _inverses(self) -> Float:
         return np.asarray(np.linalg.inv(self._inertias(self.centre)))
 
+    @cached_property
+    def _prior_shares(self) -> Float:
+        # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
+        return self._shares(self.centre, np.linalg.slogdet(self._inertias(self.centre))[1])
+
+    def _shares(self, theta: Float, log_det: Float) -> Float:
+        return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
+
     def _inertias(self, theta: Float) -> Float:
         return np.asarray(np.einsum("bk,kij->bij", theta[self.bodies], _BASIS))
+
+    def exists(self, theta: Float) -> bool:
+        """Whether every body is a real one, no denser than the limit."""
+        inertias = self._inertias(theta)
+        if not all(self._exists(P) for P in inertias):
+            return False
+        return bool((self._shares(theta, np.linalg.slogdet(inertias)[1]) < 1.0).all())
 
     def value(self, u: Float) -> float:
         """f, infinite where a body cannot exist."""
         program = self.program
         theta = program.theta(u)
-        ratio = self._inverses @ self._inertias(theta)
-        sign, log_det = np.linalg.slogdet(ratio)
-        if not (sign > 0).all() or not all(self._exists(P) for P in self._inertias(theta)):
+        if not self.exists(theta):
             return np.inf
+        inertias = self._inertias(theta)
+        ratio = self._inverses @ inertias
+        trace, log_det = np.einsum("bii->b", ratio), np.linalg.slogdet(ratio)[1]
         far = (np.sqrt(self.weight) * (theta - self.centre) / program.spread)[self.others]
         missed = program.data @ u + program.start
-        entropy = np.einsum("bii->b", ratio) - log_det - 4.0
+        masses, at_prior = self.bodies[:, 0], self._prior_shares
+        here = self._shares(theta, np.linalg.slogdet(inertias)[1])
+        away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
+        limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
+        entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - log_det
         return float(missed @ missed + far @ far + self.of_bodies @ entropy)
 
     @staticmethod
@@ -80,10 +104,24 @@ class Entropic:
         """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
         program = self.program
         theta = program.theta(u)
-        inverse = np.linalg.inv(self._inertias(theta))
+        inertias = self._inertias(theta)
+        inverse = np.linalg.inv(inertias)
         turned = np.einsum("bij,kjl->bkil", inverse, _BASIS)
-        slope = np.einsum("bij,kji->bk", self._inverses, _BASIS) - np.einsum("bkii->bk", turned)
+        at_prior = np.einsum("bij,kji->bk", self._inverses, _BASIS)
+        here = np.einsum("bkii->bk", turned)
         curve = np.einsum("bkij,blji->bkl", turned, turned)
+        slope = (1.0 - BARRIER) * (at_prior - here)
+        share = self._shares(theta, np.linalg.slogdet(inertias)[1])
+        masses = theta[self.bodies[:, 0]]
+        # 4 d log f of f = det(P)^(1/4) - c m^(3/2), at the prior and here.
+        slope += BARRIER * _log_slope(at_prior, self._prior_shares, self.centre[self.bodies[:, 0]])
+        log_slope = _log_slope(here, share, masses)
+        slope -= BARRIER * log_slope
+        # -4 d^2 log f = (4 d log f)^2 / 4 - 4 d^2 f / f
+        bent = np.einsum("bk,bl->bkl", here, here) / 4.0 - curve
+        bent[:, 0, 0] -= 3.0 * share / masses**2
+        of_limit = np.einsum("bk,bl->bkl", log_slope, log_slope) / 4.0 - bent / (1.0 - share)[:, None, None]
+        curve = (1.0 - BARRIER) * curve + BARRIER * of_limit
         gradient = np.zeros(len(theta))
         hessian = np.zeros((len(theta), len(theta)))
         spread = program.spread
@@ -106,7 +144,16 @@ class Entropic:
             least = float(eigvalsh(aim - prior, prior)[0])
             share = 1.0 if least > -INSIDE else INSIDE / -least
             theta[ten] = self.centre[ten] + share * (theta[ten] - self.centre[ten])
+            while not slack(theta[ten], self.compactness) > 0:
+                theta[ten] = (theta[ten] + self.centre[ten]) / 2
         return theta
+
+
+def _log_slope(trace: Float, share: Float, masses: Float) -> Float:
+    # (nb, 10) of 4 log(det(P)^(1/4) - c m^(3/2)), share = c m^(3/2) / det(P)^(1/4), trace = tr(P^-1 E_k).
+    slope = trace.copy()
+    slope[:, 0] -= 6.0 * share / masses
+    return np.asarray(slope / (1.0 - share)[:, None])
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,11 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
-from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_cones
+from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack
 from dynid.feasible.conflict import refuse_conflict
-from dynid.feasible.constraints import Condition, Convex, all_conditions
+from dynid.feasible.constraints import Condition, Convex, DensityLimit, all_conditions
+from dynid.feasible.density import BARRIER, barrier, compactness
+from dynid.feasible.determinant import solve_program
 from dynid.feasible.entropic import divergence, entropic_program
 from dynid.feasible.geodesic import geodesic, linearised
 from dynid.feasible.interior import Entropic, entropic_optimum
@@ -104,11 +106,12 @@ def feasible_parameters(
     weight = PRIOR_WEIGHT * (np.ones(p) if pull is None else pull)
     if not (weight > 0).all():
         raise UsageError("prior-pull", found=f"pull = {pull}", expected="numbers > 0")
-    centre = plausible(columns, prior, spread)
+    densest = min((c.densest for c in constraints if isinstance(c, DensityLimit)), default=np.inf)
+    centre = plausible(columns, prior, spread, densest)
     conditions = all_conditions(constraints, columns, spread)
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
     reference = _without_constraints(rows, centre, spread, weight)
-    task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance)
+    task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance, compactness(densest))
     theta, certificate = _optimum(task)
     theta = np.where([column.absent for column in columns], 0.0, theta)
     # Rounding may leave a value just beyond its bound, where a description cannot hold it.
@@ -130,7 +133,7 @@ class _Task:
     """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under conditions.
 
     rows: (k, p + 1), [X, z].    reference: (p,), where the programs start from; any will do, a near one is exacter.
-    weight: (p,) of each parameter's part of the distance.
+    weight: (p,) of each parameter's part of the distance.    compactness: of the density limit; 0 = none.
     """
 
     rows: Float
@@ -141,6 +144,7 @@ class _Task:
     spread: Float
     weight: Float
     distance: Distance
+    compactness: float = 0.0
 
     @cached_property
     def bodies(self) -> Int:
@@ -166,10 +170,16 @@ class _Task:
         squares = float(np.where(self.pulled, far, 0.0).sum())
         if self.distance is Distance.EUCLIDEAN:
             return squares
-        measure = divergence if self.distance is Distance.ENTROPIC else geodesic
         return squares + sum(
-            float(self.weight[ten[0]]) * measure(theta[ten], self.centre[ten]) for ten in self.bodies
+            float(self.weight[ten[0]]) * self._measure(theta[ten], self.centre[ten]) for ten in self.bodies
         )
+
+    def _measure(self, pi: Float, prior: Float) -> float:
+        if self.distance is Distance.GEODESIC:
+            return geodesic(pi, prior)
+        if not self.compactness:
+            return divergence(pi, prior)
+        return (1.0 - BARRIER) * divergence(pi, prior) + BARRIER * barrier(pi, prior, self.compactness)
 
     def value(self, theta: Float) -> float:
         """What is to be least."""
@@ -185,7 +195,13 @@ class _Task:
         linear, blocks = np.zeros(first), list[Block]()
         if self.distance is Distance.ENTROPIC:
             linear, blocks = entropic_program(
-                self.bodies, self.reference, self.centre, self.spread, self.weight[self.bodies[:, 0]], first
+                self.bodies,
+                self.reference,
+                self.centre,
+                self.spread,
+                self.weight[self.bodies[:, 0]],
+                first,
+                self.compactness,
             )
         n = len(linear)
         blocks += [c.around(self.reference, self.spread, n) for c in self.conditions]
@@ -228,7 +244,9 @@ def _interior(task: _Task) -> tuple[Float, Certificate] | None:
     absent = np.array([column.absent for column in task.columns])
     lower, upper = (np.array([getattr(c, end) for c in task.columns]) for end in ("lower", "upper"))
     lower, upper = np.where(absent, -np.inf, lower), np.where(absent, np.inf, upper)
-    found = entropic_optimum(Entropic(task.whitened, task.bodies, task.centre, task.weight), lower, upper)
+    found = entropic_optimum(
+        Entropic(task.whitened, task.bodies, task.centre, task.weight, task.compactness), lower, upper
+    )
     return None if found is None or task.violated(found[0]) else found
 
 
@@ -310,7 +328,7 @@ def _whitened_program(task: _Task) -> tuple[Answer, Float]:
     P = np.zeros((len(q), len(q)))
     P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
     q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + prior.T @ (np.sqrt(task.weight) * program.away))
-    answer = solve_cones(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
+    answer = solve_program(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
     return answer, program.theta(answer.x[:p])
 
 
@@ -327,7 +345,7 @@ def _residual_program(task: _Task) -> tuple[Answer, Float]:
     q[:p] += weight * ((task.reference - task.centre) / task.spread)
     residual = np.zeros((k, n))
     residual[:, :p], residual[:, p : p + k] = X, -np.eye(k)
-    answer = solve_cones(P, q, [Block(Cone.ZERO, residual, start), *blocks])
+    answer = solve_program(P, q, [Block(Cone.ZERO, residual, start), *blocks])
     return answer, np.asarray(task.reference + task.spread * answer.x[:p])
 
 

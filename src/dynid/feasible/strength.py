@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 
-GRID = tuple(float(10.0**k) for k in range(-2, 6))
+GRID = tuple(float(10.0**k) for k in range(-1, 6))
 
 
 @dataclass(frozen=True, eq=False)

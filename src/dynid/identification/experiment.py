@@ -38,7 +38,7 @@ from dynid.terms.catalogue import terms_from_spec
 from dynid.terms.term import Terms
 
 # Options of the fit among physically consistent bodies around another method.
-_OF_BODIES = {"strength", "margin", "prior", "total_mass"}
+_OF_BODIES = {"strength", "margin", "density", "prior", "total_mass"}
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ class EstimateSection(Strict):
         None,
         "method `feasible`: bodies are kept physically consistent whatever that costs; other methods: the physically "
         "consistent bodies nearest to the answer of `method`; `false` without a method is `wls`; takes `strength` (a "
-        "number), `margin`, `prior`, `total_mass`, `limits` of method `feasible`",
+        "number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
     )
     limits: list[LimitEntry] | None = key(
         None, "feasible: see `[[estimate.limits]]`", kind="a list of tables"
