@@ -15,9 +15,15 @@ from dynid.base.arrays import Float
 from dynid.log.bag import BAG_READERS, BagReader
 from dynid.log.csv import CsvReader
 from dynid.log.files import READERS, open_table
-from dynid.log.log import Table, Text
+from dynid.log.hdf5_files import Hdf5Reader
+from dynid.log.lerobot import LeRobotReader
+from dynid.log.log import LogReader, Table, Text
+from dynid.log.mat_files import MatReader
+from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.torch_files import TorchReader
 from dynid.testing import LogReaderContract
+from tests.log import formats
 from tests.log.bags import states, storage, write_bag
 
 
@@ -112,6 +118,66 @@ class TestRosbag2Database(TestMcap):
     index = 2
 
 
+class ArrayFile(LogReaderContract):
+    """A format of named arrays."""
+
+    text = False
+    reader: ClassVar[LogReader]
+
+    def arrays(self, columns: Mapping[str, Float | Sequence[str]]) -> dict[str, Float]:
+        return {name: np.asarray(values) for name, values in columns.items()}
+
+    def can_read(self, path: Path) -> bool:
+        return self.reader.can_read(path.read_bytes()[:4096])
+
+    def open(self, path: Path) -> Table:
+        return self.reader.open(path)
+
+
+class TestNpz(ArrayFile):
+    suffix, text, reader = ".npz", True, NpzReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.npz(path, self.arrays(columns))
+
+
+class TestNpy(ArrayFile):
+    suffix, reader = ".npy", NpyReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.npy(path, self.arrays(columns))
+
+
+class TestMatlab5(ArrayFile):
+    suffix, reader = ".mat", MatReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.mat(path, self.arrays(columns))
+
+
+class TestMatlab73(ArrayFile):
+    suffix, reader = ".mat", MatReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.hdf5(path, self.arrays(columns), matlab=True)
+
+
+class TestHdf5(ArrayFile):
+    suffix, reader = ".h5", Hdf5Reader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.hdf5(path, self.arrays(columns))
+
+
+class TestTorch(ArrayFile):
+    suffix, reader = ".pt", TorchReader()
+
+    def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
+        formats.torch(path, self.arrays(columns))
+
+
 def test_every_registered_reader_is_tested_here() -> None:
-    assert {type(reader) for reader in READERS.values()} == {CsvReader, ParquetReader, BagReader}
+    # A LeRobot data set is a folder of Parquet files: it has no first bytes.
+    kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
+    assert {type(reader) for reader in READERS.values()} == kinds | {LeRobotReader}
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

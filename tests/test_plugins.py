@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dynid
@@ -22,6 +21,7 @@ from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
 
 KINDS = '''
+import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,13 +88,13 @@ class AtLeastAsHeavy:
         return [Condition(f"body {self.a} as heavy as {self.b}", Block(Cone.POSITIVE, row, np.zeros(1)), "kg")]
 
 
-class NpzTable:
+class JsonTable:
     row_count = None
 
     def __init__(self, path):
         self.path = path
-        with np.load(path) as data:
-            self.data = {name: np.asarray(data[name], dtype=np.float64) for name in data.files}
+        data = json.loads(path.read_text())
+        self.data = {name: np.array(values, dtype=np.float64) for name, values in data.items()}
         self.column_names = tuple(self.data)
         self.row_count = len(self.data["t"])
 
@@ -104,15 +104,15 @@ class NpzTable:
             yield {name: self.data[name][first : min(first + rows, end)] for name in columns}
 
 
-class NpzReader:
-    name = "npz"
-    suffixes = (".npz",)
+class JsonReader:
+    name = "json"
+    suffixes = (".json",)
 
     def can_read(self, head):
-        return head[:4] == b"PK\\x03\\x04"
+        return head[:1] == b"{"
 
-    def open(self, path, delimiter=",", decimal="."):
-        return NpzTable(path)
+    def open(self, path, delimiter=None, decimal=None):
+        return JsonTable(path)
 
 
 def hello(name: str) -> None:
@@ -132,7 +132,7 @@ TERMS.register("quadratic", Quadratic)
 ROWS.register("joint_power", JointPowerRows)
 ESTIMATORS.register("patient", Patient)
 CONSTRAINTS.register("at_least_as_heavy", AtLeastAsHeavy)
-READERS.register("npz", NpzReader())
+READERS.register("json", JsonReader())
 COMMANDS.register("hello", hello)
 """
 ENTRY_POINTS = """
@@ -146,7 +146,7 @@ patient = tiny_kinds:Patient
 [dynid.constraints]
 at_least_as_heavy = tiny_kinds:AtLeastAsHeavy
 [dynid.readers]
-npz = tiny_kinds:NpzReader
+json = tiny_kinds:JsonReader
 [dynid.commands]
 hello = tiny_kinds:hello
 """
@@ -343,12 +343,13 @@ def test_readers_and_commands_come_from_plug_ins(
     installed: Path, run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
     t, columns = recorded(robot_file, train_log)
-    np.savez(tmp_path / "train.npz", t=t, **columns)
+    data = {name: values.tolist() for name, values in ({"t": t} | columns).items()}
+    (tmp_path / "train.json").write_text(json.dumps(data))
     assert "tiny_kinds" not in sys.modules
-    found = run("identify", robot_file, tmp_path / "train.npz", "--no-auto", "--out", tmp_path / "run")
+    found = run("identify", robot_file, tmp_path / "train.json", "--no-auto", "--out", tmp_path / "run")
     assert found.code == 0, found.err
     (need,) = json.loads((tmp_path / "run" / "run.json").read_text())["provenance"]["plugins"]
-    assert (need["kind"], need["name"], need["package"]) == ("reader", "npz", "dynid-tiny 1.2")
+    assert (need["kind"], need["name"], need["package"]) == ("reader", "json", "dynid-tiny 1.2")
     # A reader is needed for its logs alone.
     forgotten()
     assert run("report", tmp_path / "run").code == 0

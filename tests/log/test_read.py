@@ -20,6 +20,7 @@ from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
+from tests.log import formats
 from tests.log.bags import states, storage, write_bag
 
 T = 600
@@ -81,10 +82,22 @@ def test_readers_tell_their_files_apart(tmp_path: Path) -> None:
     ]
     bags = [write_bag(tmp_path / name, states(t, NAMES, q)) for name in ("a.bag", "b_mcap", "c_db3")]
     heads[1:1] = [(storage(one) if one.is_dir() else one).read_bytes()[:4096] for one in bags]
-    # The last reader takes any text: it is asked last.
-    taken = [[reader.can_read(head) for reader in READERS.values()] for head in heads]
-    np.testing.assert_array_equal(np.array(taken)[:, :-1], np.eye(5, dtype=bool)[:, :-1])
-    assert taken[-1] == [False, False, False, False, True]
+    arrays = {"t": t, "q": q}
+    heads[-1:-1] = [
+        path.read_bytes()[:4096]
+        for path in (
+            formats.npz(tmp_path / "a.npz", arrays),
+            formats.npy(tmp_path / "a.npy", arrays),
+            formats.mat(tmp_path / "a.mat", arrays),
+            formats.hdf5(tmp_path / "a.h5", arrays),
+            formats.torch(tmp_path / "a.pt", arrays),
+        )
+    ]
+    # The last reader takes any text: it is asked last. Folders have no first bytes.
+    files = [reader for reader in READERS.values() if reader.suffixes]
+    taken = np.array([[reader.can_read(head) for reader in files] for head in heads])
+    np.testing.assert_array_equal(taken[:, :-1], np.eye(len(files), dtype=bool)[:, :-1])
+    assert taken[-1].tolist() == [False] * (len(files) - 1) + [True]
     suffixes = [suffix for reader in READERS.values() for suffix in reader.suffixes]
     assert len(set(suffixes)) == len(suffixes)
 
@@ -360,9 +373,9 @@ def test_integer_and_clock_columns_of_parquet(robot: RobotModel, tmp_path: Path)
 
 
 def test_columns_that_are_no_numbers(robot: RobotModel, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"t": t, **COLUMNS, "q_elbow": [[1.0]] * T}), tmp_path / "log.parquet")
+    pq.write_table(pa.table({"t": t, **COLUMNS, "q_elbow": [{"x": 1.0}] * T}), tmp_path / "log.parquet")
     log = read_log(tmp_path / "log.parquet", robot)
-    with pytest.raises(InputError, match=r"column-type.*'q_elbow' of type list"):
+    with pytest.raises(InputError, match=r"column-type.*'q_elbow' of type struct"):
         log.read(log.trajectories[0])
 
 

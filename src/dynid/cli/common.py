@@ -21,7 +21,10 @@ RobotArgument = Annotated[
 ]
 LogsArgument = Annotated[
     list[Path],
-    typer.Argument(help="Logs: Parquet, CSV, ROS bags (or their folders), MCAP.", metavar="LOG..."),
+    typer.Argument(
+        help="Logs: text, Parquet, LeRobot, NumPy, MATLAB, HDF5, PyTorch, ROS bags (or folders), MCAP.",
+        metavar="LOG...",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="experiment.toml: channels, signals, model, method.")

@@ -146,7 +146,8 @@ def _info(table: Table, column: str) -> ColumnInfo:
 def _column(name: str, info: ColumnInfo, values: Values) -> Column:
     if isinstance(values, tuple):
         return Column(name, info, False, values[:FIRST_ROWS], None)
-    steps = np.diff(values)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite values are looked at by the checks
+        steps = np.diff(values)
     ascends = len(steps) > 0 and bool((steps > 0).all())
     first = tuple(float(value) for value in values[:FIRST_ROWS])
     return Column(name, info, True, first, float(np.median(steps)) if ascends else None)

@@ -11,14 +11,28 @@ from dynid.base.registry import Registry
 from dynid.log.bag import BAG_READERS, is_bag_folder, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.csv import CsvReader
+from dynid.log.hdf5_files import Hdf5Reader
+from dynid.log.lerobot import LeRobotReader
 from dynid.log.log import LogReader, Table
+from dynid.log.mat_files import MatReader
+from dynid.log.numpy_files import NpyReader, NpzReader
 from dynid.log.parquet import ParquetReader
+from dynid.log.torch_files import TorchReader
 
 # Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
 # of the files, without the dot.
-READERS: Registry[LogReader] = Registry(
-    "reader", "dynid.readers", {one.name: one for one in (ParquetReader(), *BAG_READERS, CsvReader())}
+_OWN: tuple[LogReader, ...] = (
+    ParquetReader(),
+    *BAG_READERS,
+    NpzReader(),
+    NpyReader(),
+    MatReader(),
+    Hdf5Reader(),
+    TorchReader(),
+    LeRobotReader(),
+    CsvReader(),
 )
+READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
 
 
 def open_table(path: str | Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
@@ -33,11 +47,14 @@ def open_table(path: str | Path, delimiter: str | None = None, decimal: str | No
     if path.is_dir():
         if is_bag_folder(path):
             return open_bag_folder(path)
+        for reader in _readers(""):
+            if getattr(reader, "can_read_folder", _no_folder)(path):
+                return reader.open(path, delimiter, decimal)
         parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
         raise InputError(
             "file-missing",
             found="a folder",
-            expected="a log file, or a folder of rosbag2 with its metadata.yaml",
+            expected="a log file, a folder of rosbag2 with its metadata.yaml, or a LeRobot data set",
             do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
             if parts
             else "",
@@ -68,6 +85,10 @@ def open_table(path: str | Path, delimiter: str | None = None, decimal: str | No
             return reader.open(path, delimiter, decimal)
     known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)
+
+
+def _no_folder(path: Path) -> bool:
+    return False
 
 
 def _readers(suffix: str) -> list[LogReader]:

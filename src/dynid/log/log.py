@@ -69,7 +69,10 @@ class ManyTopics(Protocol):
 
 
 class LogReader(Protocol):
-    """Opens one file format, known by its first bytes."""
+    """Opens one file format, known by its first bytes.
+
+    A format of folders has `can_read_folder(path)` besides.
+    """
 
     @property
     def name(self) -> str:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
-from dynid.log.log import Text
-from dynid.log.parquet import arrow_column, check_unique
+from dynid.log.arrow_columns import ArrowColumns, list_width
+from dynid.log.log import ColumnInfo, Text
 
 # Rows whose values are hashed together; fixed, so that the hash depends on the values alone.
 HASHED_ROWS = 65536
@@ -41,8 +41,8 @@ class ArrowTable:
     def __init__(self, table: Any, name: str) -> None:
         self.path = Path(name)
         self._table = table
-        self.column_names: tuple[str, ...] = tuple(str(one) for one in table.column_names)
-        check_unique(self.column_names, self.path)
+        self._columns = ArrowColumns(table.schema, self._list_width, self.path)
+        self.column_names, self.left_out = self._columns.names, self._columns.left_out
         self.row_count: int | None = table.num_rows
 
     def batches(
@@ -50,13 +50,23 @@ class ArrowTable:
     ) -> Iterator[Mapping[str, Float | Text]]:
         """Yields batches of the named columns."""
         end = self._table.num_rows if stop is None else min(stop, self._table.num_rows)
-        places = {name: self.column_names.index(name) for name in columns}
+        sources = self._columns.sources(columns)
         for first in range(start, end, rows):
             part = self._table.slice(first, min(rows, end - first))
-            yield {
-                name: arrow_column(_whole(part.column(place)), name, self.path)
-                for name, place in places.items()
-            }
+            yield self._columns.values({name: _whole(part.column(name)) for name in sources}, columns, first)
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """The columns that hold numbers or text."""
+        return {"": self._columns.usable}
+
+    def info(self, column: str) -> ColumnInfo:
+        """What the table's schema says of a column."""
+        return self._columns.info(column, self.row_count)
+
+    def _list_width(self, column: str) -> int | None:
+        values = self._table.column(column)
+        return int(values.type.list_size) if hasattr(values.type, "list_size") else list_width(values)
 
     @cached_property
     def sha256(self) -> str:
@@ -68,7 +78,7 @@ class ArrowTable:
                 for batch in self.batches((name,), HASHED_ROWS):
                     _hash(total, batch[name])
             except InputError:  # a column that no log can hold is told apart by its type
-                kind = self._table.column(self.column_names.index(name)).type
+                kind = self._table.schema.field(name).type
                 total.update(str(kind).encode())
         return total.hexdigest()
 

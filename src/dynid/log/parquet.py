@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, Place, UnfitDataError
+from dynid.log.arrow_columns import ArrowColumns, list_width
 from dynid.log.log import ColumnInfo, Text
 
 MAGIC = b"PAR1"
+# Rows that are looked at for the length of their lists.
+FIRST_LISTS = 64
 
 
 class ParquetReader:
@@ -31,9 +31,12 @@ class ParquetReader:
 
 
 class ParquetTable:
-    """An open Parquet file."""
+    """An open Parquet file.
 
-    def __init__(self, path: Path) -> None:
+    labels: names of the columns that a list column makes, by its name, in place of their numbers.
+    """
+
+    def __init__(self, path: Path, labels: Mapping[str, Sequence[str]] | None = None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -57,15 +60,18 @@ class ParquetTable:
             )
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
-        self.column_names = tuple(self._file.schema_arrow.names)
-        check_unique(self.column_names, path)
         self.row_count: int | None = self._file.metadata.num_rows
+        self._columns = ArrowColumns(self._file.schema_arrow, self._list_width, path, labels)
+        self.column_names, self.left_out = self._columns.names, self._columns.left_out
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """The columns that hold numbers or text."""
+        return {"": self._columns.usable}
 
     def info(self, column: str) -> ColumnInfo:
         """What the file's schema says of a column."""
-        rows = self._file.metadata.num_rows
-        kind = self._file.schema_arrow.field(column).type
-        return ColumnInfo(str(kind), column, (rows,), row_count=rows)
+        return self._columns.info(column, self.row_count)
 
     def extent(self, column: str) -> tuple[float, float] | None:
         """Least and greatest value of a column of numbers by the file's own statistics, None where it has none."""
@@ -102,17 +108,29 @@ class ParquetTable:
         position = first
         try:
             for batch in self._file.iter_batches(
-                batch_size=rows, row_groups=groups, columns=list(columns), use_threads=True
+                batch_size=rows, row_groups=groups, columns=self._columns.sources(columns), use_threads=True
             ):
                 a, b = max(start - position, 0), min(end - position, batch.num_rows)
                 position += batch.num_rows
                 if b > a:
-                    yield {
-                        name: arrow_column(batch.column(name).slice(a, b - a), name, self.path)
-                        for name in columns
-                    }
+                    parts = {name: batch.column(name).slice(a, b - a) for name in batch.schema.names}
+                    yield self._columns.values(parts, columns, position - batch.num_rows + a)
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
+
+    def _list_width(self, column: str) -> int | None:
+        import pyarrow as pa
+
+        kind = self._file.schema_arrow.field(column).type
+        if pa.types.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        try:
+            for batch in self._file.iter_batches(batch_size=FIRST_LISTS, columns=[column]):
+                if (width := list_width(batch.column(0))) is not None:
+                    return width
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from error
+        return None
 
     def _damaged(self, error: Exception) -> InputError:
         text = " ".join(str(error).split())[:200]
@@ -122,40 +140,3 @@ class ParquetTable:
             expected="a readable one",
             place=Place(file=str(self.path)),
         )
-
-
-def check_unique(names: tuple[str, ...], path: Path) -> None:
-    """Raises InputError for a column name that is used twice."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(
-            "duplicate-column",
-            found=f"column(s) {', '.join(twice)} more than once",
-            expected="unique names",
-            place=Place(file=str(path)),
-        )
-
-
-def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
-    """An Arrow array as numbers or text; raises InputError for what is neither."""
-    import pyarrow as pa
-    import pyarrow.types as kinds
-
-    kind = array.type
-    if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
-        coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
-        # Indices may be unsigned, as polars writes them.
-        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
-    if kinds.is_timestamp(kind) or kinds.is_duration(kind):
-        array = array.cast(pa.int64())
-    if not (kinds.is_floating(array.type) or kinds.is_integer(array.type) or kinds.is_boolean(array.type)):
-        raise InputError(
-            "column-type",
-            found=f"column '{name}' of type {kind}",
-            expected="numbers or text",
-            place=Place(file=str(path)),
-        )
-    if kinds.is_boolean(array.type):
-        array = array.cast(pa.int8())
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ def read_log(
     extra: Sequence[str] = (),
     topics: Sequence[str] = (),
 ) -> Log:
-    """Opens one or several logs of a robot: CSV, Parquet, ROS bags, MCAP files, folders of rosbag2.
+    """Opens one or several logs of a robot, files or folders of any format that has a reader.
 
     mapping: which column measures what, also as the plain data of an experiment's [log] table;
     None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
@@ -78,6 +78,9 @@ def _mapped_log(
         chosen = canonical_map(columns, robot, file, extra)
     else:
         chosen = completed(mapping, columns, robot, file, extra)
+    own = getattr(tables[0], "trajectory", None)
+    if chosen.trajectory is None and own is not None:
+        chosen = replace(chosen, trajectory=own)
     for table in tables:
         _require_columns(table, chosen)
     tables = [_of_columns(table, _columns(chosen)) for table in tables]
@@ -311,7 +314,10 @@ class Log:
         # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
         for j, name in enumerate(self.robot.joint_names):
             if name in channels:
-                np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
+                with np.errstate(
+                    invalid="ignore", over="ignore"
+                ):  # what damage may leave: it is told of by the checks
+                    np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
             else:
                 lines[j] = np.nan
         return lines.T

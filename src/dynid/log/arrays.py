@@ -1,0 +1,296 @@
+"""Files of named arrays as tables: an array of one axis is a column, one of two is name[0], name[1], ..."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import DynidError, InputError, Place, RefusedError
+from dynid.log.log import ColumnInfo, Text
+
+# Columns that one array may make: robots have fewer joints, pictures more.
+MAX_WIDTH = 512
+MAX_FIELDS = 10_000
+# What the numbers of a file may take in memory, whatever it claims: real logs are compressed to a hundredth at best.
+LEAST_BUDGET, TIMES_FILE = 1 << 28, 100
+# Of what is told about what is no column.
+SHOWN = 60
+_NUMBERS = "fiub"
+_TIMES = "mM"
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArray:
+    """An array in a file.
+
+    read: gives rows start..stop of it as it is stored, along its first axis, or with axis = 1 along its second.
+    labels: of its columns, () = they have none.    unit: in the file's words.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[int, int, int], Array]
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+
+    @staticmethod
+    def of(name: str, values: Array, labels: tuple[str, ...] = (), unit: str = "") -> StoredArray:
+        """An array that is in memory."""
+
+        def read(start: int, stop: int, axis: int) -> Array:
+            return values[start:stop] if axis == 0 else values[:, start:stop]
+
+        return StoredArray(name, values.shape, values.dtype, read, labels, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """An array as columns: rows along `axis`."""
+
+    array: StoredArray
+    axis: int
+
+    @property
+    def rows(self) -> int:
+        return self.array.shape[self.axis]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        shape = self.array.shape
+        if len(shape) == 1:
+            return (self.array.name,)
+        width = shape[1 - self.axis]
+        labels = self.array.labels if len(set(self.array.labels)) == width else tuple(map(str, range(width)))
+        return (self.array.name,) if width == 1 else tuple(f"{self.array.name}[{one}]" for one in labels)
+
+    def read(self, start: int, stop: int) -> Float:
+        """Rows (k, columns)."""
+        values = self.array.read(start, stop, self.axis)
+        values = values if values.ndim == 2 else values[:, None]
+        values = values if self.axis == 0 else values.T
+        if values.dtype.kind in _TIMES:  # as Arrow keeps them: ns
+            kind = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
+            values = values.astype(kind).astype(np.int64)
+        return np.asarray(values, dtype=np.float64)
+
+
+class ArrayTable:
+    """The arrays of a file as columns.
+
+    Arrays share rows where they are equally long. Of a matrix the rows run along the axis that is as long as most
+    arrays of the file are, else along the longer one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        arrays: Sequence[StoredArray],
+        left_out: Sequence[str] = (),
+        trajectory: str | None = None,
+    ) -> None:
+        self.path, self.trajectory = path, trajectory
+        lengths = Counter(max(one.shape) for one in arrays if _is_usable(one))
+        usual = lengths.most_common(1)[0][0] if lengths else 0
+        # Text in every row names motions; other text says what the arrays are.
+        usable = [one for one in arrays if _is_usable(one) or (_is_text(one) and one.shape[0] == usual)]
+        fields = [_Field(one, _row_axis(one.shape, usual)) for one in usable]
+        self._places = {name: (field, i) for field in fields for i, name in enumerate(field.columns)}
+        self.column_names = tuple(self._places)
+        if len(self.column_names) < sum(len(field.columns) for field in fields):
+            names = [name for field in fields for name in field.columns]
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
+            raise InputError(
+                "duplicate-column",
+                found=f"column(s) {', '.join(twice[:6])} more than once",
+                expected="unique names",
+                place=Place(file=str(path)),
+            )
+        counts = {field.rows for field in fields}
+        self.row_count: int | None = counts.pop() if len(counts) == 1 else None
+        self.left_out = (*(_told(one) for one in arrays if one not in usable), *left_out)
+        turned = [field.array.name for field in fields if field.axis == 1 and min(field.array.shape) > 1]
+        self.remarks = (
+            (
+                Diagnostic(
+                    Severity.NOTE,
+                    "transposed",
+                    f"rows run along the second axis of {', '.join(turned[:8])}",
+                    Place(file=str(path)),
+                ),
+            )
+            if turned
+            else ()
+        )
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """Columns of equally long arrays, the most columns first."""
+        found: dict[int, list[str]] = {}
+        for name, (field, _) in self._places.items():
+            found.setdefault(field.rows, []).append(name)
+        if len(found) == 1:
+            return {"": self.column_names}
+        ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+        return {f"{rows} rows": tuple(names) for rows, names in ordered}
+
+    def info(self, column: str) -> ColumnInfo:
+        """The array that a column is a part of."""
+        field, _ = self._places[column]
+        array = field.array
+        return ColumnInfo(str(array.dtype), array.name, array.shape, array.unit, field.rows)
+
+    def batches(
+        self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[Mapping[str, Float | Text]]:
+        """Yields batches of the named columns; raises InputError for columns of different lengths."""
+        count = self._common_length(columns)
+        end = count if stop is None else min(stop, count)
+        for first in range(start, end, rows):
+            last = min(first + rows, end)
+            read: dict[int, Float] = {}
+            batch: dict[str, Float | Text] = {}
+            for name in columns:
+                field, i = self._places[name]
+                if _is_text(field.array):
+                    with reading(self.path, f"array '{name}'"):
+                        batch[name] = _coded(field.array.read(first, last, 0))
+                    continue
+                if id(field) not in read:
+                    with reading(self.path, f"array '{field.array.name}'"):
+                        read[id(field)] = field.read(first, last)
+                batch[name] = np.ascontiguousarray(read[id(field)][:, i])
+            yield batch
+
+    def _common_length(self, columns: Sequence[str]) -> int:
+        lengths = {self._places[name][0].rows: name for name in columns}
+        if len(lengths) > 1:
+            told = ", ".join(f"{name} ({rows} rows)" for rows, name in lengths.items())
+            raise InputError(
+                "different-lengths",
+                found=f"columns of different lengths: {told}",
+                expected="equally long ones, or a time column of their own",
+                do='name the time of the others: time = { column = "...", unit = "s" } in their table under [log]',
+                place=Place(file=str(self.path)),
+            )
+        return next(iter(lengths), 0)
+
+
+class reading:  # noqa: N801  (a context manager, used as a function)
+    """Turns whatever a reader of others' files raises into one InputError."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.path, self.what = path, what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, DynidError) or not isinstance(error, Exception):
+            return
+        raise damaged(self.path, f"{self.what} that cannot be read", error) from error
+
+
+def damaged(path: Path, what: str, error: Exception | None = None) -> InputError:
+    """The error for a file that is not what it claims to be."""
+    text = "" if error is None else f" ({' '.join(f'{type(error).__name__}: {error}'.split())[:160]})"
+    return InputError(
+        "damaged",
+        found=what + text,
+        expected="a whole file",
+        do="copy or write it again",
+        place=Place(file=str(path)),
+    )
+
+
+class Budget:
+    """What the numbers of a file may take in memory: it is spent before memory is taken."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = path.stat().st_size
+        self.left = self.most = max(LEAST_BUDGET, TIMES_FILE * self.size)
+
+    def spend(self, size: int, what: str) -> None:
+        """Takes this many bytes; raises RefusedError where more are asked for than are left."""
+        self.left -= size
+        if size < 0 or self.left < 0:
+            raise RefusedError(
+                "too-large",
+                found=f"{what}, which makes {self.most - self.left} bytes of a file of {self.size}",
+                expected=f"at most {self.most}",
+                do="write the log without it, or in another format",
+                place=Place(file=str(self.path)),
+            )
+
+
+def nbytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """Of an array, as stored or as float64, whatever is more."""
+    return prod(int(n) for n in shape) * max(dtype.itemsize, 8)
+
+
+def fields_of(name: str, values: Array) -> list[StoredArray]:
+    """A plain array, or the fields of a structured one; axes of length 1 of arrays with more than two are left out."""
+    if values.dtype.names:
+        return [
+            one
+            for part in values.dtype.names
+            for one in fields_of(f"{name}.{part}" if name else part, values[part])
+        ]
+    plain = np.atleast_1d(values if values.ndim <= 2 else values.squeeze())
+    return [StoredArray.of(name or "column", plain)]
+
+
+def _row_axis(shape: tuple[int, ...], usual: int) -> int:
+    if len(shape) == 1 or shape[0] == usual:
+        return 0
+    return int(shape[1] == usual or shape[1] > shape[0])
+
+
+def _is_usable(one: StoredArray) -> bool:
+    shape = one.shape
+    return (
+        one.dtype.kind in _NUMBERS + _TIMES
+        and len(shape) in (1, 2)
+        and max(shape) > 1
+        and min(shape) >= 1
+        and (len(shape) == 1 or min(shape) <= MAX_WIDTH)
+    )
+
+
+def _is_text(one: StoredArray) -> bool:
+    return one.dtype.kind in "US" and len(one.shape) == 1 and one.shape[0] > 1
+
+
+def _coded(values: Array) -> Text:
+    names, codes = np.unique(values, return_inverse=True)
+    text = [
+        name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in names.tolist()
+    ]
+    return Text(codes.astype(np.int64), tuple(text))
+
+
+def _told(one: StoredArray) -> str:
+    if one.dtype.kind == "O":
+        return f"{one.name}: Python objects, which are never loaded"
+    if prod(one.shape) <= 1 and one.dtype.kind in _NUMBERS + "US" and len(one.shape) <= 2:
+        try:
+            values = np.ravel(one.read(0, 1, 0))
+            return f"{one.name} = {values[0]}"[:SHOWN] if len(values) else f"{one.name}: empty"
+        except Exception:  # whatever a damaged file makes of it: it is no column
+            return f"{one.name}: one value"
+    if one.dtype.kind in "US" and len(one.shape) == 1:
+        return f"{one.name} = {', '.join(map(str, one.read(0, 16, 0)))}"[:SHOWN]
+    shape = "x".join(map(str, one.shape))
+    return f"{one.name}: {shape} of {one.dtype}"

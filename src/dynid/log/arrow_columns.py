@@ -1,0 +1,168 @@
+"""Columns of Arrow tables as those of a log: a list column of n numbers is n columns, name[0], name[1], ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, Place
+from dynid.log.log import ColumnInfo, Text
+
+# Columns that one list may make: robots have fewer joints, pictures more.
+MAX_WIDTH = 512
+
+
+class ArrowColumns:
+    """The columns that a log has of those of an Arrow schema; left_out tells of those that hold no numbers or text.
+
+    width: of a list column, by its name, None where its rows differ.    labels: names of the columns that a list
+    makes, in place of their numbers.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        width: Callable[[str], int | None],
+        path: Path,
+        labels: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.path, self._schema = path, schema
+        self._sources: dict[str, tuple[str, int | None]] = {}
+        self._widths: dict[str, int] = {}
+        check_unique(tuple(schema.names), path)
+        left_out: dict[str, str] = {}
+        for field in schema:
+            size = width(field.name) if _is_list(field.type) else None
+            if size is not None and 0 < size <= MAX_WIDTH:
+                self._widths[field.name] = size
+                if size == 1:
+                    self._sources[field.name] = field.name, 0
+                    continue
+                given = (labels or {}).get(field.name, ())
+                parts = given if len(set(given)) == len(given) == size else range(size)
+                self._sources |= {f"{field.name}[{part}]": (field.name, i) for i, part in enumerate(parts)}
+                continue
+            self._sources[field.name] = field.name, None
+            if not _is_plain(field.type):
+                left_out[field.name] = f"{field.name}: {field.type}" + (f" of {size}" if size else "")
+        self.names, self.left_out = tuple(self._sources), tuple(left_out.values())
+        self.usable = tuple(name for name in self.names if name not in left_out)
+
+    def sources(self, names: Sequence[str]) -> list[str]:
+        """The columns of the table that hold these columns of the log, each once."""
+        return list(dict.fromkeys(self._sources[name][0] for name in names))
+
+    def values(self, batch: Mapping[str, Any], names: Sequence[str], row: int) -> dict[str, Float | Text]:
+        """Columns of the log out of arrays of the table, by its names; row: of their first cell within the file.
+
+        Raises InputError for lists of other lengths than the first one.
+        """
+        lists: dict[str, Float] = {}
+        found: dict[str, Float | Text] = {}
+        for name in names:
+            source, place = self._sources[name]
+            if place is None:
+                found[name] = arrow_column(batch[source], name, self.path)
+                continue
+            if source not in lists:
+                lists[source] = self._matrix(batch[source], source, row)
+            found[name] = np.ascontiguousarray(lists[source][:, place])
+        return found
+
+    def info(self, name: str, rows: int | None) -> ColumnInfo:
+        """What the schema says of a column."""
+        source, place = self._sources[name]
+        kind = self._schema.field(source).type
+        if place is None:
+            return ColumnInfo(str(kind), source, () if rows is None else (rows,), row_count=rows)
+        shape = () if rows is None else (rows, self._widths[source])
+        return ColumnInfo(str(kind.value_type), source, shape, row_count=rows)
+
+    def _matrix(self, array: Any, source: str, row: int) -> Float:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        width = self._widths[source]
+        if pa.types.is_fixed_size_list(array.type):
+            array = array.cast(pa.list_(array.type.value_type))
+        lengths = pc.list_value_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero((lengths != width) & (lengths >= 0))
+        if len(wrong):
+            raise InputError(
+                "ragged-row",
+                found=f"a list of {lengths[wrong[0]]} in column '{source}'",
+                expected=f"{width}, as in the first row",
+                place=Place(file=str(self.path), row=row + int(wrong[0])),
+            )
+        numbers = array.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+        values = np.full((len(lengths), width), np.nan)
+        values[lengths == width] = numbers.reshape(-1, width)
+        return values
+
+
+def list_width(array: Any) -> int | None:
+    """Length of the first list of a column that is there; None without one."""
+    for cell in array:
+        if cell.is_valid:
+            return len(cell)
+    return None
+
+
+def check_unique(names: tuple[str, ...], path: Path) -> None:
+    """Raises InputError for a column name that is used twice."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            "duplicate-column",
+            found=f"column(s) {', '.join(twice)} more than once",
+            expected="unique names",
+            place=Place(file=str(path)),
+        )
+
+
+def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
+    """An Arrow array as numbers or text; raises InputError for what is neither."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    kind = array.type
+    if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
+        coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
+        # Indices may be unsigned, as polars writes them.
+        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
+    if kinds.is_timestamp(kind) or kinds.is_duration(kind):
+        array = array.cast(pa.int64())
+    if not (kinds.is_floating(array.type) or kinds.is_integer(array.type) or kinds.is_boolean(array.type)):
+        raise InputError(
+            "column-type",
+            found=f"column '{name}' of type {kind}",
+            expected="numbers or text",
+            place=Place(file=str(path)),
+        )
+    if kinds.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _is_plain(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            kinds.is_dictionary, kinds.is_string, kinds.is_large_string, kinds.is_timestamp, kinds.is_duration,
+            kinds.is_floating, kinds.is_integer, kinds.is_boolean,
+        )
+    )  # fmt: skip
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    listed = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    return bool(listed and (kinds.is_floating(kind.value_type) or kinds.is_integer(kind.value_type)))
