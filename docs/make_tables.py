@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dynid.base.checked_toml import words_of
+from dynid.cli.robot_options import described_robot
 from dynid.cli.settings_options import described
 from dynid.identification import schema
 from dynid.log import mapping
@@ -42,6 +43,11 @@ COMMANDS = ("check", "identify")
 WITH_PLUGINS = (
     "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
     "retrieve",
+)  # fmt: skip
+# Commands that read a robot; the first one explains what may be said of it.
+WITH_ROBOT = (
+    "inspect", "limits", "check", "average", "identify", "statics", "springs", "retrieve", "reveal", "watch",
+    "excite", "simulate",
 )  # fmt: skip
 PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
 KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
@@ -91,6 +97,21 @@ def option_rows() -> list[str]:
     ]
 
 
+def robot_rows(command: str) -> list[str]:
+    """The options of a robot: one row each for the first command, one for them all for the others."""
+    options = described_robot()
+    if command == WITH_ROBOT[0]:
+        return [
+            f"| `--{name}` | | `{form}`: {one.option.doc}"
+            + ("; may be repeated |" if one.name in ("lock", "packages", "xacro") else " |")
+            for name, (one, form) in options.items()
+        ]
+    if command not in WITH_ROBOT:
+        return []
+    names = ", ".join(f"`--{name}`" for name in options)
+    return [f"| {names} | | the robot: as for [`dynid {WITH_ROBOT[0]}`](cli.md#dynid-{WITH_ROBOT[0]}) |"]
+
+
 def experiment_page(text: str) -> str:
     """The page with its tables made anew."""
     for title, model in EXPERIMENT_TABLES.items():
@@ -106,7 +127,7 @@ def experiment_page(text: str) -> str:
 
 def command_page(text: str) -> str:
     """The page with the options made from settings at the end of the tables of their commands."""
-    for command in WITH_PLUGINS:
+    for command in dict.fromkeys((*WITH_ROBOT, *WITH_PLUGINS)):
         head, heading, rest = cut(text, f"`dynid {command}`")
         section, below = rest.split("\n## ", 1)
         if OPTIONS not in section:
@@ -116,8 +137,16 @@ def command_page(text: str) -> str:
         old = rows_at(rest)
         after = rest[len("".join(line + "\n" for line in old)) :]
         flags = {"--plugin"} | ({flag for _, flag, _ in described()} if command in COMMANDS else set())
+        flags |= {f"--{name}" for name in described_robot()} if command in WITH_ROBOT else set()
         own = [row for row in old if not flags & set(re.findall(r"`([^`]+)`", row.split("|")[1]))]
-        made = "\n".join([*own, PLUGIN_ROW, *(option_rows() if command in COMMANDS else [])])
+        made = "\n".join(
+            [
+                *own,
+                *robot_rows(command),
+                *([PLUGIN_ROW] if command in WITH_PLUGINS else []),
+                *(option_rows() if command in COMMANDS else []),
+            ]
+        )
         page = head + heading + before + OPTIONS + "\n" + ruler + "\n" + made + "\n" + after
         text = f"{page}\n## {below}"
     return text

@@ -141,9 +141,8 @@ def test_packages_are_found_above_the_file_or_where_told(tmp_path: Path) -> None
     above = arm(tmp_path / "my_robot" / "urdf", shape)
     assert len(shape_capsules(load_robot(above), above).capsules) == 4
     elsewhere = arm(tmp_path / "other" / "urdf", shape.replace("my_robot/", "my_robot//"))
-    robot = load_robot(elsewhere)
     with pytest.raises(DynidError):
-        shape_capsules(robot, elsewhere, tmp_path / "other")
+        shape_capsules(load_robot(elsewhere, packages=tmp_path / "none"), elsewhere)
     # Any folder of the machine could be named so: a package beside the file's own is known by its package.xml.
     beside = arm(tmp_path / "beside" / "urdf", shape)
     with pytest.raises(InputError, match="package-missing"):
@@ -151,7 +150,7 @@ def test_packages_are_found_above_the_file_or_where_told(tmp_path: Path) -> None
     (tmp_path / "my_robot" / "package.xml").write_text("<package/>")
     assert len(shape_capsules(load_robot(beside), beside).capsules) == 4
     told = arm(tmp_path / "told", shape)
-    assert len(shape_capsules(load_robot(told), told, tmp_path).capsules) == 4
+    assert len(shape_capsules(load_robot(told, packages=tmp_path), told).capsules) == 4
 
 
 def test_what_is_no_shape_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
 from dynid.robot import load_robot
+from dynid.robot.reading import Reading
 from dynid.robot.xml import parse
 from dynid.run.result import Identification
 from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states
@@ -83,7 +84,7 @@ def changed_model(path: Path) -> ExportModel:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_file_with_its_own_numbers_comes_back_byte_for_byte(tmp_path: Path, newline: str) -> None:
     path = written(tmp_path, newline=newline)
-    data, faults = edit_mjcf(known(path), path, None)
+    data, faults = edit_mjcf(known(path), path, Reading())
     assert data == path.read_bytes()
     assert faults == ()
 
@@ -91,14 +92,14 @@ def test_a_file_with_its_own_numbers_comes_back_byte_for_byte(tmp_path: Path, ne
 def test_mujoco_finds_the_torque_of_the_model(tmp_path: Path) -> None:
     path = written(tmp_path)
     model = changed_model(path)
-    data, faults = edit_mjcf(model, path, None)
+    data, faults = edit_mjcf(model, path, Reading())
     assert faults == ()
     check_in_mujoco(data, model)
 
 
 def test_only_inertias_and_joints_change(tmp_path: Path) -> None:
     path = written(tmp_path)
-    data, _ = edit_mjcf(changed_model(path), path, None)
+    data, _ = edit_mjcf(changed_model(path), path, Reading())
     before, after = path.read_bytes(), data
     for piece in (
         b"<!-- calibrated by hand -->", b"<!-- first -->", b"model='my \"arm\"'",
@@ -136,7 +137,7 @@ def test_the_rest_that_no_body_can_have_is_told(tmp_path: Path) -> None:
     model = known(path)
     light = np.array(model.inertia)
     light[0] *= 0.13
-    _, (fault,) = edit_mjcf(replace(model, inertia=light), path, None)
+    _, (fault,) = edit_mjcf(replace(model, inertia=light), path, Reading())
     assert "upper" in fault
 
 
@@ -153,7 +154,7 @@ def test_what_cannot_be_changed_in_place(tmp_path: Path, old: str, new: str, mes
     (tmp_path / "more.xml").write_text("<mujocoinclude/>")
     path = written(tmp_path, ARM.replace(old, new))
     with pytest.raises(NotEditable, match=message):
-        edit_mjcf(known(path), path, None)
+        edit_mjcf(known(path), path, Reading())
 
 
 def test_several_joints_of_one_body(tmp_path: Path) -> None:
@@ -162,14 +163,14 @@ def test_several_joints_of_one_body(tmp_path: Path) -> None:
     )
     path = written(tmp_path, text)
     model = changed_model(path)
-    data, _ = edit_mjcf(model, path, None)
+    data, _ = edit_mjcf(model, path, Reading())
     q, dq, ddq = states(model.robot)
     wanted = model.rigid_torque(q, dq, ddq) + model.viscous * dq
     np.testing.assert_allclose(mujoco_torque(data, model), wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
     between = np.array(model.inertia)
     between[1] = between[0]
     with pytest.raises(NotEditable, match="several joints"):
-        edit_mjcf(replace(model, inertia=between), path, None)
+        edit_mjcf(replace(model, inertia=between), path, Reading())
 
 
 def test_one_of_two_trees(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_one_of_two_trees(tmp_path: Path) -> None:
     robot = load_robot(path, root="upper")
     assert "free" not in robot.joint_names
     model = model_of(robot)
-    data, _ = edit_mjcf(replace(model, inertia=1.7 * robot.inertia_prior), path, "upper")
+    data, _ = edit_mjcf(replace(model, inertia=1.7 * robot.inertia_prior), path, Reading(root="upper"))
     assert extra.encode() in data
     again = load_robot(written(tmp_path, data.decode()), root="upper")
     np.testing.assert_allclose(again.inertia_prior, 1.7 * robot.inertia_prior, atol=1e-12)
@@ -188,17 +189,17 @@ def test_another_robot_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     model = known(path)
     with pytest.raises(InputError, match="another tree"):
-        edit_mjcf(model, written(tmp_path, ARM.replace('pos=".2 0 0"', 'pos=".3 0 0"')), None)
+        edit_mjcf(model, written(tmp_path, ARM.replace('pos=".2 0 0"', 'pos=".3 0 0"')), Reading())
     path.write_text("<robot/>")
     with pytest.raises(InputError, match="robot-format"):
-        edit_mjcf(model, path, None)
+        edit_mjcf(model, path, Reading())
 
 
 def test_hostile_names_stay_names(tmp_path: Path) -> None:
     evil = "&quot;/&gt;&lt;body/&gt;&lt;!-- "
     path = written(tmp_path, ARM.replace('"fore"', f'"{evil}"').replace('"elbow"', f'"{evil}"'))
     model = changed_model(path)
-    data, _ = edit_mjcf(model, path, None)
+    data, _ = edit_mjcf(model, path, Reading())
     parse(data, "x")
     assert without_numbers(path.read_bytes()) == without_numbers(data)
 

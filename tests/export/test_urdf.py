@@ -18,6 +18,7 @@ from dynid.exporters.urdf_new import new_urdf
 from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
+from dynid.robot.reading import Reading
 from dynid.spatial.algebra import rotation_rpy
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
@@ -104,7 +105,7 @@ def pinocchio_torque(data: bytes, model: ExportModel) -> tuple[np.ndarray, np.nd
 def test_a_file_with_its_own_numbers_comes_back_byte_for_byte(tmp_path: Path) -> None:
     for newline in ("\n", "\r\n"):
         path = written(tmp_path, newline=newline)
-        data, faults = edit_urdf(known(path), path, None)
+        data, faults = edit_urdf(known(path), path, Reading())
         assert data == path.read_bytes()
         assert faults == ()
 
@@ -112,7 +113,7 @@ def test_a_file_with_its_own_numbers_comes_back_byte_for_byte(tmp_path: Path) ->
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_robots_come_back_byte_for_byte(name: str) -> None:
     path = shipped(name)
-    assert edit_urdf(known(path), path, None)[0] == path.read_bytes()
+    assert edit_urdf(known(path), path, Reading())[0] == path.read_bytes()
 
 
 def test_only_numbers_of_inertias_and_friction_change(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_only_numbers_of_inertias_and_friction_change(tmp_path: Path) -> None:
     )
     path = written(tmp_path, text)
     model = model_of(load_robot(path))
-    data, _ = edit_urdf(model, path, None)
+    data, _ = edit_urdf(model, path, Reading())
     before, after = path.read_bytes(), data
     assert b'\n    <dynamics damping="' in after[after.index(b'<joint name="elbow"') :]
     for piece in (
@@ -162,7 +163,7 @@ def test_files_are_equal_byte_for_byte_outside_the_numbers(name: str) -> None:
     nothing = np.zeros(model.robot.n)
     given = np.isfinite(model.robot.friction_prior).all(axis=1)
     friction = np.where(given, 0.3, nothing)
-    data, _ = edit_urdf(replace(model, viscous=friction, coulomb=friction), path, None)
+    data, _ = edit_urdf(replace(model, viscous=friction, coulomb=friction), path, Reading())
     assert data != path.read_bytes()
     assert without_numbers(data) == without_numbers(path.read_bytes())
 
@@ -171,7 +172,7 @@ def test_files_are_equal_byte_for_byte_outside_the_numbers(name: str) -> None:
 def test_pinocchio_finds_the_torque_of_the_model(tmp_path: Path, newline: str) -> None:
     path = written(tmp_path, newline=newline)
     model = model_of(load_robot(path))
-    data, faults = edit_urdf(model, path, None)
+    data, faults = edit_urdf(model, path, Reading())
     assert faults == ()
     assert (b"\r\n" in data) == (newline == "\r\n")
     assert not newline.startswith("\r") or data.count(b"\r\n") == data.count(b"\n")
@@ -186,7 +187,7 @@ def test_pinocchio_finds_the_torque_of_the_model(tmp_path: Path, newline: str) -
 def test_pinocchio_agrees_on_shipped_robots(name: str) -> None:
     path = shipped(name)
     model = model_of(load_robot(path))
-    data, _ = edit_urdf(model, path, None)
+    data, _ = edit_urdf(model, path, Reading())
     found, wanted = pinocchio_torque(data, model)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
 
@@ -256,7 +257,7 @@ def test_rest_that_no_link_can_have_is_told(tmp_path: Path) -> None:
     model = known(path)
     light = np.array(model.inertia)
     light[0] *= 0.05
-    _, (fault,) = edit_urdf(replace(model, inertia=light), path, None)
+    _, (fault,) = edit_urdf(replace(model, inertia=light), path, Reading())
     assert "upper" in fault
     assert "eigenvalues" in fault
 
@@ -266,7 +267,7 @@ def test_another_robot_is_refused(tmp_path: Path) -> None:
     model = known(path)
     moved = written(tmp_path, ARM.replace('xyz="0.1 0 0.02"', 'xyz="0.2 0 0.02"'))
     with pytest.raises(InputError, match="another tree"):
-        edit_urdf(model, moved, None)
+        edit_urdf(model, moved, Reading())
 
 
 def test_encoding_that_cannot_be_edited_is_refused(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def test_encoding_that_cannot_be_edited_is_refused(tmp_path: Path) -> None:
         ARM.replace('<?xml version="1.0"?>', '<?xml version="1.0" encoding="utf-16"?>').encode("utf-16")
     )
     with pytest.raises(InputError, match="UTF-8"):
-        edit_urdf(model, path, None)
+        edit_urdf(model, path, Reading())
 
 
 def test_hostile_names_stay_names(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dynid.exporters.mjcf_edit import edit_mjcf
 from dynid.exporters.model import turned_zeros
 from dynid.robot import load_robot
 from dynid.robot.model import JointType
+from dynid.robot.reading import Reading
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS
 
@@ -43,7 +44,7 @@ def test_an_mjcf_gets_the_zeros_in_ref(tmp_path: Path, unit: str) -> None:
     robot = load_robot(path, diagnostics=Diagnostics())
     model = turned(model_of(robot), ZEROS)
     np.testing.assert_allclose(model.described.T_parent_joint, robot.T_parent_joint, atol=1e-14)
-    data, faults = edit_mjcf(model, path, None)
+    data, faults = edit_mjcf(model, path, Reading())
     assert faults == ()
     again = tmp_path / "again.xml"
     again.write_bytes(data)

@@ -8,19 +8,21 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import (
+    ROBOT_HELP,
     ConfigOption,
     ForceOption,
     LogsArgument,
-    RootOption,
     TopicOption,
     print_diagnostics,
     say,
 )
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     logs: LogsArgument,
-    robot: Annotated[str, typer.Option("--robot", help="Robot description: URDF, MJCF or dynid TOML.")],
+    robot: Annotated[str, typer.Option("--robot", help=ROBOT_HELP)],
     period: Annotated[float, typer.Option("--period", help="Period of the motion, s.")],
     out: Annotated[Path, typer.Option("--out", help="Log to write: .parquet or .csv.")],
     skip: Annotated[int, typer.Option("--skip", min=0, help="Periods left out at the start.")] = 1,
@@ -29,8 +31,9 @@ def command(
     ] = 0.5,
     config: ConfigOption = None,
     topic: TopicOption = None,
-    root: RootOption = None,
     force: ForceOption = False,
+    *,
+    told: Told,
 ) -> None:
     """Average a repeated motion over its periods, and write one period with the noise of a single one told."""
     import numpy as np
@@ -38,14 +41,12 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.log.write import write_log
-    from dynid.robot import load_robot
     from dynid.signals.periods import average_periods, columns_of
 
     _refuse(out, (Path(robot), *logs), force)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic)
-    model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    experiment = Experiment.read(config).with_topics(topic).with_robot(told)
+    model = experiment.robot(Path(robot), diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         means = average_periods(log, period, skip, diagnostics)

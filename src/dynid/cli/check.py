@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import (
+    ROBOT_HELP,
     AcceptOption,
     ConfigOption,
-    GravityOption,
     LogsArgument,
-    RootOption,
     TopicOption,
     print_diagnostics,
     say,
 )
+from dynid.cli.robot_options import Told, with_robot
 from dynid.cli.settings_options import Written, with_settings
 
 if TYPE_CHECKING:
@@ -30,13 +30,14 @@ LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
 
 @with_settings
+@with_robot
 def command(
     logs: LogsArgument,
     robot: Annotated[
         str | None,
         typer.Option(
             "--robot",
-            help="Robot description: URDF, MJCF or dynid TOML. Without it: list the columns of the log.",
+            help=f"{ROBOT_HELP} Without it: list the columns of the log.",
         ),
     ] = None,
     plan: Annotated[
@@ -54,9 +55,8 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
     accept: AcceptOption = None,
-    gravity: GravityOption = None,
-    root: RootOption = None,
     *,
+    told: Told,
     written: Written,
 ) -> None:
     """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
@@ -72,13 +72,11 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.log.checks import check_log
-    from dynid.robot import load_robot
 
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
-    experiment = experiment.with_accepted(accept).with_gravity(gravity)
-    model = load_robot(Path(robot), root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    experiment = experiment.with_accepted(accept).with_robot(told)
+    model = experiment.robot(Path(robot), diagnostics)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:

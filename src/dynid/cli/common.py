@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ForceOption", "note_kept", "say"]
 
-RobotArgument = Annotated[
-    Path, typer.Argument(help="Robot description: URDF, MJCF or dynid TOML.", metavar="ROBOT")
-]
+ROBOT_HELP = "Robot description: URDF, xacro, MJCF, SDF, USD or dynid TOML."
+RobotArgument = Annotated[Path, typer.Argument(help=ROBOT_HELP, metavar="ROBOT")]
 LogsArgument = Annotated[
     list[Path],
     typer.Argument(
@@ -42,13 +41,6 @@ AcceptOption = Annotated[
         metavar="CODE",
         help="Let the claim of this code be a warning where it would be a doubt; may be repeated.",
     ),
-]
-GravityOption = Annotated[
-    str | None,
-    typer.Option("--gravity", metavar="X,Y,Z", help="Gravity in the base frame, m/s^2, as the robot stands."),
-]
-RootOption = Annotated[
-    str | None, typer.Option("--root", help="Link that stands still, if the file holds several trees.")
 ]
 ThreadsOption = Annotated[
     int | None,

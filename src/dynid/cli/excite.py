@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, RootOption, claim_output, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, claim_output, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 if TYPE_CHECKING:
     from dynid.excitation.export import Format
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 PER_JOINT = "one number for all joints, or one each, with commas between."
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
@@ -105,9 +107,6 @@ def command(
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Capsules round the collision shapes of the URDF.")
     ] = False,
-    packages: Annotated[
-        Path | None, typer.Option("--packages", help="Folder that package:// names of meshes start from.")
-    ] = None,
     clearance: Annotated[float, typer.Option("--clearance", min=0, help="Between capsules, m.")] = 0.02,
     run: Annotated[
         Path | None, typer.Option("--run", help="Run folder of the current model, for torque limits.")
@@ -129,7 +128,8 @@ def command(
         int | None, typer.Option("--workers", min=1, help="Processes; the motion does not depend on it.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
-    root: RootOption = None,
+    *,
+    told: Told,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
     from dynid.base.diagnostics import Diagnostics
@@ -138,21 +138,21 @@ def command(
     from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
     from dynid.excitation.criteria import Criterion
     from dynid.excitation.folder import check_output
-    from dynid.robot import load_robot
+    from dynid.identification.experiment import Experiment
 
     inputs = [robot, *(path for path in (resume, run, after, config) if path is not None)]
     claim_output(out, lambda: check_output(out, inputs, force))
     forms, kind = formats(form), word(criterion, Criterion, "criterion")
     given = Given(
         share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,
-        radius, shapes, packages, root, clearance,
+        radius, shapes, clearance,
     )  # fmt: skip
     wanted = Wanted(
         family, time, motions, focus or [], harmonics, frequency, pieces, start, speeds, joint or [], poses,
         knots, free_knots, resume,
     )  # fmt: skip
     diagnostics = Diagnostics()
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = Experiment.read(config).with_robot(told).robot(robot, diagnostics)
     check_formats(forms, model, family, rate, time)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)

@@ -37,8 +37,6 @@ class Given:
     tool: str | None
     radius: str | None
     shapes: bool
-    packages: Path | None
-    root: str | None
     clearance: float
 
 
@@ -82,7 +80,7 @@ def _capsules(model: RobotModel, file: Path, given: Given, tip: Float | None) ->
     if given.shapes and given.radius is not None:
         raise UsageError("capsules", found="--shapes and --radius", expected="one of them")
     if given.shapes:
-        return shape_capsules(model, file, given.packages, given.root, given.clearance)
+        return shape_capsules(model, file, given.clearance)
     radius = numbers(given.radius, "--radius")
     return None if radius is None else link_capsules(model, radius, tip, given.clearance)
 

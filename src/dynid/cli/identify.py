@@ -12,10 +12,8 @@ from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
     ForceOption,
-    GravityOption,
     LogsArgument,
     RobotArgument,
-    RootOption,
     ThreadsOption,
     TopicOption,
     claim_output,
@@ -23,10 +21,12 @@ from dynid.cli.common import (
     progress_bar,
     say,
 )
+from dynid.cli.robot_options import Told, with_robot
 from dynid.cli.settings_options import Written, with_settings
 
 
 @with_settings
+@with_robot
 def command(
     robot: RobotArgument,
     logs: LogsArgument,
@@ -36,7 +36,6 @@ def command(
     validation: Annotated[
         list[Path] | None, typer.Option("--validate", help="Log to hold out; may be repeated.")
     ] = None,
-    root: RootOption = None,
     rows: Annotated[
         str | None,
         typer.Option("--rows", help="Equations in place of the experiment's; all = also a table of schemes."),
@@ -60,10 +59,10 @@ def command(
         ),
     ] = None,
     accept: AcceptOption = None,
-    gravity: GravityOption = None,
     threads: ThreadsOption = None,
     force: ForceOption = False,
     *,
+    told: Told,
     written: Written,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
@@ -71,7 +70,6 @@ def command(
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import Experiment, open_log
     from dynid.identification.pipeline import identify
-    from dynid.robot import load_robot
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
     from dynid.verbs.friction_side import on_side
@@ -92,13 +90,12 @@ def command(
     diagnostics = Diagnostics()
     model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
-    experiment = experiment.with_accepted(accept).with_gravity(gravity)
+    experiment = experiment.with_accepted(accept).with_robot(told)
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
-    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    model = experiment.robot(robot, diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     unseen = None
     if held_out or experiment.data.validate_on:

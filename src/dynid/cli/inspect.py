@@ -6,21 +6,27 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     robot: RobotArgument,
-    root: RootOption = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
+    *,
+    told: Told,
 ) -> None:
     """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
     from dynid.base.diagnostics import Diagnostics
-    from dynid.robot import describe, load_robot
+    from dynid.robot import Reading, describe, read_robot
     from dynid.verbs.inspection import describe_base
 
     diagnostics = Diagnostics()
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = read_robot(robot, Reading(**told), diagnostics)
     for line in (*describe(model), "", *describe_base(model, seed)):
         say(line)
     print_diagnostics(diagnostics)
+    for item in diagnostics:
+        if item.severity == "note":
+            say(str(item), err=True)

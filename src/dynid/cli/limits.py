@@ -7,9 +7,11 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     out: Annotated[
@@ -18,22 +20,23 @@ def command(
     geometry: Annotated[
         str, typer.Option("--geometry", help="Shapes to take: collision or visual.")
     ] = "collision",
-    root: RootOption = None,
+    *,
+    told: Told,
 ) -> None:
     """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UnfitDataError, UsageError
     from dynid.exporters.files import check_targets, write_files
     from dynid.feasible.description import limits_from_description, limits_text
-    from dynid.robot import load_robot
+    from dynid.robot import Reading, read_robot
 
     if geometry not in ("collision", "visual"):
         raise UsageError("geometry", found=f"geometry '{geometry}'", expected="collision or visual")
     if out is not None:
         check_targets([out], [robot], force=False)
-    diagnostics = Diagnostics()
+    diagnostics, reading = Diagnostics(), Reading(**told)
     kind = cast(Literal["collision", "visual"], geometry)
-    entries = limits_from_description(robot, root, kind, diagnostics)
+    entries = limits_from_description(robot, reading, kind, diagnostics)
     print_diagnostics(diagnostics)
     if not entries:
         raise UnfitDataError(
@@ -41,7 +44,7 @@ def command(
             found=f"no body with {geometry} shapes that can be read",
             expected="STL or OBJ meshes, boxes, cylinders or spheres",
         )
-    text = limits_text(entries, load_robot(robot, root=root, diagnostics=Diagnostics()).body_names)
+    text = limits_text(entries, read_robot(robot, reading, Diagnostics()).body_names)
     if out is None:
         say(text)
     else:

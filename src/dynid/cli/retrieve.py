@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     table: Annotated[
@@ -27,8 +29,9 @@ def command(
     to: Annotated[
         Path | None, typer.Option("--to", help="URDF, MJCF, C or JSON file for the model, by its suffix.")
     ] = None,
-    root: RootOption = None,
     force: ForceOption = False,
+    *,
+    told: Told,
 ) -> None:
     """Find masses, centres and inertias of real bodies behind dynamic coefficients."""
     from dynid.base.diagnostics import Diagnostics
@@ -37,10 +40,9 @@ def command(
     from dynid.exporters.export import export_parameters
     from dynid.exporters.files import check_targets, write_files
     from dynid.identification.experiment import Experiment
-    from dynid.robot import load_robot
     from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
 
-    experiment = Experiment.read(config)
+    experiment = Experiment.read(config).with_robot(told)
     fit = experiment.settings().estimator if config else FeasibleFit()
     if isinstance(fit, FeasibleFit) and "strength" not in experiment.content.estimate.options:
         fit = replace(fit, strength=1.0)  # coefficients hold no blocks to choose it by
@@ -51,13 +53,11 @@ def command(
     if out is not None:
         check_targets([out], [robot, table], force)
     diagnostics = Diagnostics()
-    model, terms = load_robot(robot, root=root, diagnostics=diagnostics), terms_of(rotors)
+    model, terms = experiment.robot(robot, diagnostics), terms_of(rotors)
     result = retrieve(model, read_coefficients(table, model, terms), terms, fit)
     if to is not None:
         theta = result.found.parameters
-        for path in export_parameters(
-            model, terms, theta, to, root=root, force=force, diagnostics=diagnostics
-        ):
+        for path in export_parameters(model, terms, theta, to, force=force, diagnostics=diagnostics):
             say(f"wrote {path}")
     if out is not None:
         write_files({out: parameters_csv(result)})

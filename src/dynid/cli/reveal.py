@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     table: Annotated[
         Path, typer.Argument(help="CSV or Parquet: q_<joint>, M_<joint>_<joint>, g_<joint>.", metavar="TABLE")
     ],
-    root: RootOption = None,
     rotors: Annotated[bool, typer.Option("--rotors", help="Seek rotor inertias too.")] = False,
     feasible: Annotated[bool, typer.Option("--feasible", help="Only bodies that can exist.")] = False,
     out: Annotated[
@@ -24,13 +25,15 @@ def command(
     bodies: Annotated[
         Path | None, typer.Option("--bodies", help="CSV file for every single parameter; must not exist.")
     ] = None,
+    *,
+    told: Told,
 ) -> None:
     """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
     import numpy as np
 
     from dynid.base.atomic_write import refuse_existing
     from dynid.base.diagnostics import Diagnostics
-    from dynid.robot import load_robot
+    from dynid.robot import Reading, read_robot
     from dynid.terms.rigid_body import RigidBody
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
@@ -40,7 +43,7 @@ def command(
         if path is not None:
             refuse_existing(path)
     diagnostics = Diagnostics()
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = read_robot(robot, Reading(**told), diagnostics)
     q, M, g = read_model_table(table, model)
     terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
     found = reveal(model, q, M, g, terms, feasible)

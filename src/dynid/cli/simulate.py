@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, RootOption, print_diagnostics, progress_bar, say
+from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say
+from dynid.cli.robot_options import Told, with_robot
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     out: Annotated[
@@ -37,20 +39,21 @@ def command(
         int | None,
         typer.Option("--workers", min=1, help="Processes; logs do not depend on it. Default: all."),
     ] = None,
-    root: RootOption = None,
+    *,
+    told: Told,
 ) -> None:
     """Simulate a robot along a trajectory and write what its sensors see as a log."""
     from dynid.base.atomic_write import refuse_existing
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.parallel import default_threads
-    from dynid.robot import load_robot
+    from dynid.robot import Reading, read_robot
     from dynid.simulation.campaign import Campaign, record, run_campaign
     from dynid.simulation.rig import Rig
     from dynid.simulation.setup import TrajectoryChoice, read_setup
 
     refuse_existing(out, "choose another --out")
     diagnostics = Diagnostics()
-    model = load_robot(robot, root=root, diagnostics=diagnostics)
+    model = read_robot(robot, Reading(**told), diagnostics)
     campaign = Campaign(
         read_setup(model, controller, plant, simulator),
         TrajectoryChoice.read(trajectory, model, duration),

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import LogsArgument, RobotArgument, RootOption, TopicOption, print_diagnostics, say
+from dynid.cli.common import LogsArgument, RobotArgument, TopicOption, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 if TYPE_CHECKING:
     from dynid.terms.term import Term, Terms
     from dynid.verbs.spring_search import GeometrySearch
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     logs: LogsArgument,
@@ -29,25 +31,24 @@ def command(
     starts: Annotated[int, typer.Option("--starts", min=1, help="Starts, the first from the guess.")] = 8,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the further starts.")] = 0,
     topic: TopicOption = None,
-    root: RootOption = None,
+    *,
+    told: Told,
 ) -> None:
     """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
     from dataclasses import replace
 
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.robot import load_robot
     from dynid.terms.term import Terms
     from dynid.verbs.spring_search import search_geometry
 
     bounds = _bounds(bound)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic)
+    experiment = Experiment.read(config).with_topics(topic).with_robot(told)
     settings = experiment.settings()
     spring = _spring(settings.model, label)
     others = Terms(tuple(term for term in settings.model if term is not spring))
-    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    model = experiment.robot(robot, diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         found = search_geometry(

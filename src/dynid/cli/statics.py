@@ -12,14 +12,13 @@ from dynid.cli.common import (
     AcceptOption,
     ConfigOption,
     ForceOption,
-    GravityOption,
     RobotArgument,
-    RootOption,
     TopicOption,
     claim_output,
     print_diagnostics,
     say,
 )
+from dynid.cli.robot_options import Told, with_robot
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -32,6 +31,7 @@ PosesArgument = Annotated[
 ]
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     poses: PosesArgument,
@@ -47,15 +47,14 @@ def command(
         Path | None, typer.Option("--out", help="Folder for the runs two_step and one_shot; needs --motion.")
     ] = None,
     accept: AcceptOption = None,
-    gravity: GravityOption = None,
-    root: RootOption = None,
     force: ForceOption = False,
+    *,
+    told: Told,
 ) -> None:
     """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import Experiment
-    from dynid.robot import load_robot
     from dynid.run.store import check_output
     from dynid.verbs.statics import balanced, identify_statics
     from dynid.verbs.summary import static_lines
@@ -68,9 +67,8 @@ def command(
                 out / name, partial(check_output, out / name, (robot, *poses, *(motion or ())), force)
             )
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_gravity(gravity)
-    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(told)
+    model = experiment.robot(robot, diagnostics)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, RootOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
 
 if TYPE_CHECKING:
     from dynid.online.watch import Watcher, WatchSettings
@@ -33,11 +34,11 @@ METHODS = {
 }
 
 
+@with_robot
 def command(
     robot: RobotArgument,
     log: Annotated[str, typer.Argument(help="Growing CSV file, or - for standard input.", metavar="LOG|-")],
     config: ConfigOption = None,
-    root: RootOption = None,
     kind: Annotated[
         Filter, typer.Option("--filter", help="Least squares on filtered rows, or a Kalman filter.")
     ] = Filter.RLS,
@@ -63,6 +64,8 @@ def command(
         Path | None,
         typer.Option("--out", help="CSV file for the estimate over time; a page (.html) is put beside it."),
     ] = None,
+    *,
+    told: Told,
 ) -> None:
     """Follow a CSV log as it grows (columns t, q_<joint>, tau_<joint>) and print how the estimate settles."""
     import sys
@@ -75,7 +78,6 @@ def command(
     from dynid.identification.experiment import Experiment
     from dynid.online.stream import watch_lines
     from dynid.online.watch import WatchSettings
-    from dynid.robot import load_robot
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
 
@@ -83,9 +85,8 @@ def command(
     if log != "-" and not Path(log).is_file():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config)
-    model = load_robot(robot, root=root, gravity=experiment.gravity, diagnostics=diagnostics)
-    model = experiment.with_drives(model)
+    experiment = Experiment.read(config).with_robot(told)
+    model = experiment.robot(robot, diagnostics)
     rows = experiment.rows()
     far = np.inf
     settings = WatchSettings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, UsageError
 from dynid.excitation.capsules import Capsule, Capsules, keep_apart
 from dynid.excitation.mesh import read_vertices
+from dynid.robot.link_model import model_of_links
+from dynid.robot.links import LinkJoint
+from dynid.robot.locking import lock_joints
 from dynid.robot.mesh_files import mesh_path
 from dynid.robot.model import RobotModel
-from dynid.robot.urdf_lint import lint
-from dynid.robot.urdf_parts import UrdfJoint
-from dynid.robot.xml import Element, numbers, read_xml
+from dynid.robot.source import read_description
+from dynid.robot.urdf import lint
+from dynid.robot.xml import Element, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 
 DIRECTIONS, ROUNDS = 100, 60
@@ -26,32 +30,36 @@ _THIN = 1e-4
 def shape_capsules(
     robot: RobotModel,
     path: Path,
-    packages: Path | None = None,
-    root: str | None = None,
     clearance: float = 0.0,
 ) -> Capsules:
     """A capsule round every collision shape of a URDF, and all pairs that must stay apart.
 
-    packages: folder that holds the packages of "package://" names; None = the folders above the file are searched.
+    path: what the robot was read from, and will be read again as it was.
     clearance: m that they are to keep.
     Shapes of links that fixed joints bolt to a body move with it; those of the base stand still.
     Raises UsageError for a file that is no URDF or has no collision shapes, InputError for a mesh that is missing or
     cannot be read, RefusedError for one outside its folder, ResourceError for a format that needs the package coal.
     """
-    file = read_xml(path, "a URDF")
+    reading = robot.reading
+    file = read_description(path, reading, Diagnostics())
     if file.tag != "robot":
         raise UsageError(
             "no-shapes",
             found=f"<{file.tag}> in '{path}'",
             expected="a URDF, whose links have collision shapes",
         )
-    urdf = lint(file, path.parent, root, Diagnostics())
+    urdf = lint(file, path.parent, reading, Diagnostics())
+    whole = model_of_links(urdf, str(path))
+    held = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
+    places = lock_joints(whole, held) if held else None
     above = {joint.child: joint for joint in urdf.joints.values()}
     made: list[Capsule] = []
     for name, link in urdf.links.items():
-        body, frame = _carried(robot, name, above)
+        body, frame = _carried(whole, name, above)
+        if places is not None and body >= 0:
+            body, frame = int(places.carrier[body]), places.frames[body] @ frame
         for collision in link.element.all("collision"):
-            shape = _shape(collision, path.parent, packages)
+            shape = _shape(collision, path.parent, reading.packages)
             if shape is not None:
                 start, end, radius = shape
                 made.append(
@@ -118,7 +126,7 @@ def _along(points: Float, u: Float) -> tuple[Float, Float, float]:
     return centre + low * u, centre + high * u, radius
 
 
-def _carried(robot: RobotModel, link: str, above: dict[str, UrdfJoint]) -> tuple[int, Float]:
+def _carried(robot: RobotModel, link: str, above: dict[str, LinkJoint]) -> tuple[int, Float]:
     # The body that a link moves with (-1 = base), and the link's frame in it.
     frame = np.eye(4)
     while link in above and not above[link].moves:
@@ -127,7 +135,7 @@ def _carried(robot: RobotModel, link: str, above: dict[str, UrdfJoint]) -> tuple
     return (robot.body_names.index(link) if link in robot.body_names else -1), frame
 
 
-def _shape(collision: Element, folder: Path, packages: Path | None) -> tuple[Float, Float, float] | None:
+def _shape(collision: Element, folder: Path, packages: Sequence[str]) -> tuple[Float, Float, float] | None:
     geometry = collision.find("geometry")
     kind = geometry.children[0] if geometry is not None and geometry.children else None
     if kind is None:
@@ -140,7 +148,7 @@ def _shape(collision: Element, folder: Path, packages: Path | None) -> tuple[Flo
     return frame[:3, :3] @ start + frame[:3, 3], frame[:3, :3] @ end + frame[:3, 3], radius
 
 
-def _own(kind: Element, folder: Path, packages: Path | None) -> tuple[Float, Float, float]:
+def _own(kind: Element, folder: Path, packages: Sequence[str]) -> tuple[Float, Float, float]:
     axis = np.array([0.0, 0.0, 1.0])
     if kind.tag in ("sphere", "cylinder", "capsule"):
         half = 0.0 if kind.tag == "sphere" else 0.5 * _numbers(kind, "length", 1)[0]
@@ -156,7 +164,7 @@ def _own(kind: Element, folder: Path, packages: Path | None) -> tuple[Float, Flo
     )
 
 
-def _mesh_path(kind: Element, folder: Path, packages: Path | None) -> Path:
+def _mesh_path(kind: Element, folder: Path, packages: Sequence[str]) -> Path:
     path = mesh_path(kind.attributes.get("filename", ""), folder, kind.place, packages)
     if not path.exists():
         raise InputError(

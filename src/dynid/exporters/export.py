@@ -16,6 +16,7 @@ from dynid.base.errors import RefusedError, SolverError, UsageError
 from dynid.exporters.c_code import write_c
 from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
+from dynid.exporters.held_joints import unlocked
 from dynid.exporters.mixed import motor_faults, motors_of
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
@@ -30,9 +31,13 @@ from dynid.factor.base import random_states
 from dynid.identification.further_log import held_out_log
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
+from dynid.robot.formats import read_robot_file
+from dynid.robot.locking import lock_joints
 from dynid.robot.mjcf import read_mjcf
 from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
 from dynid.robot.urdf import read_urdf
+from dynid.robot.xacro import is_xacro
 from dynid.robot.xml import MAX_BYTES, parse
 from dynid.run.result import Identification
 from dynid.terms.term import Terms
@@ -73,7 +78,7 @@ class _Request:
     peak: Float
     kind: str
     source: Path | None
-    root: str | None
+    reading: Reading
     allow_unphysical: bool
     diagnostics: Diagnostics
 
@@ -97,7 +102,8 @@ def export(
     """Writes an identified model for other programs.
 
     kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
-    description, if that is in the wanted format, else a new one is written.    root: link that stands still in it.
+    description, if that is in the wanted format, else a new one is written.    root: link that stands still in it; None
+    = the run's.
     allow_unphysical: write URDF, MJCF and SDF even where a body is no real one.
     feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
@@ -114,7 +120,10 @@ def export(
     to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
     origin = _source(run.robot, source, chosen)
-    request = _Request(run.robot, run.terms, peak_speeds(run), chosen, origin, root, allow_unphysical, sink)
+    reading = _reading(run.robot, root)
+    request = _Request(
+        run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink
+    )
     targets = [to] if not ensemble else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force)
@@ -151,10 +160,15 @@ def export_parameters(
     chosen = _kind(to, kind)
     check_targets(_outputs(to, chosen), _inputs(robot, source), force)
     origin = _source(robot, source, chosen)
-    request = _Request(robot, terms, np.ones(robot.n), chosen, origin, root, False, sink)
+    reading = _reading(robot, root)
+    request = _Request(robot, terms, np.ones(robot.n), chosen, origin, reading, False, sink)
     files = _files(request, to, theta)
     write_files(files)
     return tuple(files)
+
+
+def _reading(robot: RobotModel, root: str | None) -> Reading:
+    return robot.reading if root is None else replace(robot.reading, root=root)
 
 
 def _inputs(robot: RobotModel, source: Path | None) -> list[Path]:
@@ -195,8 +209,9 @@ def _source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
     own = Path(robot.source)
     if own.suffix.lower() not in _EDITED[kind] or not own.is_file():
         return None
-    # A file that ends in .xml may hold either.
-    return own if parse(read_bytes(own, "a robot", MAX_BYTES), str(own)).tag == _ROOTS[kind] else None
+    # A file that ends in .xml may hold either; one that is to be expanded does not hold the numbers.
+    element = parse(read_bytes(own, "a robot", MAX_BYTES), str(own))
+    return own if element.tag == _ROOTS[kind] and not is_xacro(element) else None
 
 
 def _numbered(to: Path, count: int) -> list[Path]:
@@ -227,12 +242,15 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     if request.source is None:
         data = new_urdf(model)
     else:
-        data, faults = edit_urdf(model, request.source, request.root)
+        whole, faults = _whole(request, model, request.source)
+        data, further = edit_urdf(whole, request.source, request.reading)
+        faults += further
         _note_files(data, request.source, target, request.diagnostics)
     physical = _physical(request, model.unphysical() + faults)
     folder = request.source or target
     if physical:
-        _require_same(model, read_urdf(parse(data, str(target)), folder, request.root, Diagnostics()), target)
+        again = read_urdf(parse(data, str(target)), folder, request.reading, Diagnostics())
+        _require_same(model, _held(again, model.robot), target)
     return {target: data}
 
 
@@ -245,7 +263,12 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         motors = motors_of(model.mixed)[0]
         if source is not None and motors:
             raise NotEditable("motors that move several joints need tendons")
-        data, faults = edit_mjcf(model, source, request.root) if source is not None else (new_mjcf(model), ())
+        if source is None:
+            data = new_mjcf(model)
+        else:
+            whole, faults = _whole(request, model, source)
+            data, further = edit_mjcf(whole, source, request.reading)
+            faults += further
         faults += motor_faults(motors)
         if source is not None:
             _note_files(data, source, target, request.diagnostics)
@@ -253,12 +276,26 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         request.diagnostics.warn(
             "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
         )
-        data, source = new_mjcf(model), None
+        data, source, faults = new_mjcf(model), None, motor_faults(motors_of(model.mixed)[0])
     if _physical(request, model.unphysical() + faults):
-        root = request.root if source is not None else None
-        again = read_mjcf(parse(data, str(target)), source or target, root, Diagnostics())
-        _require_same(model, again, target)
+        reading = request.reading if source is not None else Reading()
+        again = read_mjcf(parse(data, str(target)), source or target, reading, Diagnostics())
+        _require_same(model, again if source is None else _held(again, model.robot), target)
     return {target: data}
+
+
+def _whole(request: _Request, model: ExportModel, source: Path) -> tuple[ExportModel, tuple[str, ...]]:
+    # The model with the joints of the file that it holds, which stay as they are described.
+    if not model.robot.locked:
+        return model, ()
+    described = read_robot_file(source, request.reading, Diagnostics())
+    held = {name: value for name, value in model.robot.locked.items() if name in described.joint_names}
+    return unlocked(model, described, lock_joints(described, held)) if held else (model, ())
+
+
+def _held(again: RobotModel, robot: RobotModel) -> RobotModel:
+    held = {name: value for name, value in robot.locked.items() if name in again.joint_names}
+    return lock_joints(again, held).robot if held else again
 
 
 def _sdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:

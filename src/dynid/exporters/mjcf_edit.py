@@ -17,6 +17,7 @@ from dynid.exporters.model import ExportModel
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
+from dynid.robot.reading import Reading
 from dynid.robot.xml import parse
 from dynid.spatial.algebra import placement, rotation_quaternion
 from dynid.spatial.inertia import from_com, is_physical, to_com, transformed
@@ -41,7 +42,7 @@ class _Place:
     joints: tuple[Tag, ...]
 
 
-def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, tuple[str, ...]]:
+def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     """The file with the model's inertias, rotors and friction.
 
     Bodies without joints keep their inertia; the moving body that carries them takes the rest. Values that come from a
@@ -53,15 +54,15 @@ def edit_mjcf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     data, element = read_source(path, "mujoco", "MJCF")
     tags = scan(data, str(path))
     _refuse(tags)
-    require_same_tree(model.described, read_mjcf(element, path, root, Diagnostics()), path)
-    compiled = compile_mjcf(parse(data, str(path)), path, Diagnostics())
+    require_same_tree(model.described, read_mjcf(element, path, reading, Diagnostics()), path)
+    compiled = compile_mjcf(parse(data, str(path)), path, reading, Diagnostics())
     places = _places(tags)
     if len(places) != compiled.model.nbody - 1 or sum(len(p.joints) for p in places) != compiled.model.njnt:
         raise NotEditable("bodies or joints that do not stand in the file one by one")
     edits = Edits(data)
     compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
     degrees = not any(one.get("angle") == "radian" for one in compilers)
-    index = _tree_index(compiled, root)
+    index = _tree_index(compiled, reading.root)
     faults = []
     for place in places:
         joints = _joints_of(compiled.model, place.body)
@@ -91,7 +92,7 @@ def _places(root: Tag) -> list[_Place]:
     for number, tag in enumerate(bodies, 1):
         own = list(_own(tag))
         inertial = next((one for one in own if one.name == "inertial"), None)
-        joints = tuple(one for one in own if one.name == "joint")
+        joints = tuple(one for one in own if one.name in ("joint", "freejoint"))
         found.append(_Place(number, tag, inertial, joints))
     return found
 
@@ -112,12 +113,15 @@ def _joints_of(m: Any, body: int) -> list[int]:
 def _tree_index(compiled: CompiledMjcf, root: str | None) -> dict[int, int]:
     # Joint of MuJoCo -> body of the robot's tree, in the reader's order.
     m = compiled.model
-    names = compiled.mujoco.mjtObj.mjOBJ_BODY
+    names, kinds = compiled.mujoco.mjtObj.mjOBJ_BODY, compiled.mujoco.mjtJoint
     kept = [
         joint
         for joint in range(m.njnt)
-        if root is None
-        or compiled.mujoco.mj_id2name(m, names, int(m.body_rootid[m.jnt_bodyid[joint]])) == root
+        if int(m.jnt_type[joint]) in (int(kinds.mjJNT_HINGE), int(kinds.mjJNT_SLIDE))
+        and (
+            root is None
+            or compiled.mujoco.mj_id2name(m, names, int(m.body_rootid[m.jnt_bodyid[joint]])) == root
+        )
     ]
     return {joint: i for i, joint in enumerate(kept)}
 

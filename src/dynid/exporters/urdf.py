@@ -14,10 +14,11 @@ from dynid.base.errors import InputError, Place, RefusedError
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.model import ExportModel
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
+from dynid.robot.link_tree import children_of
+from dynid.robot.links import LinkTree
 from dynid.robot.model import RobotModel
-from dynid.robot.urdf import read_urdf
-from dynid.robot.urdf_lint import Urdf, lint
-from dynid.robot.urdf_tree import children_of
+from dynid.robot.reading import Reading
+from dynid.robot.urdf import lint, read_urdf
 from dynid.spatial.algebra import rotation_about, rotation_rpy
 from dynid.spatial.inertia import is_physical, six, symmetric, transformed
 
@@ -26,7 +27,7 @@ _SAME = 1e-13
 _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 
-def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, tuple[str, ...]]:
+def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     """The file with the model's inertias and friction.
 
     Links on fixed joints keep their inertia; the moving link that carries them takes the rest.
@@ -34,9 +35,9 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     Raises InputError if the file describes another robot.
     """
     data, element = read_source(path, "robot", "URDF")
-    robot = read_urdf(element, path, root, Diagnostics())
+    robot = read_urdf(element, path, reading, Diagnostics())
     require_same_tree(model.described, robot, path)
-    urdf = lint(element, path.parent, root, Diagnostics())
+    urdf = lint(element, path.parent, reading, Diagnostics())
     tags = scan(data, str(path))
     edits = Edits(data)
     links = {tag.attributes.get("name"): tag for tag in tags.all("link")}
@@ -53,7 +54,7 @@ def edit_urdf(model: ExportModel, path: Path, root: str | None) -> tuple[bytes, 
     return edits.result(), faults
 
 
-def require_same_tree(wanted: RobotModel, found: RobotModel, path: Path) -> None:
+def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -> None:
     """Raises InputError if a file describes another tree of joints than a run's robot."""
     same = (
         wanted.tree_joint_names == found.tree_joint_names
@@ -72,7 +73,7 @@ def require_same_tree(wanted: RobotModel, found: RobotModel, path: Path) -> None
         )
 
 
-def _own_inertias(model: ExportModel, urdf: Urdf) -> tuple[list[Float], tuple[str, ...]]:
+def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[list[Float], tuple[str, ...]]:
     # What is left for the link on the moving joint after the links fixed to it have kept theirs.
     children = children_of(urdf.joints)
     rests, faults = [], []

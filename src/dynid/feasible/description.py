@@ -10,17 +10,21 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError, UsageError
 from dynid.feasible.description_mjcf import points_of_mjcf
 from dynid.feasible.mesh import enclosing_points, mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
+from dynid.robot.link_model import model_of_links
+from dynid.robot.link_tree import Children, children_of
+from dynid.robot.links import LinkTree
+from dynid.robot.locking import as_told, lock_joints
 from dynid.robot.mesh_files import mesh_path
-from dynid.robot.urdf import read_urdf
-from dynid.robot.urdf_lint import Urdf, lint
-from dynid.robot.urdf_tree import Children, children_of
-from dynid.robot.xml import MAX_BYTES, Element, number, numbers, parse
+from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
+from dynid.robot.source import read_description
+from dynid.robot.urdf import lint
+from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 
 Geometry = Literal["collision", "visual"]
@@ -28,33 +32,33 @@ Geometry = Literal["collision", "visual"]
 
 @dataclass(frozen=True)
 class _Shapes:
-    """Where shapes are looked for, and what could not be read."""
+    """Where shapes are looked for."""
 
-    urdf: Urdf
+    urdf: LinkTree
     children: Children
     folder: Path
     geometry: str
-    diagnostics: Diagnostics
+    packages: Sequence[str]
 
 
 def limits_from_description(
     path: Path,
-    root: str | None = None,
+    reading: Reading | None = None,
     geometry: Geometry = "collision",
     diagnostics: Diagnostics | None = None,
 ) -> list[dict[str, Any]]:
     """One entry of `[[estimate.limits]]` for each body with shapes: the hull of them all, in the joint's frame.
 
-    path: a URDF or MJCF; for `geometry` in an MJCF see `points_of_mjcf`.
-    Links on fixed joints count to the body that carries them. Bodies with a shape that cannot be read, such as a mesh
-    that is not there or not STL or OBJ, are left out with a warning: their hull would be too small.
+    path: a URDF, plain or as xacro, or an MJCF; for `geometry` in an MJCF see `points_of_mjcf`.
+    Links on fixed and held joints count to the body that carries them. Bodies with a shape that cannot be read, such as
+    a mesh that is not there or not STL or OBJ, are left out with a warning: their hull would be too small.
     Meshes are looked for as `mesh_path` does.
     Raises InputErrors with what is wrong in the file, UsageError for another format, RefusedError for a mesh outside
     its folder or package.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    data = read_bytes(path, "a URDF or MJCF", MAX_BYTES)
-    element = parse(data, str(path))
+    reading = reading if reading is not None else Reading()
+    element = read_description(path, reading, sink)
     if element.tag not in ("robot", "mujoco"):
         raise UsageError(
             "limits-format",
@@ -63,11 +67,12 @@ def limits_from_description(
             do="write [[estimate.limits]] with mesh = ... by hand",
         )
     if element.tag == "robot":
-        names, points = _points_of_urdf(element, parse(data, str(path)), path, root, geometry, sink)
+        robot, points = _points_of_urdf(element, path, reading, geometry, sink)
     else:
-        names, points = points_of_mjcf(element, path, root, geometry == "collision", sink)
+        robot, points = points_of_mjcf(element, path, reading, geometry == "collision", sink)
+    names, carried = _on_carriers(robot, reading, points)
     entries = []
-    for number_of_body, (name, own) in enumerate(zip(names, points, strict=True), 1):
+    for number_of_body, (name, own) in enumerate(zip(names, carried, strict=True), 1):
         try:
             if len(own):
                 entries.append(
@@ -78,23 +83,40 @@ def limits_from_description(
     return entries
 
 
-def _points_of_urdf(
-    element: Element, again: Element, path: Path, root: str | None, geometry: Geometry, sink: Diagnostics
+def _on_carriers(
+    robot: RobotModel, reading: Reading, points: list[Float | None]
 ) -> tuple[tuple[str, ...], list[Float]]:
-    # again: the same text, since reading changes the elements.
-    names = read_urdf(element, path, root, Diagnostics()).body_names
-    urdf = lint(again, path.parent, root, Diagnostics())
-    shapes = _Shapes(urdf, children_of(urdf.joints), path.parent, geometry, sink)
-    points = []
-    for name in names:
+    # What a body that is held is known by belongs to the one that carries it.
+    told = as_told(robot, reading, Diagnostics())
+    held = {name: value for name, value in told.locked.items() if name in robot.joint_names}
+    if not held:
+        return robot.body_names, [np.zeros((0, 3)) if own is None else own for own in points]
+    found = lock_joints(robot, held)
+    carried: list[list[Float] | None] = [[] for _ in told.body_names]
+    for own, on, T in zip(points, found.carrier, found.frames, strict=True):
+        if on < 0:
+            continue
+        so_far = carried[on]
+        carried[on] = None if own is None or so_far is None else [*so_far, own @ T[:3, :3].T + T[:3, 3]]
+    return told.body_names, [np.concatenate([np.zeros((0, 3)), *(parts or [])]) for parts in carried]
+
+
+def _points_of_urdf(
+    element: Element, path: Path, reading: Reading, geometry: Geometry, sink: Diagnostics
+) -> tuple[RobotModel, list[Float | None]]:
+    urdf = lint(element, path.parent, reading, Diagnostics())
+    robot = model_of_links(urdf, str(path))
+    shapes = _Shapes(urdf, children_of(urdf.joints), path.parent, geometry, reading.packages)
+    points: list[Float | None] = []
+    for name in robot.body_names:
         try:
             points.append(_points_below(shapes, name, np.eye(4)))
         except RefusedError:
             raise
         except DynidError as error:
             sink.warn("shape-unread", f"body '{name}' is left out: {error}")
-            points.append(np.zeros((0, 3)))
-    return names, points
+            points.append(None)
+    return robot, points
 
 
 def limits_text(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
@@ -136,7 +158,10 @@ def _points(shapes: _Shapes, element: Element) -> Float:
     if shape.tag == "mesh":
         scale = np.array(numbers(shape, "scale", 3, errors, (1.0, 1.0, 1.0)))
         points = (
-            mesh_points(mesh_path(shape.attributes.get("filename", ""), shapes.folder, shape.place)) * scale
+            mesh_points(
+                mesh_path(shape.attributes.get("filename", ""), shapes.folder, shape.place, shapes.packages)
+            )
+            * scale
         )
     elif shape.tag == "box":
         points = box_points(np.array(numbers(shape, "size", 3, errors, (np.nan,) * 3)) / 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,25 @@ from dynid.feasible.mesh import mesh_points
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
 from dynid.robot.mjcf_lint import resolve_includes
+from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
 from dynid.robot.xml import Element, inside, numbers
 from dynid.spatial.algebra import placement, rotation_quaternion
 
 
 def points_of_mjcf(
-    root: Element, path: Path, body: str | None, collision: bool, diagnostics: Diagnostics
-) -> tuple[tuple[str, ...], list[Float]]:
-    """Names of the moving bodies, and points (k, 3) around each one's geoms in its joint's frame.
+    root: Element, path: Path, reading: Reading, collision: bool, diagnostics: Diagnostics
+) -> tuple[RobotModel, list[Float | None]]:
+    """The robot with all its joints, and points (k, 3) around each body's geoms in its joint's frame.
 
     collision: geoms that may touch others (contype or conaffinity), or else those that touch none.
     Geoms of bodies without joints count to the body that carries them. A body with a geom that cannot be read has no
-    points and is named in a warning; a mesh outside the file's folder is refused.
-    body: the tree below that body of the world alone.
+    points (None) and is named in a warning; a mesh outside the file's folder and packages is refused.
     """
-    resolve_includes(root, path.parent)
-    meshes = _Meshes.of(root, path.parent)
-    compiled = compile_mjcf(root, path, Diagnostics())
-    robot, carrier = read_bodies(compiled, root, path, body, Diagnostics())
+    resolve_includes(root, path.parent, reading.packages)
+    meshes = _Meshes.of(root, path.parent, reading.packages)
+    compiled = compile_mjcf(root, path, reading, Diagnostics())
+    robot, carrier = read_bodies(compiled, root, path, reading, Diagnostics())
     m = compiled.model
     found: list[list[Float]] = [[] for _ in robot.body_names]
     faults: dict[int, DynidError] = {}
@@ -51,8 +53,10 @@ def points_of_mjcf(
             faults.setdefault(index, error)
     for index in sorted(faults):
         diagnostics.warn("shape-unread", f"body '{robot.body_names[index]}' is left out: {faults[index]}")
-        found[index] = []
-    return robot.body_names, [np.concatenate([np.zeros((0, 3)), *parts]) for parts in found]
+    return robot, [
+        None if index in faults else np.concatenate([np.zeros((0, 3)), *parts])
+        for index, parts in enumerate(found)
+    ]
 
 
 def _points(compiled: CompiledMjcf, meshes: _Meshes, geom: int) -> Float:
@@ -84,9 +88,10 @@ class _Meshes:
     scales: dict[str, Float]
     folder: Path
     start: str
+    packages: Sequence[str]
 
     @staticmethod
-    def of(root: Element, folder: Path) -> _Meshes:
+    def of(root: Element, folder: Path, packages: Sequence[str]) -> _Meshes:
         settings: dict[str, str] = {}
         for compiler in root.all("compiler"):
             settings |= compiler.attributes
@@ -97,20 +102,22 @@ class _Meshes:
         scales: dict[str, Float] = {}
         for default in root.all("default"):
             _class_scales(default, np.ones(3), scales, "main")
-        return _Meshes(named, scales, folder, settings.get("meshdir", settings.get("assetdir", "")))
+        start = settings.get("meshdir", settings.get("assetdir", ""))
+        return _Meshes(named, scales, folder, start, packages)
 
-    def points(self, name: str) -> Float:
+    def points(self, mesh: str) -> Float:
         """Corners (k, 3) in the geom's frame: shifted to refpos, turned to refquat, scaled."""
-        asset = self.assets.get(name)
+        asset = self.assets.get(mesh)
         if asset is None or "file" not in asset.attributes:
             raise InputError(
                 "shape",
-                found=f"mesh '{name}' without a file",
+                found=f"mesh '{mesh}' without a file",
                 expected="an STL or OBJ file",
                 place=Place() if asset is None else asset.place,
             )
         file = asset.attributes["file"]
-        points = mesh_points(inside(self.folder, f"{self.start}/{file}" if self.start else file, asset.place))
+        name = f"{self.start}/{file}" if self.start else file
+        points = mesh_points(inside(self.folder, name, asset.place, self.packages))
         own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
         return np.asarray(
             (points - _vector(asset, "refpos", (0.0,) * 3))

@@ -13,6 +13,7 @@ from dynid.base.checked_toml import Key, Lines, line_of, read_toml, validate
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.named_options import fields_of, meant, option_value
+from dynid.base.options import options_of
 from dynid.base.registry import load_plugins, named_for
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
 from dynid.feasible.catalogue import constraint_from_spec
@@ -29,7 +30,9 @@ from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estim
 from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
+from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
@@ -124,28 +127,40 @@ class Experiment:
         raw = dict(self.raw) | {"accept": accept}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
-    def with_gravity(self, text: str | None) -> Experiment:
-        """The same experiment under another gravity, "x,y,z" in m/s^2; None = as it is.
+    def with_robot(self, told: Mapping[str, Any]) -> Experiment:
+        """The same experiment with other values of keys of [robot]; tables (lock, xacro) are added to.
 
-        Raises UsageError for a text that is not three finite numbers.
+        Raises InputErrors for values that the keys do not take.
         """
-        if text is None:
-            return self
-        try:
-            values = [float(part) for part in text.split(",")]
-        except ValueError:
-            values = []
-        if len(values) != 3 or not np.isfinite(values).all():
-            raise UsageError(
-                "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
-            )
-        raw = dict(self.raw) | {"robot": dict(self.raw.get("robot", {})) | {"gravity": values}}
-        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+        before = dict(self.raw.get("robot", {}))
+        given = dict(told)
+        if self._folder and "packages" in given:  # those of the file are beside it, these are not
+            given["packages"] = [str(Path(one).absolute()) for one in given["packages"]]
+        merged = {
+            key: {**before.get(key, {}), **value} if isinstance(value, Mapping) else value
+            for key, value in given.items()
+        }
+        return self.with_values({"robot": merged})
 
     @property
-    def gravity(self) -> tuple[float, float, float] | None:
-        """Gravity in the base frame, m/s^2; None = the description's."""
-        return self.content.robot.gravity
+    def reading(self) -> Reading:
+        """How the robot's description is read; folders of packages are those beside the experiment file."""
+        section = self.content.robot.model_dump()
+        told = {name: section[name] for name in options_of(Reading)}
+        folder = Path(self._folder)
+        return Reading(**told | {"packages": tuple(str(folder / one) for one in told["packages"])})
+
+    @property
+    def _folder(self) -> str:
+        # A run is read from anywhere.
+        return str(Path(self.file).parent) if self.file and self.lines else ""
+
+    def robot(self, path: str | Path, diagnostics: Diagnostics | None = None) -> RobotModel:
+        """The robot of a description, read and driven as [robot] says.
+
+        Raises as `load_robot` and `with_drives`.
+        """
+        return self.with_drives(read_robot(path, self.reading, diagnostics))
 
     def with_drives(self, robot: RobotModel) -> RobotModel:
         """The robot with the gear ratios, torque constants and drive gains of [robot].
@@ -158,7 +173,7 @@ class Experiment:
         for table in ("gear_ratio", "torque_constant", "drive_gain"):
             values: Mapping[str, float] = getattr(section, table)
             for joint in values:
-                if joint not in robot.joint_names:
+                if joint not in robot.joint_names and joint not in robot.locked:
                     errors.append(
                         InputError(
                             "unknown-joint",

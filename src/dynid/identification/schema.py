@@ -19,6 +19,7 @@ from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.identification.blocks import Blocks
 from dynid.log.mapping import LogSection
 from dynid.log.selection import Selection
+from dynid.robot.reading import Reading
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import FASTEST, LONGEST, Preparation
 from dynid.terms.catalogue import CATALOGUE as TERMS
@@ -41,12 +42,14 @@ Named = str | dict[str, Any]
 
 if TYPE_CHECKING:
     PrepareSection = Any
+    ReadingSection = Strict
     SelectionEntry = Any
     Folds = int
     Seed = int
     BlockSeconds = float | None
 else:
     PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
+    ReadingSection = model_of(Reading, "ReadingSection")
     SelectionEntry = model_of(
         Selection,
         "SelectionEntry",
@@ -85,12 +88,9 @@ class DataSection(Strict):
     )
 
 
-class RobotSection(Strict):
-    """[robot]: how the described robot stands, and what its drives make of a current."""
+class RobotSection(ReadingSection):
+    """[robot]: how the description is read, how the robot stands, and what its drives make of a current."""
 
-    gravity: Point | None = key(
-        None, "in the base frame, in place of the description's: of a base that leans or hangs", unit="m/s^2"
-    )
     gear_ratio: dict[str, NotZero] = key(
         doc="motor turns per joint turn, in place of the description's; of drives that are not coupled",
         kind="numbers by joint, not 0",

@@ -9,17 +9,20 @@ from dynid.base.lazy import lazily
 if TYPE_CHECKING:
     from dynid.robot.description import describe
     from dynid.robot.drive import Drive
-    from dynid.robot.load import load_example, load_robot
+    from dynid.robot.load import load_example, load_robot, read_robot
     from dynid.robot.model import JointType, Limits, RobotModel
+    from dynid.robot.reading import Reading
 
 __all__ = [
     "Drive",
     "JointType",
     "Limits",
+    "Reading",
     "RobotModel",
     "describe",
     "load_example",
     "load_robot",
+    "read_robot",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -27,7 +30,8 @@ __getattr__, __dir__ = lazily(
     {
         "description": "describe",
         "drive": "Drive",
-        "load": "load_example load_robot",
+        "load": "load_example load_robot read_robot",
         "model": "JointType Limits RobotModel",
+        "reading": "Reading",
     },
 )

@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import numpy as np
-
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, Place, UsageError
-from dynid.robot.mjcf import read_mjcf
+from dynid.base.errors import InputError
+from dynid.robot.formats import read_robot_file
+from dynid.robot.locking import as_told
 from dynid.robot.model import RobotModel
-from dynid.robot.toml import read_toml_robot
-from dynid.robot.urdf import read_urdf
-from dynid.robot.xml import read_xml
-
-FORMATS = {"robot": read_urdf, "mujoco": read_mjcf}
+from dynid.robot.reading import Reading
 
 
 def load_robot(
     path: str | Path,
     *,
     root: str | None = None,
+    tip: str | None = None,
+    lock: Mapping[str, float] | None = None,
     gravity: tuple[float, float, float] | None = None,
+    packages: str | Path | Sequence[str | Path] = (),
+    xacro: Mapping[str, str | bool | int | float] | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> RobotModel:
-    """Reads a robot from URDF, MJCF or dynid TOML.
+    """Reads a robot from URDF, xacro, MJCF, SDF, USD or dynid TOML.
 
     root: link that stands still, for files with several trees.
+    tip: last link of a chain from the base; joints beside it and beyond are held.
+    lock: joints that are held, and where (rad or m).
     gravity: m/s^2 in the base frame, instead of the file's (URDF: 9.81 along -z).
+    packages: folders that hold the packages of "package://" names; see `find_package`.
+    xacro: arguments of a xacro file. Its expressions are run as Python: read only files that you trust.
     diagnostics: receives the warnings.
 
-    Raises InputError (with file and line) for what cannot be understood, RefusedError for entities, remote or
-    escaping paths and robots over the size budget, UsageError for a gravity that is not three finite numbers.
+    Raises InputError (with file and line) for what cannot be understood, RefusedError for entities, escaping paths and
+    robots over the size budget, UsageError for numbers that are not finite, ResourceError for a missing package.
     """
-    if gravity is not None and (len(gravity) != 3 or not np.isfinite(gravity).all()):
-        raise UsageError("gravity", found=f"gravity {gravity}", expected="three finite numbers, m/s^2")
+    folders = (packages,) if isinstance(packages, str | Path) else tuple(packages)
+    reading = Reading(
+        root=root,
+        tip=tip,
+        lock=lock or {},
+        gravity=gravity,
+        packages=tuple(str(one) for one in folders),
+        xacro=xacro or {},
+    )
+    return read_robot(path, reading, diagnostics)
+
+
+def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | None = None) -> RobotModel:
+    """The robot of a description, read as told; raises as `load_robot`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    robot = _read(Path(path), root, sink)
-    return robot if gravity is None else replace(robot, gravity=np.array(gravity))
+    return as_told(read_robot_file(Path(path), reading, sink), reading, sink)
 
 
 def load_example(name: str) -> RobotModel:
@@ -55,22 +70,3 @@ def load_example(name: str) -> RobotModel:
         )
     with as_file(shipped[name]) as path:
         return replace(load_robot(path), source=f"example {name}")
-
-
-def _read(path: Path, root: str | None, diagnostics: Diagnostics) -> RobotModel:
-    if path.suffix.lower() == ".toml":
-        return read_toml_robot(path, root, diagnostics, _read_xml)
-    return _read_xml(path, root, diagnostics)
-
-
-def _read_xml(path: Path, root: str | None, diagnostics: Diagnostics) -> RobotModel:
-    element = read_xml(path, "a URDF, MJCF or TOML robot description")
-    if element.tag not in FORMATS:
-        raise InputError(
-            "robot-format",
-            found=f"XML with root element <{element.tag}>",
-            expected="<robot> (URDF) or <mujoco> (MJCF)",
-            do="xacro files must be expanded first" if "xacro" in element.tag else "",
-            place=Place(file=str(path), line=element.line),
-        )
-    return FORMATS[element.tag](element, path, root, diagnostics)

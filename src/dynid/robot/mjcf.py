@@ -14,9 +14,19 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place
 from dynid.robot._mujoco import compile_spec, read_spec
 from dynid.robot.drive import Drive
+from dynid.robot.link_checks import (
+    AS_PRIOR,
+    NOT_NEGATIVE,
+    held_still,
+    inertia_problem,
+    slightly_impossible,
+    stop,
+    unsupported_joint,
+)
 from dynid.robot.mjcf_lint import check_mjcf
 from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.urdf_lint import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible, stop
+from dynid.robot.reading import Reading
+from dynid.robot.source import RobotFile
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
@@ -41,9 +51,9 @@ class CompiledMjcf:
     meshes: dict[int, str]
 
 
-def compile_mjcf(root: Element, path: Path, diagnostics: Diagnostics) -> CompiledMjcf:
+def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> CompiledMjcf:
     """Checks and compiles a <mujoco> element, which loses what is not part of the dynamics; raises as `read_mjcf`."""
-    check_mjcf(root, path.parent, diagnostics)
+    check_mjcf(root, path.parent, reading.packages, diagnostics)
     mujoco, spec = read_spec(root)
     places = _Places(root)
     # MuJoCo refuses moving bodies without mass; here they are bodies whose mass is not known.
@@ -60,20 +70,21 @@ def compile_mjcf(root: Element, path: Path, diagnostics: Diagnostics) -> Compile
     return CompiledMjcf(mujoco, model, inertia, frozenset(one.id for one in shapeless), named)
 
 
-def read_mjcf(root: Element, path: Path, body: str | None, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <mujoco> element; with `body`, only the tree below that body of the world.
+def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+    """The robot of a <mujoco> element; with a root in the reading, only the tree below that body of the world.
 
-    Meshes are not read: a body whose mass would come from them has no prior.
+    Meshes are not read: a body whose mass would come from them has no prior. Bodies on free joints are held still.
     """
-    return read_bodies(compile_mjcf(root, path, diagnostics), root, path, body, diagnostics)[0]
+    compiled = compile_mjcf(root, path, reading, diagnostics)
+    return read_bodies(compiled, root, path, reading, diagnostics)[0]
 
 
 def read_bodies(
-    compiled: CompiledMjcf, root: Element, path: Path, body: str | None, diagnostics: Diagnostics
+    compiled: CompiledMjcf, root: Element, path: Path, reading: Reading, diagnostics: Diagnostics
 ) -> tuple[RobotModel, dict[int, tuple[int, Float]]]:
     """The robot, and for every MuJoCo body the moving body that carries it (-1: none) and its frame (4, 4) there."""
-    reader = _Reader(compiled, _Places(root), diagnostics)
-    return reader.robot(root.attributes.get("model", path.stem), body), reader.carrier
+    reader = _Reader(compiled, _Places(root), frozenset(reading.lock), diagnostics)
+    return reader.robot(root.attributes.get("model", path.stem), reading.root), reader.carrier
 
 
 class _Places:
@@ -175,7 +186,10 @@ class _Body:
 
 
 class _Reader:
-    def __init__(self, compiled: CompiledMjcf, places: _Places, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, compiled: CompiledMjcf, places: _Places, locked: frozenset[str], diagnostics: Diagnostics
+    ) -> None:
+        self.locked, self.held, self.free = locked, dict[str, float](), list[int]()
         self.mujoco, self.model = compiled.mujoco, compiled.model
         self.inertia, self.shapeless = compiled.inertia, compiled.shapeless
         self.places, self.diagnostics = places, diagnostics
@@ -201,6 +215,9 @@ class _Reader:
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
+        if self.free:
+            free = [self.names["joint"][joint] for joint in self.free]
+            held_still(free, self.diagnostics, self.places.of("joint", free[0]))
         if not self.bodies:
             raise self._no_joints(only)
         for unknown_body in (one.name for one in self.bodies if not one.known):
@@ -231,6 +248,7 @@ class _Reader:
             projection_offset=np.zeros(n),
             friction_prior=np.column_stack([damping, m.dof_frictionloss[dofs]]),
             merged=tuple((body.name, *body.merged) for body in self.bodies),
+            locked=self.held,
         )
 
     def _no_joints(self, only: str | None) -> InputError:
@@ -285,32 +303,41 @@ class _Reader:
         m, carrier = self.model, self.carrier
         parent, frame = carrier[int(m.body_parentid[body])]
         frame = frame @ placement(rotation_quaternion(m.body_quat[body]), m.body_pos[body])
-        first, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
-        name = self.names["body"][body]
-        for joint in range(first, first + count):
-            last = joint == first + count - 1
+        name, moving = self.names["body"][body], self._moving(body)
+        for k, joint in enumerate(moving):
+            last = joint == moving[-1]
             anchor = np.array(m.jnt_pos[joint])
             here = frame @ placement(np.eye(3), anchor) @ self._start(joint)
-            own = name if last else f"{name}/{joint - first}"
+            own = name if last else f"{name}/{k}"
             self.bodies.append(_Body(own, joint, parent, here, np.zeros(10), known=not last))
             parent, frame = len(self.bodies) - 1, placement(np.eye(3), -anchor)
         carrier[body] = (parent, frame)
         if parent >= 0:
-            self._carry(self.bodies[parent], body, name, frame, count == 0)
+            self._carry(self.bodies[parent], body, name, frame, not moving)
+
+    def _moving(self, body: int) -> list[int]:
+        # Joints of a body without those that stand still: free ones, and those with several coordinates if locked.
+        m, kinds = self.model, self.mujoco.mjtJoint
+        moving = []
+        first = int(m.body_jntadr[body])
+        for joint in range(first, first + int(m.body_jntnum[body])):
+            kind, name = self._kind(joint), self.names["joint"][joint]
+            if kind == kinds.mjJNT_FREE:
+                self.free.append(joint)
+                self.held[name] = 0.0
+            elif kind == kinds.mjJNT_BALL:
+                if name not in self.locked:
+                    place = self.places.of("joint", name)
+                    raise unsupported_joint(f"joint '{name}'", "ball", place, name)
+                self.held[name] = 0.0
+            else:
+                moving.append(joint)
+        return moving
 
     def _start(self, joint: int) -> Float:
         # MuJoCo's joint stands at `ref` in the configuration that the file describes.
         m, kinds = self.model, self.mujoco.mjtJoint
         kind = self._kind(joint)
-        if kind not in (kinds.mjJNT_HINGE, kinds.mjJNT_SLIDE):
-            name = self.names["joint"][joint]
-            raise InputError(
-                "joint-type",
-                found=f"joint '{name}' is a free or ball joint",
-                expected="hinge or slide joints on a fixed base",
-                do="remove the free joint of the base, or choose a tree with --root BODY",
-                place=self.places.of("joint", name),
-            )
         axis, start = np.array(m.jnt_axis[joint]), float(m.qpos0[m.jnt_qposadr[joint]])
         if kind == kinds.mjJNT_HINGE:
             return placement(rotation_about(axis, -start), np.zeros(3))
@@ -328,3 +355,18 @@ class _Reader:
             own = from_com(mass, np.array(m.body_ipos[body]), R @ np.diag(self.inertia[body]) @ R.T)
             carrier.inertia = carrier.inertia + transformed(own, frame)
             carrier.known = bool(np.isfinite(carrier.inertia).all())
+
+
+@dataclass(frozen=True)
+class MjcfFormat:
+    """MJCF, told by <mujoco>."""
+
+    name: str = "MJCF"
+
+    def knows(self, file: RobotFile) -> bool:
+        """Whether the root element is <mujoco>."""
+        return file.tag == "mujoco"
+
+    def read(self, file: RobotFile) -> RobotModel:
+        """The robot; raises as `read_mjcf`."""
+        return read_mjcf(file.root, file.path, file.reading, file.diagnostics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError
+from dynid.robot.link_checks import stop
 from dynid.robot.mesh_files import note_absent_meshes
-from dynid.robot.urdf_lint import stop
 from dynid.robot.urdf_parts import duplicate, unit_axis
 from dynid.robot.xml import (
     MAX_DEPTH,
@@ -40,18 +41,20 @@ _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
 
 
-def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
+def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
     """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
 
-    Raises RefusedError for remote files, includes outside the folder, replicated bodies and models over the size
+    packages: folders of the user's, in which included files may lie as well.
+    Raises RefusedError for remote files, includes outside these folders, replicated bodies and models over the size
     budget, InputErrors with all that is wrong otherwise.
     """
-    resolve_includes(root, folder)
+    _refuse_fragment(root)
+    resolve_includes(root, folder, packages)
     elements = list(root.walk())
     if len(elements) > MAX_ELEMENTS:
         raise RefusedError("xml-size", found=f"more than {MAX_ELEMENTS} elements", place=root.place)
     _refuse_bombs(elements)
-    _check_files(root, elements, folder, diagnostics)
+    _check_files(root, elements, folder, packages, diagnostics)
     errors: list[DynidError] = []
     _check_names(elements, errors)
     for element in elements:
@@ -62,21 +65,35 @@ def check_mjcf(root: Element, folder: Path, diagnostics: Diagnostics) -> None:
     _strip(root, diagnostics)
 
 
-def resolve_includes(root: Element, folder: Path) -> None:
+def _refuse_fragment(root: Element) -> None:
+    stray = root.find("body")
+    if stray is not None:
+        raise InputError(
+            "mjcf-fragment",
+            found="a <body> outside <worldbody>: a part of a model",
+            expected="the whole model",
+            do="give the file that includes it",
+            place=stray.place,
+        )
+
+
+def resolve_includes(root: Element, folder: Path, packages: Sequence[str] = ()) -> None:
     """Puts the elements of included files in the place of each <include>; raises as `check_mjcf`."""
-    root.children = _included(root, folder, {Path(root.file).resolve()}, 1)
+    root.children = _included(root, folder, packages, {Path(root.file).resolve()}, 1)
 
 
-def _included(element: Element, folder: Path, seen: set[Path], depth: int) -> list[Element]:
+def _included(
+    element: Element, folder: Path, packages: Sequence[str], seen: set[Path], depth: int
+) -> list[Element]:
     if depth > MAX_DEPTH:
         raise RefusedError("xml-depth", found=f"elements nested deeper than {MAX_DEPTH}", place=element.place)
     children: list[Element] = []
     for child in element.children:
         if child.tag != "include":
-            child.children = _included(child, folder, seen, depth + 1)
+            child.children = _included(child, folder, packages, seen, depth + 1)
             children.append(child)
             continue
-        file = inside(folder, child.attributes.get("file", ""), child.place)
+        file = inside(folder, child.attributes.get("file", ""), child.place, packages)
         if file in seen:
             raise InputError(
                 "include-twice",
@@ -85,7 +102,7 @@ def _included(element: Element, folder: Path, seen: set[Path], depth: int) -> li
                 place=child.place,
             )
         seen.add(file)
-        children += _included(read_xml(file, "an MJCF file"), folder, seen, depth + 1)
+        children += _included(read_xml(file, "an MJCF file"), folder, packages, seen, depth + 1)
     return children
 
 
@@ -113,7 +130,9 @@ def _refuse_bombs(elements: list[Element]) -> None:
     stop(errors)
 
 
-def _check_files(root: Element, elements: list[Element], folder: Path, diagnostics: Diagnostics) -> None:
+def _check_files(
+    root: Element, elements: list[Element], folder: Path, packages: Sequence[str], diagnostics: Diagnostics
+) -> None:
     settings: dict[str, str] = {}
     named: list[tuple[str, Element]] = []
     for compiler in root.all("compiler"):
@@ -133,7 +152,7 @@ def _check_files(root: Element, elements: list[Element], folder: Path, diagnosti
             continue
         start = settings.get(_FOLDERS[element.tag], settings.get("assetdir", ""))
         named.append((f"{start}/{name}" if start else name, element))
-    note_absent_meshes(named, folder, diagnostics)
+    note_absent_meshes(named, folder, diagnostics, packages)
 
 
 def _check_names(elements: list[Element], errors: list[DynidError]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from dynid.base.errors import UsageError
 from dynid.base.overview import Overview, counted, listed
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
+from dynid.robot.reading import Reading
 
 
 class JointType(StrEnum):
@@ -60,6 +62,8 @@ class RobotModel:
     gravity: (3,), m/s^2, in the base frame.
     merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
     friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
+    locked: joints of the description that are held, and where (rad or m); they are fixed joints here.
+    reading: how the description was read.
     """
 
     name: str
@@ -79,6 +83,8 @@ class RobotModel:
     friction_prior: Float
     merged: tuple[tuple[str, ...], ...] = ()
     source: str = ""
+    locked: Mapping[str, float] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         nb, n = len(self.body_names), len(self.joint_names)
@@ -166,6 +172,7 @@ class RobotModel:
                 ("joints", listed(kinds)),
                 ("gravity", f"{self.gravity.tolist()} m/s^2"),
                 ("mass in the description", mass),
+                ("held joints", listed([f"{name} at {value:g}" for name, value in self.locked.items()]) or "none"),
                 ("source", self.source or "none"),
             ),
             ("joint", "type", "lower", "upper", "velocity", "effort"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from dynid.base.arrays import Float, finite_or_none
 from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.reading import Reading
 
 
 def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
         "limits": {
             name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")
         },
+        "locked": dict(robot.locked),
+        "reading": asdict(robot.reading),
         "drive": {
             "transmission": robot.drive.transmission.tolist(),
             "rotor_inertia": _plain(robot.drive.rotor_inertia),
@@ -76,6 +79,8 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             velocity=_array(limits["velocity"], np.inf),
             effort=_array(limits["effort"], np.inf),
         ),
+        locked=dict(data.get("locked", {})),
+        reading=_reading(data.get("reading", {})),
         drive=Drive(
             transmission=np.array(drive["transmission"], dtype=np.float64),
             rotor_inertia=_array(drive["rotor_inertia"], np.nan),
@@ -87,6 +92,11 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
         ),
     )
+
+
+def _reading(data: Mapping[str, Any]) -> Reading:
+    known = {one.name for one in fields(Reading)}
+    return Reading(**{key: value for key, value in data.items() if key in known and value is not None})
 
 
 def _plain(values: Float) -> Any:

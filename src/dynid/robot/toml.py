@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import read_toml, validate
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base.errors import InputError, UsageError
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.source import RobotFile
 from dynid.robot.toml_drive import drive
 from dynid.robot.toml_parts import (
     Findings,
@@ -34,24 +32,40 @@ _X = np.array([1.0, 0.0, 0.0])
 _GRAVITY = (0.0, 0.0, -9.81)
 _OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
 
-Reader = Callable[[Path, str | None, Diagnostics], RobotModel]
+# Keys that name another description; what it is, its content tells.
+_NAMED = ("urdf", "mjcf", "sdf", "usd")
 
 
-def read_toml_robot(path: Path, root: str | None, diagnostics: Diagnostics, reader: Reader) -> RobotModel:
-    """The robot of a TOML description; `reader` loads the URDF or MJCF file that it may build upon.
+@dataclass(frozen=True)
+class TomlFormat:
+    """dynid's own TOML, told by its ending."""
+
+    name: str = "dynid TOML"
+
+    def knows(self, file: RobotFile) -> bool:
+        """Whether the name ends in .toml."""
+        return file.suffix == ".toml"
+
+    def read(self, file: RobotFile) -> RobotModel:
+        """The robot; raises as `read_toml_robot`."""
+        return read_toml_robot(file)
+
+
+def read_toml_robot(file: RobotFile) -> RobotModel:
+    """The robot of a TOML description, which may build upon another one.
 
     Raises InputErrors with the line of all that is wrong, RefusedError if that file is outside the folder.
     """
-    data, lines = read_toml(path)
-    description = validate(Description, data, lines, str(path))
-    findings = Findings(path, lines, diagnostics)
+    data, lines = read_toml(file.path)
+    description = validate(Description, data, lines, str(file.path))
+    findings = Findings(file.path, lines, file.diagnostics)
     _check_duplicates(description, findings)
-    if description.urdf is not None or description.mjcf is not None:
-        return _upon(description, root, findings, reader)
-    if root is not None:
+    if any(getattr(description, key) is not None for key in _NAMED):
+        return _upon(description, file, findings)
+    if file.reading.root is not None:
         raise UsageError(
             "root",
-            found=f"--root {root}",
+            found=f"--root {file.reading.root}",
             expected="no root: this description has one tree",
             place=findings.place(),
         )
@@ -271,14 +285,22 @@ class _Builder:
         return transformed(own, frame)
 
 
-def _upon(d: Description, root: str | None, findings: Findings, reader: Reader) -> RobotModel:
-    key = "urdf" if d.urdf is not None else "mjcf"
-    for given in ("convention", "dh", "mjcf"):
+def _upon(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
+    key = next(one for one in _NAMED if getattr(d, one) is not None)
+    for given in ("convention", "dh", *_NAMED):
         if getattr(d, given) is not None and given != key:
             findings.fail("two-sources", f"{key} and {given}", "one of them", given)
     findings.stop()
-    named = inside(findings.path.parent, str(getattr(d, key)), findings.place(key))
-    robot = reader(named, root, findings.diagnostics)
+    place = findings.place(key)
+    named = inside(file.path.parent, str(getattr(d, key)), place, file.reading.packages)
+    if named.suffix.lower() == file.suffix:
+        raise InputError(
+            "robot-format",
+            found=f"{key} = '{getattr(d, key)}', a TOML description as well",
+            expected="a description in another format to build upon",
+            place=place,
+        )
+    robot = file.other(named)
     for i, joint in enumerate(d.joint):
         present = {name for name, value in joint.model_dump().items() if value is not None}
         for name in sorted(present - _OVERRIDES):

@@ -12,9 +12,9 @@ from dynid.base.arrays import Float
 from dynid.base.checked_toml import Key, Lines, line_of
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, InputErrors, Place
+from dynid.robot.link_checks import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible
 from dynid.robot.model import JointType, Limits
 from dynid.robot.toml_schema import Description, Inertial
-from dynid.robot.urdf_lint import AS_PRIOR, NOT_NEGATIVE, inertia_problem, slightly_impossible
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, six, symmetric, to_com, transformed
 

@@ -137,6 +137,8 @@ class Description(Strict):
     name: str | None = None
     urdf: str | None = None
     mjcf: str | None = None
+    sdf: str | None = None
+    usd: str | None = None
     gravity: Vector | None = None
     convention: Literal["standard_dh", "modified_dh", "placements"] | None = None
     angle_unit: Literal["rad", "deg"] = "rad"

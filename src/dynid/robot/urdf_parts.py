@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 import numpy as np
@@ -11,82 +10,30 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
+from dynid.robot.links import MOVING, Link, LinkInertial, LinkJoint, Mimic
 from dynid.robot.xml import Element, number, numbers
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, symmetric, transformed
 
-MOVING = ("revolute", "continuous", "prismatic")
-_UNSUPPORTED = ("floating", "planar", "spherical", "ball")
+_TYPES = (*MOVING, "fixed", "floating", "planar")
 _ZERO = (0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class UrdfInertial:
-    """Mass, inertia (3, 3) about the centre of mass, and the ten parameters about the link's frame."""
-
-    mass: float
-    inertia: Float
-    parameters: Float
-
-
-@dataclass(frozen=True, eq=False)
-class UrdfLink:
-    """A link; its inertial is None where the file has none."""
-
-    name: str
-    element: Element
-    inertial: UrdfInertial | None
-
-
-@dataclass(frozen=True)
-class Mimic:
-    """q = multiplier * q of the followed joint + offset."""
-
-    joint: str
-    multiplier: float
-    offset: float
-
-
-@dataclass(frozen=True, eq=False)
-class UrdfJoint:
-    """A joint with checked numbers: placement (4, 4) in the parent's frame, unit axis, limits, friction."""
-
-    name: str
-    element: Element
-    kind: str
-    parent: str
-    child: str
-    placement: Float
-    axis: Float
-    lower: float
-    upper: float
-    velocity: float
-    effort: float
-    damping: float
-    friction: float
-    mimic: Mimic | None
-
-    @property
-    def moves(self) -> bool:
-        """Whether the joint has a coordinate."""
-        return self.kind in MOVING
-
-
-def read_links(robot: Element, errors: list[DynidError]) -> dict[str, UrdfLink]:
+def read_links(robot: Element, errors: list[DynidError]) -> dict[str, Link]:
     """The links by name."""
-    links: dict[str, UrdfLink] = {}
+    links: dict[str, Link] = {}
     for element in robot.all("link"):
         name = _name(element, errors)
         if name in links:
             errors.append(duplicate("link", name, links[name].element, element))
             continue
-        links[name] = UrdfLink(name, element, _inertial(name, element, errors))
+        links[name] = Link(name, element, _inertial(name, element, errors))
     return links
 
 
-def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, UrdfJoint]:
+def read_joints(robot: Element, errors: list[DynidError], diagnostics: Diagnostics) -> dict[str, LinkJoint]:
     """The joints by name; those that cannot be understood are left out, with an error."""
-    joints: dict[str, UrdfJoint] = {}
+    joints: dict[str, LinkJoint] = {}
     seen: dict[str, Element] = {}
     for element in robot.all("joint"):
         name = _name(element, errors)
@@ -121,7 +68,7 @@ def _name(element: Element, errors: list[DynidError]) -> str:
     return name
 
 
-def _inertial(link: str, element: Element, errors: list[DynidError]) -> UrdfInertial | None:
+def _inertial(link: str, element: Element, errors: list[DynidError]) -> LinkInertial | None:
     inertial = element.find("inertial")
     if inertial is None:
         return None
@@ -143,7 +90,7 @@ def _inertial(link: str, element: Element, errors: list[DynidError]) -> UrdfIner
     if len(errors) > before:
         return None
     matrix = symmetric(np.array(six))
-    return UrdfInertial(value, matrix, transformed(from_com(value, np.zeros(3), matrix), frame))
+    return LinkInertial(value, matrix, transformed(from_com(value, np.zeros(3), matrix), frame))
 
 
 def _origin(element: Element, what: str, errors: list[DynidError]) -> Float:
@@ -156,10 +103,10 @@ def _origin(element: Element, what: str, errors: list[DynidError]) -> Float:
 
 def _joint(
     name: str, element: Element, errors: list[DynidError], diagnostics: Diagnostics
-) -> UrdfJoint | None:
+) -> LinkJoint | None:
     kind = element.attributes.get("type", "")
     what = f"joint '{name}'"
-    if kind not in (*MOVING, "fixed"):
+    if kind not in _TYPES:
         errors.append(_unknown_type(kind, what, element))
         return None
     parent, child = (_end(element, tag) for tag in ("parent", "child"))
@@ -174,7 +121,7 @@ def _joint(
         math.nan if dynamics is None else number(dynamics, key, errors, math.nan, what)
         for key in ("damping", "friction")
     )
-    return UrdfJoint(
+    return LinkJoint(
         name=name,
         element=element,
         kind=kind,
@@ -193,16 +140,12 @@ def _joint(
 
 
 def _unknown_type(kind: str, what: str, element: Element) -> InputError:
-    allowed = (*MOVING, "fixed")
-    near = get_close_matches(kind, allowed, n=1, cutoff=0.4)
-    do = f"did you mean '{near[0]}'?" if near else ""
-    if kind in _UNSUPPORTED:
-        do = "describe the robot on a fixed base (--root names the link that stands still)"
+    near = get_close_matches(kind, _TYPES, n=1, cutoff=0.4)
     return InputError(
         "joint-type",
         found=f"{what} of type '{kind}'",
-        expected="one of " + ", ".join(allowed),
-        do=do,
+        expected="one of " + ", ".join(_TYPES),
+        do=f"did you mean '{near[0]}'?" if near else "",
         place=element.place,
     )
 
@@ -215,7 +158,7 @@ def _end(element: Element, tag: str) -> str | None:
 def _axis(joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics) -> Float:
     element = joint.find("axis")
     x = np.array([1.0, 0.0, 0.0])
-    if element is None or kind == "fixed":
+    if element is None or kind not in MOVING:
         return x
     axis = np.array(numbers(element, "xyz", 3, errors, (1.0, 0.0, 0.0), what))
     return unit_axis(axis, element, what, errors, diagnostics)
@@ -241,7 +184,7 @@ def _limits(
     joint: Element, kind: str, what: str, errors: list[DynidError], diagnostics: Diagnostics
 ) -> tuple[float, float, float, float]:
     limit = joint.find("limit")
-    if limit is None:
+    if limit is None or kind not in MOVING:
         if kind in ("revolute", "prismatic"):
             diagnostics.warn("limit-missing", f"{what} has no <limit>: taken as unlimited", joint.place)
         return -math.inf, math.inf, math.inf, math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -34,7 +34,7 @@ _ENCODINGS = {
 
 @dataclass
 class Element:
-    """One XML element with its place in the file."""
+    """One XML element with its place in the file.    content: its own character data."""
 
     tag: str
     attributes: dict[str, str]
@@ -42,11 +42,12 @@ class Element:
     line: int
     column: int
     children: list[Element] = field(default_factory=list)
+    content: str = ""
 
     @property
     def place(self) -> Place:
-        """File, line and column of the opening tag."""
-        return Place(file=self.file, line=self.line, column=self.column)
+        """File, line and column of the opening tag; only the file where it has no lines."""
+        return Place(file=self.file, line=self.line or None, column=self.column or None)
 
     def find(self, tag: str) -> Element | None:
         """First child with that tag."""
@@ -104,6 +105,8 @@ class _Reader:
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._content
+        self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._doctype
         self.open: list[Element] = []
@@ -140,6 +143,10 @@ class _Reader:
         else:
             self.root = element
         self.open.append(element)
+
+    def _content(self, text: str) -> None:
+        if self.open:
+            self.open[-1].content += text
 
     def _end(self, _tag: str) -> None:
         self.last = self.open.pop()
@@ -254,10 +261,11 @@ def _wrong_number(
     return InputError(identifier, found=found, expected=expected, do=do, place=element.place)
 
 
-def inside(root: Path, relative: str, place: Place) -> Path:
+def inside(root: Path, relative: str, place: Place, further: Sequence[str] = ()) -> Path:
     """Path of a file named in a description.
 
-    Raises RefusedError if it is remote or leaves the folder `root`, InputError if it is no path at all.
+    further: folders beside `root` in which it may lie.
+    Raises RefusedError if it is remote or leaves these folders, InputError if it is no path at all.
     """
     if _SCHEME.match(relative):
         raise RefusedError(
@@ -275,11 +283,12 @@ def inside(root: Path, relative: str, place: Place) -> Path:
         raise InputError(
             "file-name", found=f"'{relative}' ({error})", expected="a path", place=place
         ) from error
-    if not path.is_relative_to(root.resolve()):
+    if not any(path.is_relative_to(folder.resolve()) for folder in (root, *map(Path, further))):
         raise RefusedError(
             "outside-root",
             found=f"'{relative}' leads to '{path}'",
             expected=f"a path inside '{root}'",
+            do="name the folder that it lies in, if it may be read: --packages DIR",
             place=place,
         )
     return path

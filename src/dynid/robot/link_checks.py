@@ -1,64 +1,98 @@
-"""URDF checked before anything is built from it: every independent error at once, each with its line."""
+"""Checks of links and joints, whatever file they come from: one tree, sizes, inertias; every error at once."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError
-from dynid.robot.mesh_files import note_absent_meshes
-from dynid.robot.urdf_parts import UrdfJoint, UrdfLink, read_joints, read_links
-from dynid.robot.urdf_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
+from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
+from dynid.robot.link_tree import Children, below, check_mimic, check_tree, children_of, find_root, welded
+from dynid.robot.links import FREE, Link, LinkJoint, LinkTree
+from dynid.robot.reading import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.inertia import symmetric
 
 MAX_LINKS = 10_000
 MAX_MOVING = 256
 MAX_ERRORS = 50
+_LISTED = 8
 _ROUNDING = 1e-15
 # A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
 # a centre of mass that is a little off; a greater one is no inertia.
 SLIGHT = 0.1
 
 
-@dataclass(frozen=True)
-class Urdf:
-    """A checked URDF: links and joints below one root."""
+def checked_tree(
+    name: str,
+    robot: Element,
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
+    reading: Reading,
+    errors: list[DynidError],
+    diagnostics: Diagnostics,
+) -> LinkTree:
+    """The tree below the root; robot: the element that holds it, for the place of what is wrong.
 
-    name: str
-    root: str
-    links: dict[str, UrdfLink]
-    joints: dict[str, UrdfJoint]
-
-
-def lint(robot: Element, folder: Path, root: str | None, diagnostics: Diagnostics) -> Urdf:
-    """Checks a <robot> element; `root` picks a tree if there are several.
-
-    Raises RefusedError for remote files and robots over the size budget, InputErrors with all that is wrong otherwise.
+    Raises InputErrors with all that is wrong, `errors` included, RefusedError for robots over the size budget.
     """
-    _check_size(robot)
-    _check_files(robot, folder, diagnostics)
-    errors: list[DynidError] = []
-    links = read_links(robot, errors)
-    joints = read_joints(robot, errors, diagnostics)
     if not links:
         found = "a robot without links"
         errors.append(InputError("no-links", found=found, expected="<link> elements", place=robot.place))
     check_tree(links, joints, errors)
     stop(errors)
-    kept_root = find_root(robot, links, joints, root, errors)
-    if kept_root is None:
+    root = find_root(robot, links, joints, reading.root, errors)
+    if root is None:
         raise InputErrors(errors)
-    links, joints = below(kept_root, links, joints)
-    check_mimic(joints, errors)
+    links, joints = below(root, links, joints)
+    _check_free(root, joints, reading, errors, diagnostics)
+    joints = check_mimic(joints, errors, diagnostics)
     _check_moving(robot, joints, errors)
-    _check_inertia(kept_root, links, joints, errors, diagnostics)
+    _check_inertia(root, links, joints, errors, diagnostics)
     stop(errors)
-    return Urdf(robot.attributes.get("name", ""), kept_root, links, joints)
+    return LinkTree(name, root, links, joints)
+
+
+def held_still(names: list[str], diagnostics: Diagnostics, place: Place) -> None:
+    """Warns that joints of a floating base are held where the description puts them."""
+    several = len(names) > 1
+    listed = ", ".join(f"'{name}'" for name in names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    diagnostics.warn(
+        "free-base",
+        f"free joint{'s' if several else ''} {listed} {'are' if several else 'is'} held still: "
+        "logs hold joints alone, so the base is taken to stand where the description puts it",
+        place,
+    )
+
+
+def unsupported_joint(what: str, kind: str, place: Place, name: str) -> InputError:
+    """The error for a joint with several coordinates that something moving hangs on."""
+    return InputError(
+        "joint-type",
+        found=f"{what} of type '{kind}', which has several coordinates",
+        expected="hinges and slides below a base that stands still",
+        do=f"hold it where the description puts it: --lock '{name}=0'",
+        place=place,
+    )
+
+
+def _check_free(
+    root: str,
+    joints: dict[str, LinkJoint],
+    reading: Reading,
+    errors: list[DynidError],
+    diagnostics: Diagnostics,
+) -> None:
+    base = set(welded(root, children_of(joints)))
+    held = []
+    for joint in (one for one in joints.values() if one.kind in FREE):
+        if joint.parent in base:
+            held.append(joint)
+        elif joint.name not in reading.lock:
+            what = f"joint '{joint.name}'"
+            errors.append(unsupported_joint(what, joint.kind, joint.element.place, joint.name))
+    if held:
+        held_still([joint.name for joint in held], diagnostics, held[0].element.place)
 
 
 def stop(errors: list[DynidError]) -> None:
@@ -72,8 +106,8 @@ def stop(errors: list[DynidError]) -> None:
     raise InputErrors(told)
 
 
-def _check_size(robot: Element) -> None:
-    count = len(robot.all("link"))
+def check_size(robot: Element, count: int) -> None:
+    """Raises RefusedError for more links than fit the budget."""
     if count > MAX_LINKS:
         raise RefusedError(
             "too-many-links",
@@ -83,7 +117,7 @@ def _check_size(robot: Element) -> None:
         )
 
 
-def _check_moving(robot: Element, joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
+def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
     moving = sum(joint.moves for joint in joints.values())
     if moving == 0:
         found = "no moving joint"
@@ -97,19 +131,10 @@ def _check_moving(robot: Element, joints: dict[str, UrdfJoint], errors: list[Dyn
         )
 
 
-def _check_files(robot: Element, folder: Path, diagnostics: Diagnostics) -> None:
-    named = [
-        (element.attributes["filename"], element)
-        for element in robot.walk()
-        if element.tag in ("mesh", "texture") and element.attributes.get("filename")
-    ]
-    note_absent_meshes(named, folder, diagnostics)
-
-
 def _check_inertia(
     root: str,
-    links: dict[str, UrdfLink],
-    joints: dict[str, UrdfJoint],
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
     errors: list[DynidError],
     diagnostics: Diagnostics,
 ) -> None:
@@ -118,16 +143,15 @@ def _check_inertia(
     moved = {joint.child for joint in joints.values() if joint.moves}
     for name, link in links.items():
         if name in moved:
-            _check_mass(link, links, children, errors, diagnostics)
+            _check_mass(link, links, children, diagnostics)
         if link.inertial is not None:
             _check_principal(link, name in base, errors, diagnostics)
 
 
 def _check_mass(
-    link: UrdfLink,
-    links: dict[str, UrdfLink],
+    link: Link,
+    links: dict[str, Link],
     children: Children,
-    errors: list[DynidError],
     diagnostics: Diagnostics,
 ) -> None:
     inertials = [links[one].inertial for one in welded(link.name, children)]
@@ -139,18 +163,15 @@ def _check_mass(
             link.element.place,
         )
     elif max(masses) == 0:
-        errors.append(
-            InputError(
-                "zero-mass",
-                found=f"link '{link.name}': mass 0 kg on a moving link",
-                expected="a mass > 0",
-                do="give its mass, or remove its <inertial> to have it unknown",
-                place=link.element.place,
-            )
+        # What exporters write for "not known", as no moving link has no mass.
+        diagnostics.warn(
+            "zero-mass",
+            f"link '{link.name}': mass 0 kg on a moving link: its prior is unknown",
+            link.element.place,
         )
 
 
-def _check_principal(link: UrdfLink, base: bool, errors: list[DynidError], diagnostics: Diagnostics) -> None:
+def _check_principal(link: Link, base: bool, errors: list[DynidError], diagnostics: Diagnostics) -> None:
     if link.inertial is None:
         return
     problem = inertia_problem(link.inertial.inertia)

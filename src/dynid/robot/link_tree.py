@@ -1,17 +1,19 @@
-"""The links and joints of a URDF as one tree: parents, cycles, roots and mimic chains."""
+"""Links and joints as one tree: parents, cycles, roots and mimic chains."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 
+from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
-from dynid.robot.urdf_parts import UrdfJoint, UrdfLink
+from dynid.robot.links import Link, LinkJoint
 from dynid.robot.xml import Element
 
-Children = dict[str, list[UrdfJoint]]
+Children = dict[str, list[LinkJoint]]
 
 
-def children_of(joints: dict[str, UrdfJoint]) -> Children:
+def children_of(joints: dict[str, LinkJoint]) -> Children:
     """The joints that hang on each link, by name: siblings stand in the order that pinocchio gives them."""
     children: Children = {}
     for name in sorted(joints):
@@ -29,9 +31,9 @@ def welded(link: str, children: Children) -> list[str]:
     return found
 
 
-def check_tree(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
+def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
     """Notes unknown links, links with two parents and cycles."""
-    holder: dict[str, UrdfJoint] = {}
+    holder: dict[str, LinkJoint] = {}
     for joint in joints.values():
         for role, link in (("parent", joint.parent), ("child", joint.child)):
             if link not in links:
@@ -59,7 +61,7 @@ def check_tree(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], errors:
         )
 
 
-def nearest(name: str, known: dict[str, UrdfLink] | dict[str, UrdfJoint]) -> str:
+def nearest(name: str, known: dict[str, Link] | dict[str, LinkJoint]) -> str:
     """A question with the known name that looks most like the given one, or nothing."""
     # The search is slow: a file full of mistakes must not keep its reader busy for minutes.
     short = len(name) < 100 and len(known) < 500
@@ -67,7 +69,7 @@ def nearest(name: str, known: dict[str, UrdfLink] | dict[str, UrdfJoint]) -> str
     return f"did you mean '{near[0]}'?" if near else ""
 
 
-def _two_parents(joint: UrdfJoint, other: UrdfJoint) -> InputError:
+def _two_parents(joint: LinkJoint, other: LinkJoint) -> InputError:
     return InputError(
         "two-parents",
         found=f"link '{joint.child}' held by joint '{other.name}' (line {other.element.line}) and joint "
@@ -78,7 +80,7 @@ def _two_parents(joint: UrdfJoint, other: UrdfJoint) -> InputError:
     )
 
 
-def _cycles(holder: dict[str, UrdfJoint]) -> list[list[str]]:
+def _cycles(holder: dict[str, LinkJoint]) -> list[list[str]]:
     done: set[str] = set()
     cycles = []
     for start in holder:
@@ -101,8 +103,8 @@ def _chain(names: list[str], most: int = 12) -> str:
 
 def find_root(
     robot: Element,
-    links: dict[str, UrdfLink],
-    joints: dict[str, UrdfJoint],
+    links: dict[str, Link],
+    joints: dict[str, LinkJoint],
     wanted: str | None,
     errors: list[DynidError],
 ) -> str | None:
@@ -138,8 +140,8 @@ def find_root(
 
 
 def below(
-    root: str, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
-) -> tuple[dict[str, UrdfLink], dict[str, UrdfJoint]]:
+    root: str, links: dict[str, Link], joints: dict[str, LinkJoint]
+) -> tuple[dict[str, Link], dict[str, LinkJoint]]:
     """The part of a robot that hangs on a link."""
     children = children_of(joints)
     reached, kept, stack = {root}, set[str](), [root]
@@ -154,22 +156,23 @@ def below(
     )
 
 
-def check_mimic(joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
-    """Notes mimic joints that follow nothing, or each other."""
-    for joint in joints.values():
+def check_mimic(
+    joints: dict[str, LinkJoint], errors: list[DynidError], diagnostics: Diagnostics
+) -> dict[str, LinkJoint]:
+    """The joints, where those that follow nothing that moves are independent; notes those that follow each other."""
+    joints = dict(joints)
+    for name, joint in joints.items():
         if joint.mimic is None:
             continue
         followed = joint.mimic.joint
         if followed not in joints or not joints[followed].moves:
-            errors.append(
-                InputError(
-                    "mimic-missing",
-                    found=f"joint '{joint.name}' mimics '{followed}', which is not a moving joint",
-                    expected="the name of a moving joint",
-                    do=nearest(followed, joints),
-                    place=joint.element.place,
-                )
+            diagnostics.warn(
+                "mimic-missing",
+                f"joint '{name}' mimics '{followed}', which is not a moving joint: it is a joint of its own; "
+                + (nearest(followed, joints) or "name an existing joint, if it follows one"),
+                joint.element.place,
             )
+            joints[name] = replace(joint, mimic=None)
     reported: set[str] = set()
     for name in joints:
         circle = _mimic_circle(name, joints)
@@ -183,9 +186,10 @@ def check_mimic(joints: dict[str, UrdfJoint], errors: list[DynidError]) -> None:
                     place=joints[circle[0]].element.place,
                 )
             )
+    return joints
 
 
-def _mimic_circle(name: str, joints: dict[str, UrdfJoint]) -> list[str]:
+def _mimic_circle(name: str, joints: dict[str, LinkJoint]) -> list[str]:
     path: dict[str, int] = {}
     while name in joints and name not in path:
         path[name] = len(path)

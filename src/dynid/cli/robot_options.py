@@ -1,0 +1,113 @@
+"""Options of every command that reads a robot: the keys of [robot] in an experiment file, one option each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from dynid.base.errors import UsageError
+from dynid.base.options import Described, options_of
+from dynid.robot.reading import Reading
+
+# What a command calls the values that were given: key of [robot] -> value.
+TOLD = "told"
+Told = dict[str, Any]
+_FORMS = {
+    "root": "LINK", "tip": "LINK", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
+    "xacro": "NAME=VALUE",
+}  # fmt: skip
+_SEVERAL = ("lock", "packages", "xacro")
+
+
+def described_robot() -> Mapping[str, tuple[Described, str]]:
+    """What is said of every option, and the form of its value, by key."""
+    return {name: (one, _FORMS[name]) for name, one in options_of(Reading).items()}
+
+
+def with_robot(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of a robot; it is handed those that were given as `told`."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [p for p in inspect.signature(command).parameters.values() if p.name != TOLD]
+    parameters = [p.replace(annotation=hints[p.name]) for p in own]
+    for name, (one, form) in described_robot().items():
+        several = name in _SEVERAL
+        text = one.option.doc.replace("`", "") + ("; may be repeated" if several else "")
+        flag = typer.Option(f"--{name}", metavar=form, help=f"{text[0].upper()}{text[1:]}.")
+        hint = list[str] | None if several else str | None
+        parameters.append(
+            inspect.Parameter(
+                f"robot_{name}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[hint, flag],
+            )
+        )
+
+    def wrapped(**given: Any) -> None:
+        values = {name: given.pop(f"robot_{name}") for name in _FORMS}
+        command(**given, told=told_of(values))
+
+    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+def told_of(values: Mapping[str, Any]) -> Told:
+    """Keys of [robot] from texts as they stand on a command line; raises UsageError for a text of another form."""
+    told: Told = {name: values[name] for name in ("root", "tip") if values[name] is not None}
+    if values["gravity"] is not None:
+        told["gravity"] = _gravity(values["gravity"])
+    if values["packages"]:
+        told["packages"] = list(values["packages"])
+    if values["lock"]:
+        told["lock"] = {name: _number(name, text) for name, text in _pairs("lock", values["lock"])}
+    if values["xacro"]:
+        told["xacro"] = dict(_pairs("xacro", values["xacro"]))
+    return told
+
+
+def _gravity(text: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise UsageError(
+            "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
+        )
+    Reading(gravity=(values[0], values[1], values[2]))  # finite
+    return values
+
+
+def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        # xacro's own way to write an argument is name:=value.
+        name, equals, value = text.partition("=")
+        name = name.removesuffix(":") if option == "xacro" else name
+        if not equals or not name:
+            raise UsageError(option, found=f"--{option} {text}", expected=f"--{option} {_FORMS[option]}")
+        pairs.append((name, value))
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(option, found=f"--{option} for '{twice}' twice", expected="one value each")
+    return pairs
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(
+            "lock",
+            found=f"--lock {name}={text}",
+            expected="a number, rad or m",
+            do="as in --lock finger=0.02",
+        ) from None
+    Reading(lock={name: value})  # finite
+    return value

@@ -1,0 +1,65 @@
+"""A model without the joints that are held, brought back to the description that has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.estimate.physical import BORDER, body_fault
+from dynid.exporters.model import ExportModel, turned_zeros
+from dynid.exporters.urdf import require_same_tree
+from dynid.robot.locking import Locked
+from dynid.robot.model import RobotModel
+from dynid.spatial.inertia import is_physical, transformed
+
+
+def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
+    """The model with the joints of the whole description, and what is not physical about bodies that take a rest.
+
+    held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
+    described, those that carry them take the rest; their friction and rotors are as described.
+    Raises InputError if the description is another robot's.
+    """
+    require_same_tree(model.described, held.robot, described.source)
+    inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)
+    kept = [i for i, name in enumerate(described.body_names) if name in held.robot.body_names]
+    carried = np.zeros_like(model.inertia)
+    for i, on in enumerate(held.carrier):
+        if i not in kept and on >= 0:
+            carried[on] += transformed(inertia[i], held.frames[i])
+    rest = model.inertia - carried
+    inertia[kept] = rest
+    faults = [
+        body_fault(name, own) + " are left after the bodies on held joints have kept theirs"
+        for name, own, all_of_it, part in zip(
+            model.robot.body_names, rest, model.inertia, carried, strict=True
+        )
+        if part.any() and not is_physical(own, BORDER) and is_physical(all_of_it, BORDER)
+    ]
+    joints = [described.joint_names.index(name) for name in model.robot.joint_names]
+
+    def spread(values: Float, others: Float) -> Float:
+        whole = np.where(np.isfinite(others), others, 0.0)
+        whole[joints] = values
+        return whole
+
+    none, one = np.zeros(described.n), np.ones(described.n)
+    zeros = spread(model.zeros, none)
+    return replace(
+        model,
+        robot=turned_zeros(described, zeros),
+        inertia=inertia,
+        rotor=spread(model.rotor, described.drive.reflected_rotor_inertia),
+        viscous=spread(model.viscous, described.friction_prior[:, 0]),
+        coulomb=spread(model.coulomb, described.friction_prior[:, 1]),
+        offset=spread(model.offset, none),
+        width=spread(model.width, none),
+        peak=spread(model.peak, one),
+        distance=spread(model.distance, none),
+        zeros=zeros,
+        curves=(),
+        mixed=(),
+        tilt=None,
+    ), tuple(faults)

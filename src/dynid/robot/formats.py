@@ -1,0 +1,81 @@
+"""The catalogue of robot descriptions: one reader a format, as plug-ins may bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place
+from dynid.base.registry import Registry
+from dynid.robot.mjcf import MjcfFormat
+from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
+from dynid.robot.sdf import SdfFormat
+from dynid.robot.source import RobotFile
+from dynid.robot.toml import TomlFormat
+from dynid.robot.urdf import UrdfFormat
+from dynid.robot.usd import UsdFormat
+
+
+class RobotFormat(Protocol):
+    """Reads one format of robot descriptions."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        ...
+
+    def knows(self, file: RobotFile) -> bool:
+        """Whether a file is of this format, by its ending or, in XML, by its root element."""
+        ...
+
+    def read(self, file: RobotFile) -> RobotModel:
+        """The whole robot; joints are held, and gravity is replaced, by whoever asks.
+
+        Raises InputError, with file and line, for what cannot be understood, RefusedError for what is not to be opened.
+        """
+        ...
+
+
+# Asked in this order, after those of plug-ins, which name their reader after the ending of the files, without the dot.
+FORMATS: Registry[RobotFormat] = Registry(
+    "robot format",
+    "dynid.robots",
+    {
+        "toml": TomlFormat(),
+        "usd": UsdFormat(),
+        "urdf": UrdfFormat(),
+        "mjcf": MjcfFormat(),
+        "sdf": SdfFormat(),
+    },
+)
+
+
+def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+    """The whole robot of a description, by the reader that knows the file.
+
+    Raises what the reader raises, InputError if there is none.
+    """
+    file = RobotFile(path, reading, diagnostics, lambda other: read_robot_file(other, reading, diagnostics))
+    for one in _formats(file.suffix):
+        if one.knows(file):
+            return one.read(file)
+    fragment = file.root.tag == "mujocoinclude"
+    raise InputError(
+        "robot-format",
+        found=f"XML with root element <{file.root.tag}>",
+        expected="<robot> (URDF), <mujoco> (MJCF) or <sdf> (SDF)",
+        do="it is a part of an MJCF: give the file that includes it" if fragment else "",
+        place=Place(file=str(path), line=file.root.line),
+    )
+
+
+def _formats(suffix: str) -> Iterator[RobotFormat]:
+    own = FORMATS.builtin
+    if suffix and suffix[1:] not in own:
+        FORMATS.get(suffix[1:])  # an installed reader of such files is loaded now
+    for added in FORMATS.added.values():
+        yield added() if isinstance(added, type) else added
+    yield from own.values()

@@ -1,0 +1,58 @@
+"""A robot description as it is opened, before anyone knows its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dynid.base.checked_toml import read_bytes
+from dynid.base.diagnostics import Diagnostics
+from dynid.robot.model import RobotModel
+from dynid.robot.reading import Reading
+from dynid.robot.xacro import expanded, is_xacro
+from dynid.robot.xml import MAX_BYTES, Element, read_xml
+
+KIND = "a robot description: URDF, xacro, MJCF, SDF, USD or TOML"
+_HEAD = 1024
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, eq=False)
+class RobotFile:
+    """A file, how it is to be read, and where warnings go.
+
+    other: reads a description that this one builds upon.
+    """
+
+    path: Path
+    reading: Reading
+    diagnostics: Diagnostics
+    other: Callable[[Path], RobotModel]
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the file's name in small letters, with its dot."""
+        return self.path.suffix.lower()
+
+    @property
+    def tag(self) -> str:
+        """Name of the root element; "" of a file that does not begin like XML."""
+        head = read_bytes(self.path, KIND, MAX_BYTES)[:_HEAD]
+        plain = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        return self.root.tag if plain[:1] == b"<" or head[:2] in _UTF16 else ""
+
+    @cached_property
+    def root(self) -> Element:
+        """Root element of a file of XML, with xacro expanded."""
+        return read_description(self.path, self.reading, self.diagnostics)
+
+
+def read_description(path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
+    """Root element of a robot description in XML, with xacro expanded.
+
+    Raises what `read_xml` and `expanded` raise.
+    """
+    root = read_xml(path, KIND)
+    return expanded(root, path, reading, diagnostics) if is_xacro(root) else root
