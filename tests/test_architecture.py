@@ -26,7 +26,7 @@ FLOORS = (
     ("log", "trajectories"),
     ("signals",),
     ("terms",),
-    ("rows",),
+    ("rows", "dynamics"),
     ("factor",),
     ("feasible", "simulation"),
     ("excitation", "estimate"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.overview import Overview, counted, listed
 from dynid.base.tables import data_frame
+from dynid.dynamics import Dynamics
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.exporters.export import Exported, export
+from dynid.exporters.model import ExportModel
 from dynid.report.plot import torque_plot
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
@@ -46,6 +49,15 @@ class Result(Identification):
     def scores(self) -> Any:
         """Torque errors by set of data and joint, as a data frame like `parameters`; see docs/conventions.md."""
         return data_frame(score_columns(self))
+
+    @cached_property
+    def model(self) -> Dynamics:
+        """The robot's dynamics with the identified parameters: inverse and forward dynamics, kinematics, derivatives.
+
+        What exports hold, without effects of the measurement (`predict` has those) and without what is named in
+        `model.left_out`. Methods and conventions: docs/model.md.
+        """
+        return ExportModel.of_run(self).dynamics
 
     def predict(
         self,
@@ -125,7 +137,7 @@ class Result(Identification):
                     f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
                 ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
                 ("doubts", "; ".join(doubts) or "none"),
-                ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .plot(), .export(path)"),
+                ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .model, .plot(), .export()"),
             ),
             ("joint", "error, %", "r.m.s.", "unit", "R^2"),
             tuple(

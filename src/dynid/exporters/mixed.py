@@ -65,8 +65,3 @@ def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:
         )
         if value < 0
     )
-
-
-def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
-    """Sum over the parts with some bases, (T, n)."""
-    return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))

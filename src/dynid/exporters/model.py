@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,16 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.dynamics import Dynamics
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import speeds_up_to, straight
-from dynid.exporters.mixed import mixed_torque, motors_of
-from dynid.kernel import inverse_dynamics
+from dynid.exporters.mixed import motors_of
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import is_physical
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import Memory, Mixed, MotionBasis, OnJoint, smooth_sign
+from dynid.terms.exports import Memory, Mixed, MotionBasis, OnJoint
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.term import Of, Terms
 
@@ -30,51 +30,21 @@ _WIDTH = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class ExportModel:
-    """tau = rigid bodies + rotor ddq + viscous dq + coulomb s(dq) + curves(dq) + offset, s = tanh(dq / width) or sign.
+class ExportModel(Dynamics):
+    """The dynamics of an identified robot, and what writing them down takes beside it.
 
-    inertia: (nb, 10) m, mcx, ..., Izz about the joint frames.
-    rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
-    left_out: names of terms of the identified model that are not among these.
-    curves: further friction that depends on a joint's speed.    peak: (n,) greatest speeds of the log, rad/s or m/s.
-    distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
-    sign for its state, which it is once a joint has moved on.
-    mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    peak: (n,) greatest speeds of the log, rad/s or m/s.
     zeros: (n,) rad or m, by which the joints stand further than their logged positions; the robot's frames hold it.
     """
 
-    robot: RobotModel
-    inertia: Float
-    rotor: Float
-    viscous: Float
-    coulomb: Float
-    offset: Float
-    width: Float
-    left_out: tuple[str, ...] = ()
-    curves: tuple[FrictionCurve, ...] = ()
     peak: Float = field(default_factory=lambda: np.zeros(0))
-    distance: Float = field(default_factory=lambda: np.zeros(0))
-    mixed: tuple[Mixed, ...] = ()
-    tilt: Lean | None = None
     zeros: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
-        if not len(self.peak):
-            object.__setattr__(self, "peak", np.ones(self.robot.n))
-        if not len(self.distance):
-            object.__setattr__(self, "distance", np.zeros(self.robot.n))
-        if not len(self.zeros):
-            object.__setattr__(self, "zeros", np.zeros(self.robot.n))
-        for name in ("rotor", "viscous", "coulomb", "offset", "width", "peak", "distance", "zeros"):
-            object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
-        for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise UsageError(
-                    "export-finite",
-                    found=f"{name} with unknown or infinite numbers",
-                    expected="finite numbers",
-                )
+        super().__post_init__()
+        for name, usual in (("peak", 1.0), ("zeros", 0.0)):
+            given = getattr(self, name) if len(getattr(self, name)) else np.full(self.robot.n, usual)
+            object.__setattr__(self, name, locked(given, (self.robot.n,), name))
 
     @staticmethod
     def of_run(run: Identification, parameters: Float | None = None) -> ExportModel:
@@ -136,32 +106,14 @@ class ExportModel:
         )
 
     @property
+    def dynamics(self) -> Dynamics:
+        """The dynamics alone."""
+        return Dynamics(**{one.name: getattr(self, one.name) for one in fields(Dynamics)})
+
+    @property
     def described(self) -> RobotModel:
         """The robot as its description says, without the zeros."""
         return turned_zeros(self.robot, -self.zeros)
-
-    def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
-        """M ddq + C dq + g, rotors included, (T, n)."""
-        tree = self.robot.tree_motion(q, dq, ddq)
-        bodies = inverse_dynamics(self.robot.tree, self.inertia, *tree) @ self.robot.projection
-        total = bodies + self.rotor * ddq + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
-        return total if self.tilt is None else total + self.tilt.torque(self.robot, q)
-
-    def friction(self, dq: Float) -> Float:
-        """Viscous dq + coulomb s(dq) + curves + offset, of joints and of coupled drives, (T, n)."""
-        bases = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
-        return self._own_friction(dq) + mixed_torque(self.mixed, bases, dq, np.zeros_like(dq))
-
-    def _own_friction(self, dq: Float) -> Float:
-        signs = np.column_stack([smooth_sign(dq[:, j], float(self.width[j])) for j in range(self.robot.n)])
-        total = self.viscous * dq + self.coulomb * signs + self.offset
-        for curve in self.curves:
-            total[:, curve.joint] += curve.torque(self.robot, dq)
-        return total
-
-    def torque(self, q: Float, dq: Float, ddq: Float) -> Float:
-        """Torque of the whole exported model, (T, n)."""
-        return self.rigid_torque(q, dq, ddq) + self.friction(dq)
 
     def straightened(self, diagnostics: Diagnostics) -> ExportModel:
         """The model with viscous and Coulomb friction and an offset in place of its curves, as close as they come.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -81,6 +82,11 @@ class Mixed(Part):
         if self.basis is MotionBasis.ONE:
             line = np.ones(len(dq))
         return np.asarray(self.value * np.outer(line, self.out))
+
+
+def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
+    """Sum over the parts with some bases, (T, n)."""
+    return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))
 
 
 def smooth_sign(speed: Float, width: float) -> Float:

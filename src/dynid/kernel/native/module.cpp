@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bodies.hpp"
 #include "parts.hpp"
 
 using namespace dynid_native;
@@ -149,6 +150,12 @@ nb::tuple solve(In M, In b) {
 
 NB_MODULE(_native, m) {
   m.def("instruction_set", [] { return std::string(table().name); });
+  nb::class_<Bodies>(m, "Bodies")
+      .def(nb::init<InInt, InInt, In, In, In, In, InInt, In, In>())
+      .def("inverse_dynamics", &Bodies::inverse_dynamics)
+      .def("forward_dynamics", &Bodies::forward_dynamics)
+      .def("momentum", &Bodies::momentum)
+      .def("placements", &Bodies::placements);
   m.def("regressor", &regressor);
   m.def("torque", &torque);
   m.def("torque_lines", &torque_lines);

@@ -58,6 +58,104 @@ void dynamics_block(const dynid::TreeView& t, const double* inertia, const doubl
   }
 }
 
+void inverse_block(const dynid::TreeView& t, const double* inertia, const double* armature, const double* input, int count,
+                   double* out, void* scratch) {
+  Body* body = static_cast<Body*>(scratch);
+  Wrench* wrench = reinterpret_cast<Wrench*>(body + t.n);
+  for (int sample = 0; sample < count; sample += lanes) {
+    const Input in{input, t.n, sample};
+    for (int j = 0; j < t.n; j++) {
+      move<true, false, false>(t, in, j, body, nullptr);
+      wrench[j] = inertial_wrench(inertia + 10 * j, body[j]);
+    }
+    for (int j = t.n - 1; j >= 0; j--) {
+      const Vec3 axis = constant(t.axis + 3 * j);
+      const Lane own = dot(axis, t.prismatic[j] ? wrench[j].f : wrench[j].n) + fill(armature[j]) * in(2, j);
+      store(out + (long)j * block_samples + sample, own);
+      const int parent = t.parent[j];
+      if (parent >= 0) wrench[parent] = wrench[parent] + in_parent(body[j], wrench[j]);
+    }
+  }
+}
+
+// With M = L' D L, which has a zero wherever M has one between branches of a tree (Featherstone 2008, section 6.5).
+int forward_block(const dynid::TreeView& t, const double* inertia, const double* armature, const double* input, int count,
+                  double* out, double* work, void* scratch) {
+  const int n = t.n;
+  dynamics_block(t, inertia, input, count, work, scratch);
+  int positive = 1;
+  for (int sample = 0; sample < count; sample += lanes) {
+    const Input in{input, n, sample};
+    const auto M = [&](int i, int j) { return work + (long)(i * n + j) * block_samples + sample; };
+    const auto x = [&](int i) { return out + (long)i * block_samples + sample; };
+    for (int i = 0; i < n; i++) {
+      store(M(i, i), load(M(i, i)) + fill(armature[i]));
+      store(x(i), in(3, i) - load(work + (long)(n * n + i) * block_samples + sample));
+    }
+    for (int k = n - 1; k >= 0; k--) {
+      const Lane pivot = load(M(k, k)), inverse = 1.0 / pivot, force = load(x(k));
+      for (int l = 0; l < lanes && sample + l < count; l++) positive &= !(pivot[l] <= 0.0);
+      for (int i = t.parent[k]; i >= 0; i = t.parent[i]) {
+        const Lane a = load(M(k, i)) * inverse;
+        for (int j = i; j >= 0; j = t.parent[j]) store(M(i, j), load(M(i, j)) - a * load(M(k, j)));
+        store(x(i), load(x(i)) - a * force);
+        store(M(k, i), a);
+      }
+      store(x(k), force * inverse);
+    }
+    for (int k = 0; k < n; k++) {
+      Lane value = load(x(k));
+      for (int i = t.parent[k]; i >= 0; i = t.parent[i]) value -= load(M(k, i)) * load(x(i));
+      store(x(k), value);
+    }
+  }
+  return positive;
+}
+
+// C' dq of a joint is F . (w x l + v x a) + N . (w x a) for the momentum (N, F) of all that it moves and its own body's
+// velocity (w, v), letters of reference.py.
+void momentum_block(const dynid::TreeView& t, const double* inertia, const double* armature, const double* input, int count,
+                    double* out, void* scratch) {
+  Body* body = static_cast<Body*>(scratch);
+  Wrench* momentum = reinterpret_cast<Wrench*>(body + t.n);
+  Wrench* weight = momentum + t.n;
+  for (int sample = 0; sample < count; sample += lanes) {
+    const Input in{input, t.n, sample};
+    for (int j = 0; j < t.n; j++) {
+      move<false, true, false>(t, in, j, body, nullptr);
+      momentum[j] = own_momentum(inertia + 10 * j, body[j]);
+      weight[j] = own_weight(inertia + 10 * j, body[j]);
+    }
+    for (int j = t.n - 1; j >= 0; j--) {
+      const Body& b = body[j];
+      const Wrench &p = momentum[j], &g = weight[j];
+      const Vec3 axis = constant(t.axis + 3 * j), turn = cross(b.w, axis);
+      const bool slides = t.prismatic[j];
+      const Lane carried = slides ? dot(p.f, turn) : dot(p.f, cross(b.v, axis)) + dot(p.n, turn);
+      store(out + (long)j * block_samples + sample, dot(axis, slides ? p.f : p.n) + fill(armature[j]) * in(1, j));
+      store(out + (long)(t.n + j) * block_samples + sample, dot(axis, slides ? g.f : g.n) - carried);
+      if (t.parent[j] >= 0) {
+        momentum[t.parent[j]] = momentum[t.parent[j]] + in_parent(b, p);
+        weight[t.parent[j]] = weight[t.parent[j]] + in_parent(b, g);
+      }
+    }
+  }
+}
+
+void placement_block(const dynid::TreeView& t, const double* input, int count, double* out, void* scratch) {
+  Body* body = static_cast<Body*>(scratch);
+  for (int sample = 0; sample < count; sample += lanes) {
+    const Input in{input, t.n, sample};
+    for (int j = 0; j < t.n; j++) {
+      move<false, true, false>(t, in, j, body, nullptr);
+      const Body& b = body[j];
+      const Lane numbers[12] = {b.R.c0.x, b.R.c1.x, b.R.c2.x, b.height.x, b.R.c0.y, b.R.c1.y,
+                                b.R.c2.y, b.height.y, b.R.c0.z, b.R.c1.z, b.R.c2.z, b.height.z};
+      for (int k = 0; k < 12; k++) store(out + (12L * j + k) * block_samples + sample, numbers[k]);
+    }
+  }
+}
+
 void contract_block(const dynid::TreeView& t, const double* const* weights, const double* input, int count, double* out,
                     void* scratch) {
   for (int sample = 0; sample < count; sample += lanes)
@@ -230,5 +328,5 @@ namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
-    regressor_block, dynamics_block, contract_block, jacobian_block, gram_block, gram_lines, qr_block, cascade, range};
+    regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block, gram_block, gram_lines, qr_block, cascade, range};
 }  // namespace dynid

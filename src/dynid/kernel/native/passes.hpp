@@ -38,8 +38,9 @@ DYNID_INLINE Mat3 turned(const Mat3& P, Vec3 axis, Lane q) {
   return {P * c0, P * c1, P * c2};
 }
 
-// Motion of body j from that of its parent. With `velocities`, also what momentum and energies need.
-template <bool accelerations, bool velocities>
+// Motion of body j from that of its parent. With `velocities`, also what momentum and energies need; without `carried`, no
+// motion axes of ancestors.
+template <bool accelerations, bool velocities, bool carried = true>
 DYNID_INLINE void move(const dynid::TreeView& t, const Input& in, int j, Body* body, Axis* axes) {
   const int parent = t.parent[j];
   const Vec3 axis = constant(t.axis + 3 * j);
@@ -69,7 +70,7 @@ DYNID_INLINE void move(const dynid::TreeView& t, const Input& in, int j, Body* b
       b.height = f.height + f.R * b.p;
     }
     const int above = t.pair_first[parent];
-    for (int k = first; k < last; k++) {
+    for (int k = first; carried && k < last; k++) {
       const Axis& from = axes[above + k - first];
       axes[k].a = transposed_times(b.E, from.a);
       axes[k].l = transposed_times(b.E, from.l + cross(from.a, b.p));
@@ -83,15 +84,13 @@ DYNID_INLINE void move(const dynid::TreeView& t, const Input& in, int j, Body* b
   if (slides) {
     if (accelerations) { const Vec3 c = cross(b.w, rate); b.d = b.d + axis * in(2, j) + c + c; }
     if (velocities) b.v = b.v + rate;
-    axes[last].a = zero3();
-    axes[last].l = axis;
+    if (carried) { axes[last].a = zero3(); axes[last].l = axis; }
   } else {
     if (accelerations) b.al = b.al + cross(b.w, rate) + axis * in(2, j);
     b.w = b.w + rate;
-    axes[last].a = axis;
-    axes[last].l = zero3();
+    if (carried) { axes[last].a = axis; axes[last].l = zero3(); }
   }
-  if (velocities) { axes[last].w = b.w; axes[last].v = b.v; }
+  if (velocities && carried) { axes[last].w = b.w; axes[last].v = b.v; }
 }
 
 // Y: force = m d + B h, moment = h x d + (K(al) + w x K(w)) J, B = [al]x + [w]x[w]x, projected on every axis (a, l).
@@ -169,11 +168,15 @@ inline void potential_columns(const dynid::TreeView& t, int j, const Body& b, co
 // ---- Mass matrix and bias force: composite bodies, accumulated from the tips to the base
 struct Composite { Lane m; Vec3 h; Mat3 I; Vec3 force, moment; };
 
+DYNID_INLINE Mat3 second_moments(const double* pi) {
+  return {{fill(pi[4]), fill(pi[5]), fill(pi[7])}, {fill(pi[5]), fill(pi[6]), fill(pi[8])}, {fill(pi[7]), fill(pi[8]), fill(pi[9])}};
+}
+
 DYNID_INLINE Composite own_body(const double* pi, const Body& b) {
   Composite c;
   c.m = fill(pi[0]);
   c.h = constant(pi + 1);
-  c.I = {{fill(pi[4]), fill(pi[5]), fill(pi[7])}, {fill(pi[5]), fill(pi[6]), fill(pi[8])}, {fill(pi[7]), fill(pi[8]), fill(pi[9])}};
+  c.I = second_moments(pi);
   c.force = b.d * c.m + cross(b.al, c.h) + cross(b.w, cross(b.w, c.h));
   c.moment = cross(c.h, b.d) + c.I * b.al + cross(b.w, c.I * b.w);
   return c;
@@ -196,6 +199,26 @@ DYNID_INLINE void join(Composite& parent, const Composite& c, const Body& b) {
   const Vec3 f = E * c.force;
   parent.force = parent.force + f;
   parent.moment = parent.moment + E * c.moment + cross(p, f);
+}
+
+// ---- Newton-Euler recursion and momentum: wrenches (moment, force) handed from the tips to the base
+struct Wrench { Vec3 n, f; };
+DYNID_INLINE Wrench operator+(Wrench a, Wrench b) { return {a.n + b.n, a.f + b.f}; }
+DYNID_INLINE Wrench in_parent(const Body& b, Wrench x) {
+  const Vec3 f = b.E * x.f;
+  return {b.E * x.n + cross(b.p, f), f};
+}
+DYNID_INLINE Wrench inertial_wrench(const double* pi, const Body& b) {
+  const Vec3 h = constant(pi + 1);
+  const Mat3 I = second_moments(pi);
+  return {cross(h, b.d) + I * b.al + cross(b.w, I * b.w), b.d * fill(pi[0]) + cross(b.al, h) + cross(b.w, cross(b.w, h))};
+}
+DYNID_INLINE Wrench own_momentum(const double* pi, const Body& b) {
+  const Vec3 h = constant(pi + 1);
+  return {second_moments(pi) * b.w + cross(h, b.v), b.v * fill(pi[0]) + cross(b.w, h)};
+}
+DYNID_INLINE Wrench own_weight(const double* pi, const Body& b) {
+  return {cross(constant(pi + 1), b.g), b.g * fill(pi[0])};
 }
 
 }  // namespace

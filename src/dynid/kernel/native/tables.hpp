@@ -39,6 +39,18 @@ struct KernelTable {
   // a block; input as above, its third part zero. Lines of block_samples: M at i n + j, h at n n + i; unrelated pairs of
   // joints are left as they are.
   void (*dynamics_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
+  // Torque (n) of bodies with ten parameters each and rotors (n); input and lines as above.
+  void (*inverse_block)(const TreeView&, const double* inertia, const double* armature, const double* input, int count,
+                        double* out, void* scratch);
+  // Acceleration (n); input (4, n, block_samples) q, dq, 0, torque; work: n (n + 1) lines, zero between unrelated joints.
+  // Returns 0 where a mass matrix was not positive definite.
+  int (*forward_block)(const TreeView&, const double* inertia, const double* armature, const double* input, int count,
+                       double* out, double* work, void* scratch);
+  // Momentum M dq, then -C' dq + g, (2 n) lines.
+  void (*momentum_block)(const TreeView&, const double* inertia, const double* armature, const double* input, int count,
+                         double* out, void* scratch);
+  // Placements of the bodies' frames in that of the base, three rows of four numbers each, (12 n) lines.
+  void (*placement_block)(const TreeView&, const double* input, int count, double* out, void* scratch);
   // Derivatives of the weighted sum of the regressor by motion, the first `count` samples of a block,
   // rounded up to whole lanes. weights: per pair and column k where its values stand; out (3, n, block_samples).
   void (*contract_block)(const TreeView&, const double* const* weights, const double* input, int count, double* out,

@@ -1,0 +1,206 @@
+"""The model object against pinocchio: times of one sample in a batch, and of one call, of inverse and forward dynamics.
+
+    python benchmarks/dynamics.py [--robot arm7] [--samples 20000] [--repeats 9]
+
+One thread each, repeats interleaved, the least time of each is shown, so that other programs on the machine count
+little. Pinocchio is timed in a loop in C++ (its compiled library; needs the package cmeel-eigen) and call by call from
+Python; dynid in batches, call by call from Python, and its exported C code in a loop in C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+import pinocchio as pin
+from kernel import pinocchio_model
+
+from dynid.base.arrays import Float
+from dynid.dynamics import Dynamics
+from dynid.exporters import ExportModel
+from dynid.exporters.c_code import write_c
+from dynid.exporters.names import c_identifier
+from dynid.kernel import backend
+from dynid.robot import load_example
+from dynid.robot.model import RobotModel
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+# As pinocchio's own CMake targets set them.
+DEFINED = (
+    "PINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION",
+    "BOOST_MPL_LIMIT_LIST_SIZE=30",
+    "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "BOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+C_LOOP = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+int main(int argc, char **argv) {
+    long k, calls = argc > 1 ? atol(argv[1]) : 1;
+    double q[N], dq[N], ddq[N], tau[N], sum = 0.0, start, a, b;
+    int i;
+    for (i = 0; i < N; ++i) { q[i] = 0.1 * i; dq[i] = 0.2 * i - 0.5; ddq[i] = 0.3; }
+    start = now();
+    for (k = 0; k < calls; ++k) { q[k % N] += 1e-6; ROBOT_inverse_dynamics(q, dq, ddq, tau); sum += tau[k % N]; }
+    a = now();
+    for (k = 0; k < calls; ++k) { q[k % N] += 1e-6; FORWARD sum += ddq[k % N]; }
+    b = now();
+    printf("%.1f %.1f %g\\n", (a - start) / calls, (b - a) / calls, sum);
+    return 0;
+}
+"""
+
+
+def plain(robot: RobotModel) -> Dynamics:
+    """The description's bodies alone, which is what rnea and aba compute."""
+    nothing = np.zeros(robot.n)
+    return Dynamics(robot, robot.inertia_prior, *[nothing] * 5)
+
+
+def tree_file(robot: RobotModel, path: Path) -> None:
+    """The tree as numbers, for the program in C++."""
+    tree = robot.tree
+    numbers: list[float] = [tree.n, *tree.gravity]
+    for j in range(tree.n):
+        own = (tree.axis[j], tree.rotation[j].ravel(), tree.translation[j], robot.inertia_prior[j])
+        numbers += [tree.parent[j], tree.prismatic[j], *np.concatenate(own)]
+    path.write_text(" ".join(repr(float(x)) for x in numbers))
+
+
+def build_cpp(folder: Path) -> Path | None:
+    """The loop in C++, or None where a compiler or headers are missing."""
+    prefix = Path(pin.__file__).resolve().parents[4]
+    places = [
+        Path(one) / "cmeel.prefix/include/eigen3"
+        for one in (*sys.path, *os.environ.get("EIGEN", "").split(":"))
+    ]
+    eigen = next((one for one in places if one.is_dir()), None)
+    compiler = shutil.which("g++")
+    if compiler is None or eigen is None or not (prefix / "include/pinocchio").is_dir():
+        return None
+    command = [compiler, "-std=c++17", "-O3", "-DNDEBUG", *(f"-D{one}" for one in DEFINED)]
+    command += [f"-I{prefix / 'include'}", f"-I{eigen}", str(SOURCE), "-o", "theirs", f"-L{prefix / 'lib'}"]
+    command += ["-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if built.returncode:
+        print(built.stderr[-2000:])
+        return None
+    return folder / "theirs"
+
+
+def build_c(model: Dynamics, folder: Path) -> Path:
+    """The loop around the exported code."""
+    one = ExportModel(
+        model.robot, model.inertia, model.rotor, model.viscous, model.coulomb, model.offset, model.width
+    )
+    code, name = write_c(one, "robot.h"), c_identifier(model.robot.name)
+    (folder / "robot.c").write_text(code.source)
+    (folder / "robot.h").write_text(code.header)
+    has_forward = f"{name}_forward_dynamics" in code.header
+    loop = C_LOOP.replace("FORWARD", "ROBOT_forward_dynamics(q, dq, tau, ddq);" if has_forward else "")
+    (folder / "loop.c").write_text(
+        f'#define N {model.robot.n}\n#include "robot.h"\n{loop.replace("ROBOT", name)}'
+    )
+    gcc = shutil.which("gcc") or "gcc"
+    subprocess.run(
+        [gcc, "-O3", "-march=native", "robot.c", "loop.c", "-o", "ours", "-lm"], cwd=folder, check=True
+    )
+    return folder / "ours"
+
+
+def printed(*command: object) -> list[float]:
+    """The numbers that a program printed."""
+    out = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+    return [float(one) for one in out.split()]
+
+
+def nanoseconds(work: Callable[[], object], count: int) -> float:
+    """Time of one of `count` pieces of work."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) / count * 1e9
+
+
+def single(
+    call: Callable[[Float, Float, Float], object], q: Float, dq: Float, third: Float
+) -> Callable[[], None]:
+    """Call after call, one sample each."""
+    rows = list(zip(q, dq, third, strict=True))
+
+    def work() -> None:
+        for one in rows:
+            call(*one)
+
+    return work
+
+
+def main() -> None:
+    """Prints a table of nanoseconds."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--robot", default="arm7")
+    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=9)
+    options = parser.parse_args()
+    robot = load_example(options.robot)
+    model, theirs = plain(robot), pinocchio_model(robot)
+    data, T, few = theirs.createData(), options.samples, 2000
+    q, dq, third = np.random.default_rng(0).uniform(-1.0, 1.0, (3, T, robot.n))
+    tau = np.array([pin.rnea(theirs, data, *one) for one in zip(q[:9], dq[:9], third[:9], strict=True)])
+    assert np.allclose(model.inverse_dynamics(q[:9], dq[:9], third[:9]), tau, rtol=0, atol=1e-10)
+    sides: dict[str, tuple[int, Callable[[], object]]] = {
+        "dynid batch, inverse": (T, lambda: model.inverse_dynamics(q, dq, third)),
+        "dynid batch, forward": (T, lambda: model.forward_dynamics(q, dq, third, friction=False)),
+        "dynid batch, mass matrix": (T, lambda: model.mass_matrix(q)),
+        "dynid batch, derivatives": (T, lambda: model.torque_derivatives(q, dq, third, friction=False)),
+        "dynid one call from Python, inverse": (few, single(model.inverse_dynamics, q[:few], dq[:few], third[:few])),
+        "dynid one call from Python, forward": (
+            few, single(lambda a, b, c: model.forward_dynamics(a, b, c, friction=False), q[:few], dq[:few], third[:few])
+        ),
+        "pinocchio one call from Python, inverse": (
+            few, single(lambda a, b, c: pin.rnea(theirs, data, a, b, c), q[:few], dq[:few], third[:few])
+        ),
+        "pinocchio one call from Python, forward": (
+            few, single(lambda a, b, c: pin.aba(theirs, data, a, b, c), q[:few], dq[:few], third[:few])
+        ),
+    }  # fmt: skip
+    times: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tree_file(robot, folder / "tree.txt")
+        cpp, c = build_cpp(folder), build_c(model, folder)
+        for _ in range(options.repeats):
+            for side, (count, work) in sides.items():
+                times.setdefault(side, []).append(nanoseconds(work, count))
+            for side, value in zip(("inverse", "forward"), printed(c, T), strict=False):
+                times.setdefault(f"dynid exported C, {side}", []).append(value)
+            if cpp is not None:
+                quantities = ("inverse", "forward", "mass matrix", "derivatives")
+                for side, value in zip(quantities, printed(cpp, folder / "tree.txt", T), strict=False):
+                    times.setdefault(f"pinocchio C++, {side}", []).append(value)
+    print(f"{robot.name}, {robot.n} joints, {backend()}, one thread, ns a sample, least of {options.repeats}")
+    best = {side: min(values) for side, values in times.items()}
+    for side, value in best.items():
+        peer = best.get(f"pinocchio C++, {side.rsplit(', ', 1)[1]}")
+        print(f"{side:<42}{value:>9.0f}" + (f"{value / peer:>8.2f} of pinocchio's C++" if peer else ""))
+    if cpp is None:
+        print("pinocchio's C++ was not timed: it takes g++ and pip install cmeel-eigen")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,455 @@
+"""The dynamics of a robot with known parameters, tau = M(q) ddq + C(q, dq) dq + g(q) + friction(dq)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import SolverError, UsageError
+from dynid.base.named_options import meant
+from dynid.base.overview import Overview, counted, listed
+from dynid.kernel.bodies import Bodies
+from dynid.robot.model import RobotModel
+from dynid.terms.curve import FrictionCurve
+from dynid.terms.exports import Mixed, MotionBasis, mixed_torque
+from dynid.terms.gravity_tilt import Lean
+
+# Of central differences where a derivative has no formula: the cube root of the rounding, at which truncation and
+# rounding are about the same for quantities of size one.
+STEP = float(np.cbrt(np.finfo(np.float64).eps))
+_FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """tau = M(q) ddq + C(q, dq) dq + g(q) + friction(dq) of a robot with known parameters.
+
+    Methods take one state, (n,), or many, (T, n), in SI units and in the order of `robot.joint_names`, and give arrays
+    of the same leading shape. The exported C code has functions of the same names.
+
+    friction = viscous dq + coulomb s(dq) + curves(dq) + offset + coupled drives, s = tanh(dq / width) or the sign.
+
+    inertia: (nb, 10) m, mcx, ..., Izz about the joint frames.
+    rotor, viscous, coulomb, offset: (n,), joint side.    width: (n,) rad/s or m/s, 0 = plain sign.
+    left_out: names of terms of the identified model that are not among these.
+    curves: further friction that depends on a joint's speed.
+    distance: (n,) rad or m, over which Coulomb friction with a memory builds up; 0 = it has none. `friction` takes its
+    sign for its state, which it is once a joint has moved on.
+    mixed: torque from the motion of several joints.    tilt: of the base, None = level.
+    """
+
+    robot: RobotModel
+    inertia: Float
+    rotor: Float
+    viscous: Float
+    coulomb: Float
+    offset: Float
+    width: Float
+    left_out: tuple[str, ...] = ()
+    curves: tuple[FrictionCurve, ...] = ()
+    distance: Float = field(default_factory=lambda: np.zeros(0))
+    mixed: tuple[Mixed, ...] = ()
+    tilt: Lean | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inertia", locked(self.inertia, (self.robot.n_bodies, 10), "inertia"))
+        if not len(self.distance):
+            object.__setattr__(self, "distance", np.zeros(self.robot.n))
+        for name in ("rotor", "viscous", "coulomb", "offset", "width", "distance"):
+            object.__setattr__(self, name, locked(getattr(self, name), (self.robot.n,), name))
+        for name in ("inertia", "rotor", "viscous", "coulomb", "offset", "width"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise UsageError(
+                    "export-finite",
+                    found=f"{name} with unknown or infinite numbers",
+                    expected="finite numbers",
+                )
+
+    @staticmethod
+    def of_description(robot: RobotModel) -> Dynamics:
+        """What a robot's description says of it: inertias, and rotors, damping and dry friction where it has them.
+
+        Raises UsageError if it does not know the inertia of a body.
+        """
+        unknown = [
+            name
+            for name, pi in zip(robot.body_names, robot.inertia_prior, strict=True)
+            if not np.isfinite(pi).all()
+        ]
+        if unknown:
+            raise UsageError(
+                "no-inertia",
+                found=f"no inertia of {listed(unknown)} in the description of '{robot.name}'",
+                expected="ten inertial parameters for every body",
+            )
+        viscous, coulomb = np.nan_to_num(robot.friction_prior.T)
+        nothing = np.zeros(robot.n)
+        rotor = np.nan_to_num(robot.drive.reflected_rotor_inertia)
+        return Dynamics(robot, robot.inertia_prior, rotor, viscous, coulomb, nothing, nothing)
+
+    # ---- torque
+
+    def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Float:
+        """M(q) ddq + C(q, dq) dq + g(q), rotors included, without friction, N m (N); of the shape of q.
+
+        Raises UsageError for arrays of another shape.
+        Source: recursive Newton-Euler, Luh, Walker and Paul 1980.
+        """
+        fast = self._native()
+        if fast is not None:
+            try:
+                return np.asarray(fast.inverse_dynamics(q, dq, ddq, 1))
+            except (TypeError, ValueError):
+                pass  # lists, or what does not fit, as will be said
+        (x, v, a), shape = self._states(q, dq, ddq)
+        return self.rigid_torque(x, v, a).reshape(shape)
+
+    def torque(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Float:
+        """Inverse dynamics and friction together, N m (N); of the shape of q."""
+        (x, v, a), shape = self._states(q, dq, ddq)
+        return (self.rigid_torque(x, v, a) + self._friction(v)).reshape(shape)
+
+    def gravity(self, q: npt.ArrayLike) -> Float:
+        """g(q), N m (N); of the shape of q."""
+        (x,), shape = self._states(q)
+        still = np.zeros_like(x)
+        return self.rigid_torque(x, still, still).reshape(shape)
+
+    def coriolis(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
+        """C(q, dq) dq, N m (N); of the shape of q."""
+        (x, v), shape = self._states(q, dq)
+        return self._to_joints(
+            self._weightless.inverse_dynamics(*self._on_tree(x, v, np.zeros_like(x)))
+        ).reshape(shape)
+
+    def coriolis_matrix(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
+        """C(q, dq) with C dq the Coriolis and centrifugal torque and dM/dt = C + C', (..., n, n), N m s/rad.
+
+        C_ij = sum_k c_ijk dq_k with Christoffel's symbols, which is half the derivative of C dq by dq.
+        Source: Siciliano et al. 2009, equation 7.45.
+        """
+        (x, v), shape = self._states(q, dq)
+        by_dq = self._weightless.derivatives(*self._on_tree(x, v, np.zeros_like(x)))[1]
+        return 0.5 * self._between_joints(by_dq).reshape(*shape, self.robot.n)
+
+    def friction(self, dq: npt.ArrayLike) -> Float:
+        """Viscous dq + coulomb s(dq) + curves + offset, coupled drives included, N m (N); of the shape of dq."""
+        (v,), shape = self._states(dq)
+        return self._friction(v).reshape(shape)
+
+    def mass_matrix(self, q: npt.ArrayLike) -> Float:
+        """M(q), rotors included, (..., n, n), kg m^2.    Source: composite bodies, Walker and Orin 1982."""
+        (x,), shape = self._states(q)
+        tree = self._on_tree(x, np.zeros_like(x))
+        return self._with_drives(self._between_joints(self._bodies.equations(*tree)[0])).reshape(
+            *shape, self.robot.n
+        )
+
+    # ---- motion
+
+    def forward_dynamics(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike, *, friction: bool = True
+    ) -> Float:
+        """Acceleration M^-1 (tau - C dq - g - friction), rad/s^2 (m/s^2); of the shape of q.
+
+        friction: False = the rigid robot alone. Friction is a function of the speed: at rest, with a plain sign, it
+        holds nothing; `dynid validate --open-loop` simulates joints that stick.
+        Raises SolverError if a mass matrix is not positive definite, as where bodies are not physical.
+        Source: Featherstone 2008, chapter 6.
+        """
+        fast = self._native()
+        if fast is not None:
+            try:
+                force = np.asarray(tau) - self.friction(dq) if friction else tau
+                found, positive = fast.forward_dynamics(q, dq, force, 1)
+                if positive:
+                    return np.asarray(found)
+            except (TypeError, ValueError):
+                pass  # lists, or what does not fit, as will be said
+        (x, v, u), shape = self._states(q, dq, tau)
+        if friction:
+            u = u - self._friction(v)
+        still = np.zeros_like(x)
+        force = u - self.rigid_torque(x, v, still)
+        return self._accelerated(self.mass_matrix(x), force).reshape(shape)
+
+    def forward_kinematics(self, q: npt.ArrayLike) -> Float:
+        """Placements of the bodies' joint frames in the base frame, (..., nb, 4, 4), x_base = T x_body; m.
+
+        Bodies are in the order of `robot.body_names`.
+        """
+        (x,), shape = self._states(q)
+        R, p = self._placed(x)
+        T = np.zeros((*R.shape[:2], 4, 4))
+        T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = R, p, 1.0
+        return T.reshape(*shape[:-1], *T.shape[1:])
+
+    def jacobian(
+        self, q: npt.ArrayLike, body: str | int = -1, point: npt.ArrayLike = (0.0, 0.0, 0.0)
+    ) -> Float:
+        """J with (v; w) = J dq, (..., 6, n): velocity of a point of a body, then the body's angular velocity.
+
+        Both along the axes of the base frame, m/s and rad/s; J' (f; m) is the torque that balances a force f at the
+        point and a moment m.    body: name or index.    point: (3,) m, in the body's joint frame.
+        Raises UsageError for an unknown body.
+        """
+        (x,), shape = self._states(q)
+        index, (R, p) = self._body(body), self._placed(x)
+        tree = self.robot.tree
+        at = p[:, index] + R[:, index] @ np.asarray(point, dtype=np.float64)
+        J = np.zeros((len(x), 6, tree.n))
+        for i in tree.paths[index]:
+            axis = R[:, i] @ tree.axis[i]
+            J[:, :3, i] = axis if tree.prismatic[i] else np.cross(axis, at - p[:, i])
+            J[:, 3:, i] = 0.0 if tree.prismatic[i] else axis
+        if self.robot.has_mimic:
+            J = J @ self.robot.projection
+        return J.reshape(*shape[:-1], 6, self.robot.n)
+
+    # ---- energy and momentum
+
+    def kinetic_energy(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
+        """Dq' M(q) dq / 2, rotors included, J; (T,), or a number for one state."""
+        (x, v), shape = self._states(q, dq)
+        return np.asarray(0.5 * (v * self._momentum(x, v)[0]).sum(axis=1).reshape(shape[:-1]))
+
+    def potential_energy(self, q: npt.ArrayLike) -> Float:
+        """-sum m g . c, zero at the base's origin, J; (T,), or a number for one state. No tilt of the base."""
+        (x,), shape = self._states(q)
+        R, p = self._placed(x)
+        g, pi = self.robot.gravity, self.inertia
+        energy = -(p @ g) @ pi[:, 0] - np.einsum("k,tikj,ij->t", g, R, pi[:, 1:4])
+        return np.asarray(energy.reshape(shape[:-1]))
+
+    def momentum(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Float:
+        """Generalised momentum M(q) dq, kg m^2/s; of the shape of q."""
+        (x, v), shape = self._states(q, dq)
+        return self._momentum(x, v)[0].reshape(shape)
+
+    def momentum_rate(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Float:
+        """d(M dq)/dt = tau + C'(q, dq) dq - g(q) - friction(dq) under the drives' torque tau, N m (N).
+
+        C' dq = d(dq' M dq / 2)/dq.    Source: De Luca et al. 2006, equation 9.
+        """
+        (x, v, u), shape = self._states(q, dq, tau)
+        return (u - self._momentum(x, v)[1] - self._friction(v)).reshape(shape)
+
+    # ---- derivatives
+
+    def torque_derivatives(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike, *, friction: bool = True
+    ) -> tuple[Float, Float, Float]:
+        """Derivatives of torque by q, dq and ddq, (..., n, n) each: [i, j] = d tau_i / d x_j; the last one is M.
+
+        friction: False = of inverse dynamics alone. Those of rigid bodies, viscous and Coulomb friction are exact;
+        those of friction curves, coupled drives and a tilted base are central differences.
+        """
+        (x, v, a), shape = self._states(q, dq, ddq)
+        by_q, by_dq, M = (
+            self._between_joints(one) for one in self._bodies.derivatives(*self._on_tree(x, v, a))
+        )
+        if self.tilt is not None:
+            by_q = by_q + self._slopes(self._lean, x)
+        if friction:
+            by_dq = by_dq + self._friction_slopes(v)
+        return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]
+
+    def acceleration_derivatives(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike, *, friction: bool = True
+    ) -> tuple[Float, Float, Float]:
+        """Derivatives of forward dynamics by q, dq and tau, (..., n, n) each: [i, j] = d ddq_i / d x_j.
+
+        -M^-1 d tau/dq, -M^-1 d tau/d dq and M^-1, at the acceleration that tau causes.
+        Source: Carpentier and Mansard 2018.
+        """
+        ddq = self.forward_dynamics(q, dq, tau, friction=friction)
+        by_q, by_dq, M = self.torque_derivatives(q, dq, ddq, friction=friction)
+        inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
+        return -inverse @ by_q, -inverse @ by_dq, inverse
+
+    # ---- arrays (T, n), for exporters and observers
+
+    def rigid_torque(self, q: Float, dq: Float, ddq: Float) -> Float:
+        """M ddq + C dq + g, rotors included, (T, n)."""
+        total = self._to_joints(self._bodies.inverse_dynamics(*self._on_tree(q, dq, ddq)))
+        if self.robot.has_mimic:
+            total = total + self.rotor * ddq
+        if self.mixed:
+            total = total + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, ddq)
+        return total if self.tilt is None else total + self._lean(q)
+
+    def _friction(self, dq: Float) -> Float:
+        own = self._own_friction(dq)
+        return own + mixed_torque(self.mixed, _FRICTION, dq, np.zeros_like(dq)) if self.mixed else own
+
+    def _own_friction(self, dq: Float) -> Float:
+        total = self.viscous * dq + self.coulomb * self._signs(dq) + self.offset
+        for curve in self.curves:
+            total[:, curve.joint] += curve.torque(self.robot, dq)
+        return total
+
+    def _signs(self, dq: Float) -> Float:
+        smooth = self.width > 0
+        if smooth.all():
+            return np.tanh(dq / self.width)
+        return np.where(smooth, np.tanh(dq / np.where(smooth, self.width, 1.0)), np.sign(dq))
+
+    def _friction_slopes(self, dq: Float) -> Float:
+        smooth = self.width > 0
+        s = np.tanh(dq / np.where(smooth, self.width, 1.0))
+        own = self.viscous + np.where(
+            smooth, self.coulomb * (1.0 - s * s) / np.where(smooth, self.width, 1.0), 0.0
+        )
+        for curve in self.curves:
+            j = curve.joint
+            step = np.zeros(self.robot.n)
+            step[j] = STEP
+            own[:, j] += (curve.torque(self.robot, dq + step) - curve.torque(self.robot, dq - step)) / (
+                2.0 * STEP
+            )
+        slopes = own[:, :, None] * np.eye(self.robot.n)
+        parts = tuple(part for part in self.mixed if part.basis in _FRICTION)
+        if not parts:
+            return slopes
+        still = np.zeros_like(dq)
+        return slopes + self._slopes(lambda x: mixed_torque(parts, _FRICTION, x, still), dq)
+
+    def _slopes(self, function: Callable[[Float], Float], x: Float) -> Float:
+        # [t, i, j] = d f_i / d x_j, by central differences.
+        columns = []
+        for j in range(x.shape[1]):
+            step = np.zeros(x.shape[1])
+            step[j] = STEP
+            columns.append((function(x + step) - function(x - step)) / (2.0 * STEP))
+        return np.stack(columns, axis=-1)
+
+    def _momentum(self, q: Float, dq: Float) -> tuple[Float, Float]:
+        # M dq, and -C' dq + g.
+        p, rest = (self._to_joints(one) for one in self._bodies.momentum(*self._on_tree(q, dq)))
+        if self.robot.has_mimic:
+            p = p + self.rotor * dq
+        if self.mixed:
+            p = p + mixed_torque(self.mixed, (MotionBasis.ACCELERATION,), dq, dq)
+        return p, rest if self.tilt is None else rest + self._lean(q)
+
+    def _lean(self, q: Float) -> Float:
+        return np.zeros_like(q) if self.tilt is None else self.tilt.torque(self.robot, q)
+
+    # ---- joints and bodies
+
+    @cached_property
+    def _bodies(self) -> Bodies:
+        # Rotors belong to joints: where some joints follow others they are added behind the projection.
+        rotor = None if self.robot.has_mimic else self.rotor
+        return Bodies(self.robot.tree, self.inertia, rotor)
+
+    @cached_property
+    def _weightless(self) -> Bodies:
+        return Bodies(replace(self.robot.tree, gravity=np.zeros(3)), self.inertia)
+
+    @cached_property
+    def _coupled_mass(self) -> Float:
+        parts = [part for part in self.mixed if part.basis is MotionBasis.ACCELERATION]
+        return sum(
+            (part.value * np.outer(part.out, part.weights) for part in parts), np.zeros((self.robot.n,) * 2)
+        )
+
+    @cached_property
+    def _plain(self) -> bool:
+        # Whether all of the rigid robot is in the bodies.
+        return not self.robot.has_mimic and not self._coupled_mass.any() and self.tilt is None
+
+    def _native(self) -> Any:
+        # A single call from a control loop is done in a microsecond or two; Python's own steps would double it.
+        return self._bodies.native() if self._plain else None
+
+    def _with_drives(self, M: Float) -> Float:
+        total = M + np.diag(self.rotor) if self.robot.has_mimic else M
+        return total + self._coupled_mass if self.mixed else total
+
+    def _accelerated(self, M: Float, force: Float) -> Float:
+        try:
+            np.linalg.cholesky(0.5 * (M + np.swapaxes(M, -1, -2)))
+        except np.linalg.LinAlgError:
+            raise SolverError(
+                "singular-mass-matrix",
+                found="a mass matrix that is not positive definite",
+                expected="every joint to move some inertia",
+                do="identify with physically consistent bodies",
+            ) from None
+        return np.asarray(np.linalg.solve(M, force[..., None])[..., 0])
+
+    def _on_tree(self, q: Float, *rates: Float) -> tuple[Float, ...]:
+        if not self.robot.has_mimic:
+            return (q, *rates)
+        P = self.robot.projection.T
+        return (q @ P + self.robot.projection_offset, *(rate @ P for rate in rates))
+
+    def _to_joints(self, tau: Float) -> Float:
+        return tau @ self.robot.projection if self.robot.has_mimic else tau
+
+    def _between_joints(self, matrix: Float) -> Float:
+        P = self.robot.projection
+        return np.asarray(P.T @ matrix @ P) if self.robot.has_mimic else matrix
+
+    def _placed(self, q: Float) -> tuple[Float, Float]:
+        return self._bodies.placements(self._on_tree(q)[0])
+
+    def _body(self, body: str | int) -> int:
+        names = self.robot.body_names
+        if isinstance(body, str):
+            if body not in names:
+                raise UsageError(
+                    "unknown-body",
+                    found=f"body '{body}'",
+                    expected=listed(list(names)),
+                    do=meant(body, names),
+                )
+            return names.index(body)
+        if not -len(names) <= body < len(names):
+            raise UsageError("unknown-body", found=f"body {body}", expected=f"0 to {len(names) - 1}")
+        return body % len(names)
+
+    def _states(self, *arrays: npt.ArrayLike) -> tuple[list[Float], tuple[int, ...]]:
+        """The states as (T, n), and the shape that they came in."""
+        given = [np.asarray(array, dtype=np.float64) for array in arrays]
+        shape = given[0].shape
+        if len(shape) not in (1, 2) or shape[-1] != self.robot.n or any(x.shape != shape for x in given):
+            raise UsageError(
+                "array-shape",
+                found=f"arrays of shapes {', '.join(str(x.shape) for x in given)}",
+                expected=f"(T, {self.robot.n}) or ({self.robot.n},), all the same: the joints of '{self.robot.name}'",
+            )
+        return (given if len(shape) == 2 else [x[None] for x in given]), shape
+
+    def overview(self) -> Overview:
+        """What is shown of the model."""
+        robot = self.robot
+        return Overview(
+            f"Dynamics of '{robot.name}': {counted(robot.n, 'joint')}, {robot.n_bodies} moving bodies",
+            (
+                ("mass", f"{self.inertia[:, 0].sum():.4g} kg"),
+                (
+                    "gravity",
+                    f"{robot.gravity.tolist()} m/s^2" + ("" if self.tilt is None else ", base tilted"),
+                ),
+                ("left out", listed(list(self.left_out)) or "nothing"),
+            ),
+            ("joint", "rotor", "viscous", "Coulomb", "offset"),
+            tuple(
+                (name, *(f"{float(v[j]):.4g}" for v in (self.rotor, self.viscous, self.coulomb, self.offset)))
+                for j, name in enumerate(robot.joint_names)
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self.overview().text()
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
