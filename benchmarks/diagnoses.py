@@ -39,9 +39,9 @@ def false_alarms(logs: int) -> Counter[str]:
             seconds=SECONDS[seed // 3 % 3],
             speed=0.5 if seed % 2 else 1.0,
         )
-        symptoms = diagnose(evidence)
-        found.update({one.identifier for one in symptoms})
-        found["any"] += bool(symptoms)
+        residual_findings = diagnose(evidence)
+        found.update({one.identifier for one in residual_findings})
+        found["any"] += bool(residual_findings)
     return found
 
 

@@ -200,7 +200,7 @@ def work(job: Job) -> dict[str, Any]:
                 described, read_log(path, described), Settings(automatic=True), diagnostics=sink, threads=1
             )
             level = result.verdict.level
-            effects = [one.identifier for one in result.symptoms if one.level == "warning"]
+            effects = [one.identifier for one in result.residual_findings if one.level == "warning"]
         except DynidError as error:
             stop = error.identifier
     said = [(str(item.severity), item.identifier) for item in sink]

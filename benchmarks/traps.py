@@ -29,12 +29,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from dynid.diagnosis.finding import ResidualFinding
 
 from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
-from dynid.diagnosis.symptom import Symptom
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import gravity_torque
@@ -317,17 +317,17 @@ def outcome(
                 "level": "",
                 "text": str(error),
             }
-    symptoms = [one for one in found.symptoms if one.level == "warning"]
+    residual_findings = [one for one in found.residual_findings if one.level == "warning"]
     return {
         "stop": None,
         "doubted": _ids(sink.doubts),
-        "warned": _ids([*sink.warnings, *symptoms]),
+        "warned": _ids([*sink.warnings, *residual_findings]),
         "level": found.verdict.level,
         "text": "",
     }
 
 
-def _ids(items: Sequence[Diagnostic | Symptom]) -> list[str]:
+def _ids(items: Sequence[Diagnostic | ResidualFinding]) -> list[str]:
     return sorted({item.identifier for item in items})
 
 

@@ -309,8 +309,8 @@ def some_scores() -> Any:
 def identifiers() -> set[str]:
     """Identifiers of messages that the tables of that page explain."""
     titles = {
-        "Symptoms": "in the report",
-        "Diagnosis": "symptom",
+        "Findings": "in the report",
+        "Diagnosis": "finding",
         "Messages about the log": "identifier",
         "Messages about the model": "identifier",
     }

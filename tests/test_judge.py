@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynid.diagnosis.finding import ResidualFinding
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.findings import Verdict
 from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
-from dynid.diagnosis.symptom import Symptom
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Origin, Scores, Sums
@@ -294,8 +294,8 @@ def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion(
 # Effects that the residuals show
 
 
-def symptom(**changed: Any) -> Symptom:
-    plain = Symptom(
+def finding(**changed: Any) -> ResidualFinding:
+    plain = ResidualFinding(
         "drift", "warning", "elbow", "elbow: friction changes with time", "By 1.", "Warm up.", 0.9, 1e-9
     )
     return replace(plain, **changed)
@@ -304,25 +304,27 @@ def symptom(**changed: Any) -> Symptom:
 @pytest.mark.parametrize(
     ("one", "missed", "level"),
     [
-        (symptom(), 0.04, "usable"),
-        (symptom(), 0.015, "good"),
-        (symptom(share=0.3), 0.04, "good"),
-        (symptom(masked=True), 0.04, "good"),
-        (symptom(level="note"), 0.04, "good"),
-        (symptom(joint="shoulder"), 0.04, "good"),
-        (symptom(joint=""), 0.04, "usable"),
-        (symptom(identifier="friction-form"), 0.08, "good"),
-        (symptom(identifier="friction-form"), 0.12, "usable"),
+        (finding(), 0.04, "usable"),
+        (finding(), 0.015, "good"),
+        (finding(share=0.3), 0.04, "good"),
+        (finding(masked=True), 0.04, "good"),
+        (finding(level="note"), 0.04, "good"),
+        (finding(joint="shoulder"), 0.04, "good"),
+        (finding(joint=""), 0.04, "usable"),
+        (finding(identifier="friction-form"), 0.08, "good"),
+        (finding(identifier="friction-form"), 0.12, "usable"),
     ],
 )
 def test_an_effect_that_makes_up_the_misfit_lowers_the_verdict(
-    one: Symptom, missed: float, level: str
+    one: ResidualFinding, missed: float, level: str
 ) -> None:
     case = synthetic_regression(1)
     estimate = WLS().fit(case.regression)
     training = scored(Origin.TRAINING, 0.005, missed)
     held_out = scored(Origin.HELD_OUT_LOG, 0.005, missed)
-    verdict = judge(estimate, case.regression.base, training, (held_out,), Diagnostics(), symptoms=(one,))
+    verdict = judge(
+        estimate, case.regression.base, training, (held_out,), Diagnostics(), residual_findings=(one,)
+    )
     assert verdict.level == level
     assert any(f.title == one.title for f in verdict.findings) == (one.level == "warning")
 

@@ -93,7 +93,7 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
     assert residuals is not None
     assert residuals.temperature is not None
     np.testing.assert_allclose(residuals.temperature[:, 0], warmth(residuals.t), atol=0.2)
-    told = [one for one in found.symptoms if one.identifier == "drift"]
+    told = [one for one in found.residual_findings if one.identifier == "drift"]
     assert [one.joint for one in told] == ["column"]
     assert "temperature" in told[0].title
     assert any(finding.title == told[0].title for finding in found.verdict.findings)

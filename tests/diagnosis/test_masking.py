@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynid.diagnosis.finding import Interval, ResidualFinding
 
 from benchmarks.traps import MACHINES, Recording, recorded
 from dynid.base.arrays import Bool, Float
@@ -15,7 +16,6 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Interval, Symptom
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -110,16 +110,16 @@ def test_a_push_is_seen_from_its_beginning_to_its_end() -> None:
     """However the joints turn round meanwhile."""
     for low in (4.0, 7.3, 12.1):
         evidence = pushed(low, low + 0.8, 0.3)
-        (symptom,) = Bursts().look(evidence)
-        (span,) = symptom.times
+        (finding,) = Bursts().look(evidence)
+        (span,) = finding.times
         assert span.start == pytest.approx(low, abs=0.15)
         assert span.end == pytest.approx(low + 0.8, abs=0.15)
-        assert [one.times for one in spoilt_times(evidence)] == [symptom.times]
+        assert [one.times for one in spoilt_times(evidence)] == [finding.times]
 
 
 def test_what_is_masked_says_so() -> None:
-    (symptom,) = Bursts().look(pushed(7.3, 8.1, 0.3))
-    one = replace(symptom, times=(Interval("a", 3.0, 3.5),))
+    (finding,) = Bursts().look(pushed(7.3, 8.1, 0.3))
+    one = replace(finding, times=(Interval("a", 3.0, 3.5),))
     found = without_times([ramp()], (one,), 4.0, Diagnostics())
     assert found is not None
     batches, (told,) = found
@@ -164,8 +164,8 @@ def clip_and_shake(one: Recording) -> Recording:
     return replace(one, tau=tau)
 
 
-def told_of(symptoms: tuple[Symptom, ...]) -> set[str]:
-    return {one.identifier for one in symptoms if one.masked}
+def told_of(residual_findings: tuple[ResidualFinding, ...]) -> set[str]:
+    return {one.identifier for one in residual_findings if one.masked}
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_spoilt_log_gives_nearly_what_the_clean_one_gives(
     assert not any(item.identifier == "masked" for item in quiet)
     spoilt, sink = found_in(spoil(one), tmp_path, "spoilt")
     assert [item.identifier for item in sink.warnings].count("masked") == 1
-    assert told_of(spoilt.symptoms) == names
+    assert told_of(spoilt.residual_findings) == names
     error = spoilt.training.scores.total_relative
     assert error < 1.3 * clean.training.scores.total_relative
     a, b = clean.estimate, spoilt.estimate

@@ -124,7 +124,7 @@ def _answer(word: str | None, diagnostics: Diagnostics) -> str:
 def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> str:
     from dynid.identification.experiment import open_log
     from dynid.identification.pipeline import identify
-    from dynid.verbs.summary import symptom_lines
+    from dynid.verbs.summary import finding_lines
 
     unseen = None
     if experiment.data.validate_on:
@@ -132,7 +132,7 @@ def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagno
     # What a file accepts may have been found in the log before the fit.
     settings = replace(experiment.settings(), accept=())
     found = identify(log.robot, log, settings, validation=unseen, diagnostics=diagnostics)
-    for line in symptom_lines(found):
+    for line in finding_lines(found):
         say(line)
     return found.verdict.word
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dynid.base.arrays import Bool, Float
+from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Curve, Interval, Symptom
 from dynid.diagnosis.wording import ALARM, level
 
 # Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
@@ -29,8 +29,8 @@ class Bursts:
     identifier: str = "bursts"
     looks_at: str = "short bursts of residual"
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom: all bursts of the log with their times and joints."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding: all bursts of the log with their times and joints."""
         height = heights(evidence)
         rate, T = evidence.residuals.rate, len(evidence.residuals.t)
         # Independent looks: two a period of the bandwidth and a joint.
@@ -47,9 +47,9 @@ class Bursts:
         spans = stretches(evidence, whole)
         share = float((own[whole] ** 2).sum() / (own**2).sum())
         worst = int(joints[np.argmax(height[:, joints].max(axis=0))])
-        return [self._symptom(evidence, height, spans, joints.tolist(), worst, share, threshold)]
+        return [self._finding(evidence, height, spans, joints.tolist(), worst, share, threshold)]
 
-    def _symptom(
+    def _finding(
         self,
         evidence: ResidualAnalysis,
         height: Float,
@@ -58,7 +58,7 @@ class Bursts:
         worst: int,
         share: float,
         threshold: float,
-    ) -> Symptom:
+    ) -> ResidualFinding:
         names = ", ".join(evidence.robot.joint_names[j] for j in joints)
         told = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
         more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
@@ -66,7 +66,7 @@ class Bursts:
         step = max(1, len(size) // POINTS)
         # The highest of each bucket, so that no burst falls between the points.
         edge = np.arange(0, len(size), step)
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, worst, share),
             "",

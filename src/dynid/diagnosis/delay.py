@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.effect_tests import features_of, remains_of
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
-from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import ALARM, binned_curve, counts, figures, level, unit
 from dynid.terms.evidence import FRICTION_FORM
 
@@ -77,8 +77,8 @@ class LateTorque:
     identifier: str = "late-torque"
     looks_at: str = "residual against the torque's change in time"
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom a joint; none for a delay of all joints, which is told on its own."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding a joint; none for a delay of all joints, which is told on its own."""
         common = find_delay(evidence)
         if common is not None and common.believable:
             return []
@@ -94,10 +94,10 @@ class LateTorque:
             if counts(share, p_value) and evidence.partial_share(joint, column, forms) > MAINLY * share:
                 away = evidence.test_joint(joint, np.where(near[:, [joint]], 0.0, column))
                 everywhere = away is not None and counts(float(away.share[joint]), away.p_value)
-                found.append(self._symptom(evidence, joint, effect, share, p_value, everywhere))
+                found.append(self._finding(evidence, joint, effect, share, p_value, everywhere))
         return found
 
-    def _symptom(
+    def _finding(
         self,
         evidence: ResidualAnalysis,
         joint: int,
@@ -105,11 +105,11 @@ class LateTorque:
         share: float,
         p_value: float,
         everywhere: bool,
-    ) -> Symptom:
+    ) -> ResidualFinding:
         name, seconds = evidence.robot.joint_names[joint], float(effect.coefficient[0])
         way = "late" if seconds > 0 else "early"
         delay = 'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, joint, share),
             name,

@@ -8,11 +8,11 @@ from typing import Protocol
 from dynid.diagnosis.bursts import Bursts
 from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.effect_tests import EffectTest, feature_groups
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation
-from dynid.diagnosis.symptom import Symptom
 
 
 class Diagnosis(Protocol):
@@ -20,12 +20,12 @@ class Diagnosis(Protocol):
 
     What the lack of a term leaves needs no diagnosis of its own: the term says it in `features`.
 
-    identifier: of its symptoms.    looks_at: what it tests, in a few words, for the report.
+    identifier: of its findings.    looks_at: what it tests, in a few words, for the report.
     """
 
     @property
     def identifier(self) -> str:
-        """Names its symptoms in run folders and documentation."""
+        """Names its findings in run folders and documentation."""
         ...
 
     @property
@@ -33,8 +33,8 @@ class Diagnosis(Protocol):
         """What it tests."""
         ...
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """Symptoms that were found, none in a log without the effect."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """Findings that were found, none in a log without the effect."""
         ...
 
 
@@ -48,9 +48,11 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
 )
 
 
-def diagnose(evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] = DIAGNOSES) -> tuple[Symptom, ...]:
+def diagnose(
+    evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] = DIAGNOSES
+) -> tuple[ResidualFinding, ...]:
     """What all diagnoses find, that which matters most to the torque first."""
     if not evidence.enough:
         return ()
-    found = [symptom for diagnosis in diagnoses for symptom in diagnosis.look(evidence)]
+    found = [finding for diagnosis in diagnoses for finding in diagnosis.look(evidence)]
     return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))

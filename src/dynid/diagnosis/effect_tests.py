@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
-from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.tilt import identified_bodies
 from dynid.diagnosis.wording import LEAST_SHARE, binned_curve, counts, figures, level, unit
 from dynid.terms.catalogue import CATALOGUE
@@ -33,9 +33,9 @@ class EffectTest:
         """That of the group."""
         return self.group.looks_at
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom a joint: the feature that explains most; one in all of features of the whole robot."""
-        found: list[tuple[float, Symptom]] = []
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding a joint: the feature that explains most; one in all of features of the whole robot."""
+        found: list[tuple[float, ResidualFinding]] = []
         remains = remains_of(evidence)
         whole = False
         for joint in evidence.joints:
@@ -48,23 +48,23 @@ class EffectTest:
             whole = whole or feature.columns.ndim == 3
             p_value = min(effect.p_value * len(features) * len(evidence.joints), 1.0)
             if counts(float(effect.share[joint]), p_value) and _everywhere(effect, feature):
-                symptom = self._symptom(evidence, joint, feature, effect, p_value)
-                found.append((float(effect.share.sum()), symptom))
+                finding = self._finding(evidence, joint, feature, effect, p_value)
+                found.append((float(effect.share.sum()), finding))
         if whole and found:
             # They act on the same joints, so that all but one merely imitate it.
             found = [max(found, key=lambda pair: pair[0])]
-        return [symptom for _, symptom in found]
+        return [finding for _, finding in found]
 
-    def _symptom(
+    def _finding(
         self, evidence: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
-    ) -> Symptom:
+    ) -> ResidualFinding:
         share, name = float(effect.share[joint]), evidence.robot.joint_names[joint]
         advice = feature.advice
         if self.group.friction and (own := _own_form(evidence, joint)):
             advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
         fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, joint, share),
             name,

@@ -11,9 +11,9 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.finding import Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.saturation import Saturation
-from dynid.diagnosis.symptom import Interval, Symptom
 from dynid.signals.samples import Samples
 
 # More than this share of a log is never left out: what remains would say too little.
@@ -120,7 +120,7 @@ def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
-def spoilt_times(evidence: ResidualAnalysis) -> tuple[Symptom, ...]:
+def spoilt_times(evidence: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
     """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
     if not evidence.enough:
         return ()
@@ -129,17 +129,20 @@ def spoilt_times(evidence: ResidualAnalysis) -> tuple[Symptom, ...]:
 
 
 def without_times(
-    batches: Iterable[Samples], symptoms: Sequence[Symptom], bandwidth: float, diagnostics: Diagnostics
-) -> tuple[Iterable[Samples], tuple[Symptom, ...]] | None:
-    """Batches less the times of symptoms, and these marked as masked; None if nothing or too much would go.
+    batches: Iterable[Samples],
+    residual_findings: Sequence[ResidualFinding],
+    bandwidth: float,
+    diagnostics: Diagnostics,
+) -> tuple[Iterable[Samples], tuple[ResidualFinding, ...]] | None:
+    """Batches less the times of findings, and these marked as masked; None if nothing or too much would go.
 
     bandwidth: Hz of the filters; a period to either side is left out as well.
     """
-    spans = tuple(span for one in symptoms for span in one.times)
+    spans = tuple(span for one in residual_findings for span in one.times)
     if not spans:
         return None
-    why = "; ".join(one.title for one in symptoms)
+    why = "; ".join(one.title for one in residual_findings)
     sound = left_out(batches, Within(spans, 1.0 / bandwidth), why, diagnostics)
     if sound is None:
         return None
-    return sound, tuple(replace(one, masked=True, advice=ADVICE) for one in symptoms)
+    return sound, tuple(replace(one, masked=True, advice=ADVICE) for one in residual_findings)

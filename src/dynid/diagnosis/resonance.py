@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import gammaincc
 
 from dynid.base.arrays import Bool, Float
+from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.spectra import spectrum
-from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import counts, figures, level, unit
 
 # Share of the velocities' power below: beyond it residuals are not errors at the motion's own harmonics.
@@ -32,8 +32,8 @@ class Resonance:
     identifier: str = "resonance"
     looks_at: str = "peaks in the residual's spectrum"
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom a joint."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding a joint."""
         rate = evidence.residuals.rate
         runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
         found = []
@@ -51,11 +51,11 @@ class Resonance:
             power = np.sum(density[width]) / max(float(np.sum(density)), 1e-300)
             share = float(power * (1.0 - 1.0 / ratio))
             if ratio >= LEAST_RATIO and counts(share, p_value):
-                found.append(self._symptom(evidence, joint, at, ratio, share, p_value, frequency, density))
-        told = {symptom.joint for symptom in found}
+                found.append(self._finding(evidence, joint, at, ratio, share, p_value, frequency, density))
+        told = {finding.joint for finding in found}
         return found + [one for one in self._beyond(evidence) if one.joint not in told]
 
-    def _beyond(self, evidence: ResidualAnalysis) -> list[Symptom]:
+    def _beyond(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
         # Above the cut-off the torque itself is all that there is; the model has no part in it.
         raw = evidence.raw
         if raw is None:
@@ -80,7 +80,7 @@ class Resonance:
                 )
         return found
 
-    def _symptom(
+    def _finding(
         self,
         evidence: ResidualAnalysis,
         joint: int,
@@ -90,10 +90,10 @@ class Resonance:
         p_value: float,
         frequency: Float,
         density: Float,
-    ) -> Symptom:
+    ) -> ResidualFinding:
         name = evidence.robot.joint_names[joint]
         shown = (frequency > 0) & (frequency <= evidence.bandwidth)
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, joint, share),
             name,
@@ -134,10 +134,10 @@ def _above(
     frequency: Float,
     density: Float,
     inside: Bool,
-) -> Symptom:
+) -> ResidualFinding:
     name = evidence.robot.joint_names[joint]
     part = 100 * np.sqrt(power) / max(float(evidence.torque_rms[joint]), 1e-300)
-    return Symptom(
+    return ResidualFinding(
         Resonance.identifier,
         "note",
         name,

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.delay import late
+from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Curve, Symptom
 from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
 from dynid.terms.position_waves import HARMONICS
 
@@ -29,8 +29,8 @@ class GearRipple:
     identifier: str = "gear-ripple"
     looks_at: str = "residual that is periodic in position"
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom a joint."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding a joint."""
         found = []
         for joint in evidence.joints:
             waves = wave_numbers(evidence, joint)
@@ -58,10 +58,10 @@ class GearRipple:
             share = float(effect.share[joint])
             if counts(share, p_value):
                 size = float(np.hypot(*effect.coefficient))
-                found.append(self._symptom(evidence, joint, best, size, share, p_value, waves, shares))
+                found.append(self._finding(evidence, joint, best, size, share, p_value, waves, shares))
         return found
 
-    def _symptom(
+    def _finding(
         self,
         evidence: ResidualAnalysis,
         joint: int,
@@ -71,14 +71,14 @@ class GearRipple:
         p_value: float,
         waves: Float,
         shares: Float,
-    ) -> Symptom:
+    ) -> ResidualFinding:
         name = evidence.robot.joint_names[joint]
         slides = evidence.robot.prismatic[joint]
         where = (
             f"every {1e3 * 2 * np.pi / wave:.4g} mm" if slides else f"{wave:.4g} times a turn of the joint"
         )
         cause = _cause(wave, abs(float(evidence.robot.drive.gear_ratio[joint])), slides)
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, joint, share),
             name,

@@ -8,8 +8,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import stretches
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
-from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
 
 LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
@@ -29,8 +29,8 @@ class Saturation:
     looks_at: str = "torque missing at the peaks"
     least: float = 0.0
 
-    def look(self, evidence: ResidualAnalysis) -> list[Symptom]:
-        """At most one symptom a joint and side, with the times at which the torque is beyond the level."""
+    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+        """At most one finding a joint and side, with the times at which the torque is beyond the level."""
         found = []
         for joint in evidence.joints:
             for side in (1.0, -1.0):
@@ -48,7 +48,7 @@ class Saturation:
                 share = float(effect.share[joint])
                 p_value = min(effect.p_value * 2 * len(LEVELS) * len(evidence.joints), 1.0)
                 if counts(share, p_value):
-                    found.append(self._symptom(evidence, joint, side, cap, effect, p_value))
+                    found.append(self._finding(evidence, joint, side, cap, effect, p_value))
         return found
 
     @staticmethod
@@ -60,7 +60,7 @@ class Saturation:
             evidence.test_joint(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
         )
 
-    def _symptom(
+    def _finding(
         self,
         evidence: ResidualAnalysis,
         joint: int,
@@ -68,14 +68,14 @@ class Saturation:
         cap: float,
         effect: FeatureTest,
         p_value: float,
-    ) -> Symptom:
+    ) -> ResidualFinding:
         name, share = evidence.robot.joint_names[joint], float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
         predicted = evidence.residuals.predicted[evidence.index, joint]
         lower = [one for one in _caps(side * predicted) if one < cap]
         # The level lies between two that were tried.
         beyond = side * evidence.residuals.predicted[:, joint] > max(lower, default=cap)
-        return Symptom(
+        return ResidualFinding(
             self.identifier,
             level(evidence, joint, share),
             name,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.diagnosis.finding import Curve
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Curve
 
 # Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
 ALARM = 1e-3

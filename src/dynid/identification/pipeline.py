@@ -25,13 +25,13 @@ from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
 from dynid.diagnosis.adopted_effects import report_held_effects
 from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.measurement import check_measured
 from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Symptom
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
@@ -120,7 +120,7 @@ def identify(
         validations = (_held_out_log(call, data, found, validation, training),)
     hashes.join()
     sink.require_found(chosen.accept)
-    symptoms = masked + diagnosed()
+    residual_findings = masked + diagnosed()
     settled, fitted = found.settled, found.fitted
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(call.settings),
@@ -138,7 +138,7 @@ def identify(
             validations,
             call.diagnostics,
             settled.choices,
-            symptoms,
+            residual_findings,
             found.model.selection,
             data.prepared.bandwidth,
             unphysical(robot, found.estimate),
@@ -152,7 +152,7 @@ def identify(
         truth=truth,
         shapes=found.shapes,
         choices=settled.choices,
-        symptoms=symptoms,
+        residual_findings=residual_findings,
         selection=found.model.selection,
     )
 
@@ -284,7 +284,7 @@ def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted],
 
 def _fit_sound(
     call: _Call, data: _Data
-) -> tuple[_Data, _Found, Validation, ResidualAnalysis | None, tuple[Symptom, ...]]:
+) -> tuple[_Data, _Found, Validation, ResidualAnalysis | None, tuple[ResidualFinding, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
     found, training, evidence = _fit_and_score(trial, data)
@@ -316,7 +316,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
 
 def _examine(
     call: _Call, data: _Data, found: _Found, evidence: ResidualAnalysis | None
-) -> Callable[[], tuple[Symptom, ...]]:
+) -> Callable[[], tuple[ResidualFinding, ...]]:
     """Doubts inputs that the residuals give away; the function waits for what else they say."""
     if evidence is None:
         return tuple

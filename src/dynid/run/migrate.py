@@ -13,6 +13,7 @@ from dynid.base.errors import InputError, Place
 
 # Of run.json and model.json.
 FORMAT = 2
+RENAMED = {"symptoms": "residual_findings"}
 Files = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -24,7 +25,15 @@ def to_present(run: dict[str, Any], model: dict[str, Any], place: Place) -> File
     while (found := _format(run, model, place)) < FORMAT:
         run, model = _STEPS[found](run, model)
         run, model = run | {"format": found + 1}, model | {"format": found + 1}
-    return run, model
+    return _renamed(run), model
+
+
+def _renamed(run: dict[str, Any]) -> dict[str, Any]:
+    # Keys that had other names before the first release, in whichever format.
+    run = {RENAMED.get(key, key): value for key, value in run.items()}
+    if isinstance(chosen := run.get("selection"), Mapping):
+        run["selection"] = {RENAMED.get(key, key): value for key, value in chosen.items()}
+    return run
 
 
 def _format(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> int:

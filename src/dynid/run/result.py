@@ -9,7 +9,7 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.findings import Verdict
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice, ShapeEstimate
-from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import Scores
@@ -41,7 +41,7 @@ class Identification:
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
     shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
     selection: how the model was chosen, where that was left to the data.
-    symptoms: effects that the residuals show and the model lacks.
+    residual_findings: effects that the residuals show and the model lacks.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
 
@@ -61,7 +61,7 @@ class Identification:
     truth: Mapping[str, float] | None = None
     shapes: tuple[ShapeEstimate, ...] = ()
     choices: tuple[Choice, ...] = ()
-    symptoms: tuple[Symptom, ...] = ()
+    residual_findings: tuple[ResidualFinding, ...] = ()
     selection: Selection | None = None
 
     @property

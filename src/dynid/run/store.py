@@ -20,7 +20,7 @@ from dynid.base.findings import Finding, Verdict
 from dynid.base.registry import Need, refuse_missing
 from dynid.choose.serial import selection_from_dict, selection_to_dict
 from dynid.choose.shapes import Choice, FormScore, ShapeEstimate
-from dynid.diagnosis.symptom import symptom_from_dict, symptom_to_dict
+from dynid.diagnosis.finding import finding_from_dict, finding_to_dict
 from dynid.estimate.estimator import Estimate, Status
 from dynid.estimate.scores import MotionRange, Origin, Scores
 from dynid.factor.base import BaseMap
@@ -132,7 +132,7 @@ def load(folder: str | Path) -> Identification:
             shapes=tuple(_read_shape(entry) for entry in model["shapes"]),
             choices=tuple(_read_choice(entry) for entry in run["choices"]),
             selection=selection_from_dict(run["selection"]),
-            symptoms=tuple(symptom_from_dict(entry) for entry in run.get("symptoms", [])),
+            residual_findings=tuple(finding_from_dict(entry) for entry in run.get("residual_findings", [])),
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
@@ -259,7 +259,7 @@ def _run(one: Identification) -> dict[str, Any]:
             for choice in one.choices
         ],
         "selection": selection_to_dict(one.selection),
-        "symptoms": [symptom_to_dict(symptom) for symptom in one.symptoms],
+        "residual_findings": [finding_to_dict(finding) for finding in one.residual_findings],
     }
 
 

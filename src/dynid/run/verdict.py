@@ -13,7 +13,7 @@ from dynid.choose.findings import selection_findings
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice
 from dynid.diagnosis.delay import LateTorque
-from dynid.diagnosis.symptom import Symptom
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
@@ -65,12 +65,12 @@ def judge(
     validations: tuple[Validation, ...],
     diagnostics: Diagnostics,
     choices: Sequence[Choice] = (),
-    symptoms: Sequence[Symptom] = (),
+    residual_findings: Sequence[ResidualFinding] = (),
     selection: Selection | None = None,
     bandwidth: float | None = None,
     faults: Sequence[str] = (),
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability, choices of the model, symptoms and what the log checks found.
+    """Verdict from held-out scores, identifiability, choices of the model, residuals and what the log checks found.
 
     bandwidth: Hz, up to which torque was kept; None = unknown.    faults: what no real robot has of the estimate.
     """
@@ -99,8 +99,10 @@ def judge(
         findings.append(_export_finding(faults, estimate))
     findings += selection_findings(selection)
     findings += choice_findings(choices)
-    findings += [Finding("warning", s.title, s.text, s.advice) for s in symptoms if s.level == "warning"]
-    if any(_bends(symptom, training.scores) for symptom in symptoms):
+    findings += [
+        Finding("warning", s.title, s.text, s.advice) for s in residual_findings if s.level == "warning"
+    ]
+    if any(_bends(finding, training.scores) for finding in residual_findings):
         level = _worse(level, "usable")
     if not estimate.status.ok:
         level = _worse(level, "usable")
@@ -243,14 +245,14 @@ def _borrowed(estimate: Estimate) -> int:
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 
-def _bends(symptom: Symptom, scores: Scores) -> bool:
+def _bends(finding: ResidualFinding, scores: Scores) -> bool:
     """Whether an effect that the fit still contains is large enough to have bent the parameters."""
-    if symptom.masked or symptom.level != "warning" or symptom.share < SYSTEMATIC:
+    if finding.masked or finding.level != "warning" or finding.share < SYSTEMATIC:
         return False
     names = scores.joint_names
-    missed = scores.relative[names.index(symptom.joint)] if symptom.joint in names else scores.relative.max()
-    most = FRICTION_BENDS if symptom.identifier in OF_FRICTION else BENDS
-    return bool(np.sqrt(symptom.share) * missed > most)
+    missed = scores.relative[names.index(finding.joint)] if finding.joint in names else scores.relative.max()
+    most = FRICTION_BENDS if finding.identifier in OF_FRICTION else BENDS
+    return bool(np.sqrt(finding.share) * missed > most)
 
 
 def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Finding]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import Diagnosis, diagnose
+from dynid.diagnosis.finding import ResidualFinding, finding_from_dict, finding_to_dict
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.symptom import Symptom, symptom_from_dict, symptom_to_dict
 from dynid.robot.model import RobotModel
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
 
@@ -39,8 +39,8 @@ class DiagnosisContract(ABC):
         """The robot that shows it."""
         return small_arm()
 
-    def look(self, evidence: ResidualAnalysis) -> tuple[Symptom, ...]:
-        """Its symptoms."""
+    def look(self, evidence: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
+        """Its findings."""
         return diagnose(evidence, (self.diagnosis(),))
 
     def test_its_effect_is_found_where_it_is(self) -> None:
@@ -48,39 +48,39 @@ class DiagnosisContract(ABC):
         for seed in self.seeds:
             found = self.look(evidence_of(self.robot(), self.effect, seed, speed=self.speed))
             _law(bool(found), f"the effect went unnoticed (seed {seed})")
-            names = {symptom.joint for symptom in found}
+            names = {finding.joint for finding in found}
             _law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
 
     def test_clean_logs_are_silent(self) -> None:
-        """Noise of any colour is no symptom."""
+        """Noise of any colour is no finding."""
         for seed in self.seeds:
             for correlation in (0.0, 0.97):
                 clean = evidence_of(self.robot(), seed=seed, correlation=correlation, speed=self.speed)
                 _law(not self.look(clean), f"a false alarm (seed {seed}, correlation {correlation})")
 
-    def test_symptoms_are_complete(self) -> None:
+    def test_findings_are_complete(self) -> None:
         """Words, figures and curves that a reader can use, and that survive a run folder."""
         one = self.diagnosis()
         _law(bool(one.identifier) and bool(one.looks_at), "a diagnosis needs an identifier and a description")
         evidence = evidence_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
-        for symptom in self.look(evidence):
-            _law(symptom.identifier == one.identifier, f"a symptom of '{symptom.identifier}'")
-            _law(symptom.level in ("note", "warning"), f"level '{symptom.level}'")
-            _law(symptom.joint in ("", *evidence.robot.joint_names), f"joint '{symptom.joint}'")
-            _law(all((symptom.title, symptom.text, symptom.advice)), "a symptom without words")
-            _law(0 <= symptom.share <= 1 and 0 <= symptom.p_value <= 1, f"{symptom.share}, {symptom.p_value}")
-            curve = symptom.curve
+        for finding in self.look(evidence):
+            _law(finding.identifier == one.identifier, f"a finding of '{finding.identifier}'")
+            _law(finding.level in ("note", "warning"), f"level '{finding.level}'")
+            _law(finding.joint in ("", *evidence.robot.joint_names), f"joint '{finding.joint}'")
+            _law(all((finding.title, finding.text, finding.advice)), "a finding without words")
+            _law(0 <= finding.share <= 1 and 0 <= finding.p_value <= 1, f"{finding.share}, {finding.p_value}")
+            curve = finding.curve
             _law(curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan")
-            back = symptom_to_dict(symptom_from_dict(symptom_to_dict(symptom)))
-            _law(str(back) == str(symptom_to_dict(symptom)), "plain data changes the symptom")
-            first = fields(symptom)[0].name
+            back = finding_to_dict(finding_from_dict(finding_to_dict(finding)))
+            _law(str(back) == str(finding_to_dict(finding)), "plain data changes the finding")
+            first = fields(finding)[0].name
             try:
-                setattr(symptom, first, getattr(symptom, first))
+                setattr(finding, first, getattr(finding, first))
             except FrozenInstanceError:
                 continue
-            raise AssertionError("a symptom must be frozen")
+            raise AssertionError("a finding must be frozen")
 
-    def test_little_data_are_no_symptom(self) -> None:
+    def test_little_data_are_no_finding(self) -> None:
         """A handful of samples, none at all, an exact fit and joints at rest go by without a word."""
         evidence = evidence_of(self.robot(), self.effect, 0, speed=self.speed)
         r = evidence.residuals

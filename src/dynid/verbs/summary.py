@@ -46,12 +46,12 @@ def parameter_lines(result: Identification) -> list[str]:
     ]
 
 
-def symptom_lines(result: Identification) -> list[str]:
+def finding_lines(result: Identification) -> list[str]:
     """What the residuals show, the training error beside it."""
     missed = 100 * result.training.scores.total_relative
     lines = [f"a fitted model misses {missed:.3g} % of the torque; its residuals show"]
-    lines += [f"  {one.level}: {one.title}. {one.text} {one.advice}" for one in result.symptoms]
-    return lines if result.symptoms else [f"{lines[0]} nothing but noise"]
+    lines += [f"  {one.level}: {one.title}. {one.text} {one.advice}" for one in result.residual_findings]
+    return lines if result.residual_findings else [f"{lines[0]} nothing but noise"]
 
 
 def static_lines(result: StaticEstimate) -> list[str]:

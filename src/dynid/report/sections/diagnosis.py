@@ -1,11 +1,11 @@
-"""What the residuals say about the cause: symptoms with their evidence, and what was looked for in vain."""
+"""What the residuals say about the cause: findings with their evidence, and what was looked for in vain."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
 from dynid.diagnosis.diagnosis import DIAGNOSES
-from dynid.diagnosis.symptom import Curve, Symptom
+from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.report.figures import BLUE, VERMILION, Axis, Panel, line, row_of
 from dynid.report.section import Page, render
 from dynid.report.text import percent
@@ -16,36 +16,36 @@ _MARKS = {"warning": "!", "note": "i"}
 
 
 class DiagnosisSection:
-    """Each symptom in words beside the curve that shows it, then a line for every test."""
+    """Each finding in words beside the curve that shows it, then a line for every test."""
 
     anchor = "diagnosis"
     title = "Diagnosis"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Symptoms, those that matter first, and the tests with how many of them each found."""
-        found = identification.symptoms
+        """Findings, those that matter first, and the tests with how many of them each found."""
+        found = identification.residual_findings
         tests = [
             {"looks_at": one.looks_at, "count": sum(s.identifier == one.identifier for s in found)}
             for one in DIAGNOSES
         ]
         return render(
             "diagnosis.html.jinja",
-            {"symptoms": [_symptom(symptom, page) for symptom in found], "tests": tests},
+            {"findings": [_finding(finding, page) for finding in found], "tests": tests},
         )
 
 
-def _symptom(symptom: Symptom, page: Page) -> dict[str, object]:
-    curve = symptom.curve
+def _finding(finding: ResidualFinding, page: Page) -> dict[str, object]:
+    curve = finding.curve
     return {
-        "level": symptom.level,
-        "mark": _MARKS.get(symptom.level, "i"),
-        "title": symptom.title,
-        "text": symptom.text,
-        "advice": symptom.advice,
-        "share": percent(symptom.share),
+        "level": finding.level,
+        "mark": _MARKS.get(finding.level, "i"),
+        "title": finding.title,
+        "text": finding.text,
+        "advice": finding.advice,
+        "share": percent(finding.share),
         "beside": curve.beside_title if curve is not None and len(curve.beside) else "",
         "name": curve.y_title if curve is not None else "",
-        "plot": page.figure(row_of((_panel(curve),), _HEIGHT), symptom.title) if curve is not None else "",
+        "plot": page.figure(row_of((_panel(curve),), _HEIGHT), finding.title) if curve is not None else "",
     }
 
 

@@ -40,7 +40,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Symptom:
+class ResidualFinding:
     """One effect that the model lacks or the log has wrong.
 
     identifier: of the diagnosis.    level: "warning" if it matters to the torque, else "note".
@@ -63,19 +63,19 @@ class Symptom:
     masked: bool = False
 
 
-def symptom_to_dict(symptom: Symptom) -> dict[str, Any]:
-    """Plain data of a symptom."""
-    data = {key: value for key, value in vars(symptom).items() if key not in ("times", "curve")}
-    data["times"] = [vars(interval) for interval in symptom.times]
-    data["curve"] = None if symptom.curve is None else dict(vars(symptom.curve))
+def finding_to_dict(finding: ResidualFinding) -> dict[str, Any]:
+    """Plain data of a finding."""
+    data = {key: value for key, value in vars(finding).items() if key not in ("times", "curve")}
+    data["times"] = [vars(interval) for interval in finding.times]
+    data["curve"] = None if finding.curve is None else dict(vars(finding.curve))
     return data
 
 
-def symptom_from_dict(data: Mapping[str, Any]) -> Symptom:
-    """A symptom from plain data."""
+def finding_from_dict(data: Mapping[str, Any]) -> ResidualFinding:
+    """A finding from plain data."""
     curve = data["curve"]
     if curve is not None:
         arrays = {key: np.array(curve[key], dtype=np.float64) for key in ("x", "y", "beside")}
         curve = Curve(**{**curve, **arrays})
     times = tuple(Interval(**interval) for interval in data["times"])
-    return Symptom(**{**data, "times": times, "curve": curve})
+    return ResidualFinding(**{**data, "times": times, "curve": curve})
