@@ -29,12 +29,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from dynid.diagnosis.finding import ResidualFinding
 
 from benchmarks.trap_robots import Machine, imprecise, loaded, machines, tilted
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostic, Diagnostics
 from dynid.base.errors import DynidError
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.kernel import gravity_torque

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynid.diagnosis.finding import ResidualFinding
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.base.findings import Verdict
+from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.negative_friction import DrivenJoint, driven_joints
 from dynid.estimate import WLS, Estimate, Regression
 from dynid.estimate.residuals import Residuals

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynid.diagnosis.finding import Interval
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.finding import Interval
 from dynid.diagnosis.masking import Within, left_out
 from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums

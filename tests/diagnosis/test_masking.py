@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynid.diagnosis.finding import Interval, ResidualFinding
 
 from benchmarks.traps import MACHINES, Recording, recorded
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.bursts import Bursts
+from dynid.diagnosis.finding import Interval, ResidualFinding
 from dynid.diagnosis.masking import AtPeak, Within, left_out, spoilt_times, widened, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.pipeline import identify

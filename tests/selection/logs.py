@@ -72,7 +72,9 @@ def adopted(found: Identification) -> dict[str, tuple[float, float]]:
     """What the model holds of the log, offsets left out: value and half width by name."""
     assert found.selection is not None
     return {
-        n.name: (n.value, n.half_width) for n in found.selection.nuisance if n.adopted and n.kind != "offset"
+        n.name: (n.value, n.half_width)
+        for n in found.selection.measurement_effects
+        if n.adopted and n.kind != "offset"
     }
 
 

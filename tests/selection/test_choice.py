@@ -70,10 +70,10 @@ def options(found: Identification) -> dict[str, str]:
     return dict(zip(selection.axes, selection.chosen.options, strict=True))
 
 
-def nuisance(found: Identification, name: str) -> tuple[float, float, bool]:
+def measurement_effects(found: Identification, name: str) -> tuple[float, float, bool]:
     """Value, half width and whether it is in the model."""
     assert found.selection is not None
-    (one,) = [n for n in found.selection.nuisance if n.name == name]
+    (one,) = [n for n in found.selection.measurement_effects if n.name == name]
     return one.value, one.half_width, one.adopted
 
 
@@ -109,8 +109,8 @@ def test_the_table_holds_what_was_compared(plain: Identification) -> None:
     assert selection.chosen.within
     simpler = [m for m in selection.models if m.parameters < selection.chosen.parameters]
     assert not any(m.within for m in simpler)
-    assert {w.axis for w in selection.worth} == set(selection.axes)
-    rotors = next(w for w in selection.worth if w.axis == "rotors")
+    assert {w.axis for w in selection.ablations} == set(selection.axes)
+    rotors = next(w for w in selection.ablations if w.axis == "rotors")
     assert rotors.gain > 3 * rotors.gain_std
 
 
@@ -124,7 +124,7 @@ def test_the_choice_does_not_depend_on_threads(plain: Identification, tmp_path: 
 
 def test_what_the_log_does_not_add_is_zero_within_its_interval(plain: Identification) -> None:
     assert plain.selection is not None
-    small = [n for n in plain.selection.nuisance if n.kind in ("delay", "tilt", "gain", "offset")]
+    small = [n for n in plain.selection.measurement_effects if n.kind in ("delay", "tilt", "gain", "offset")]
     assert len(small) == 1 + 2 + 2 + 3
     inside = [abs(n.value) <= 1.5 * n.half_width for n in small]
     assert np.mean(inside) >= 7 / 8
@@ -138,7 +138,7 @@ def test_rotors_that_are_not_there_are_left_out(tmp_path: Path) -> None:
     assert options(found)["offsets"] == "offsets"
     assert "rotor_inertia" not in [term.name for term in found.terms]
     for joint in range(3):
-        value, half, adopted = nuisance(found, f"fo{joint + 1}")
+        value, half, adopted = measurement_effects(found, f"fo{joint + 1}")
         assert abs(value - truth(terms)[-3 + joint]) <= 1.5 * half
         assert adopted
 
@@ -146,7 +146,7 @@ def test_rotors_that_are_not_there_are_left_out(tmp_path: Path) -> None:
 def test_a_delay_is_told_and_taken_out(tmp_path: Path) -> None:
     found = chosen(write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), delay=0.02))
     assert options(found)["time"] == "delayed"
-    value, half, adopted = nuisance(found, "delay")
+    value, half, adopted = measurement_effects(found, "delay")
     assert adopted
     assert abs(value - 0.02) <= max(2 * half, 0.002)
     assert [w.identifier for w in found.diagnostics.warnings] == ["torque-lag"]
@@ -168,7 +168,7 @@ def test_a_leaning_base_is_told(tmp_path: Path, degrees: float) -> None:
     found = chosen(path)
     assert options(found)["base"] == "tilted"
     for name, value in zip(("tiltx", "tilty"), turn, strict=False):
-        got, half, adopted = nuisance(found, name)
+        got, half, adopted = measurement_effects(found, name)
         assert adopted
         assert abs(got - value) <= 2 * half
         assert half < 0.3 * np.linalg.norm(turn)
@@ -228,7 +228,7 @@ def test_a_wrong_gain_is_told_and_taken_out(tmp_path: Path) -> None:
     t = np.arange(len(tau)) / RATE
     path = write_log(tmp_path / "log.parquet", t, canonical_columns(ROBOT.joint_names, motion()[0], tau=tau))
     found = chosen(path)
-    value, half, adopted = nuisance(found, "dg2")
+    value, half, adopted = measurement_effects(found, "dg2")
     assert adopted
     assert abs(value - 0.1) <= 2 * half < 0.03
 

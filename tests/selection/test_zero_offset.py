@@ -42,7 +42,11 @@ def wrong(
 
 def sizes(found: Identification, kind: str) -> dict[str, tuple[float, float, bool]]:
     assert found.selection is not None
-    return {n.name: (n.value, n.half_width, n.adopted) for n in found.selection.nuisance if n.kind == kind}
+    return {
+        n.name: (n.value, n.half_width, n.adopted)
+        for n in found.selection.measurement_effects
+        if n.kind == kind
+    }
 
 
 def test_zeros_are_found_in_their_intervals_and_on_their_joints(wrong: tuple[Identification, Float]) -> None:

@@ -60,8 +60,8 @@ class Chosen:
         """With what the model holds of the log as its final fit has it."""
         if self.selection is None:
             return self
-        nuisance = as_estimated(self.selection.nuisance, estimate)
-        return replace(self, selection=replace(self.selection, nuisance=nuisance))
+        measurement_effects = as_estimated(self.selection.measurement_effects, estimate)
+        return replace(self, selection=replace(self.selection, measurement_effects=measurement_effects))
 
 
 def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chosen:
@@ -107,7 +107,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     selection = replace(
         selection,
         friction=_joint_forms(contest, base, forms),
-        nuisance=estimate_effects(robot, contest, desk.factors, desk.fitted, chosen),
+        measurement_effects=estimate_effects(robot, contest, desk.factors, desk.fitted, chosen),
     )
     found = terms_of(kept, chosen, contest.wide)
     start = None if is_open(kept) else terms_of(kept, chosen, contest.wide, started=True)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.choose.selection import MOST, Model, Selection, Worth
+from dynid.choose.selection import MOST, Ablation, Model, Selection
 from dynid.choose.subset_regression import SubsetRegression
 from dynid.choose.wide_model import Label, WideModel
 from dynid.factor.comparison import Candidate, Comparison, compare, gain
@@ -90,8 +90,8 @@ class ModelComparison:
             compared=len(trials),
             folds=len(self.regression.folds),
             friction=(),
-            worth=self._worth(axes, trials, trials[found.chosen]),
-            nuisance=(),
+            ablations=self._ablations(axes, trials, trials[found.chosen]),
+            measurement_effects=(),
         )
 
     def _model(self, trial: Trial, found: Comparison, place: int) -> Model:
@@ -106,7 +106,9 @@ class ModelComparison:
             within=bool(found.within[place]),
         )
 
-    def _worth(self, axes: Sequence[Axis], trials: Sequence[Trial], chosen: Trial) -> tuple[Worth, ...]:
+    def _ablations(
+        self, axes: Sequence[Axis], trials: Sequence[Trial], chosen: Trial
+    ) -> tuple[Ablation, ...]:
         """Every other option in place of the chosen one, all else alike."""
         found = []
         for k, axis in enumerate(axes):
@@ -119,5 +121,5 @@ class ModelComparison:
                 if not same or trial.options[k] is chosen.options[k]:
                     continue
                 share, std = gain(trial.squares, chosen.squares, self.regression.counts)
-                found.append(Worth(axis.name, chosen.options[k].name, trial.options[k].name, share, std))
+                found.append(Ablation(axis.name, chosen.options[k].name, trial.options[k].name, share, std))
         return tuple(found)

@@ -18,7 +18,7 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     text = options_in_words(selection.axes, selection.chosen.options) + "."
     if selection.friction and "by joint" in selection.chosen.options:
         text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
-    held = [one for one in selection.nuisance if one.adopted and one.fault]
+    held = [one for one in selection.measurement_effects if one.adopted and one.fault]
     if held:
         text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
     return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]

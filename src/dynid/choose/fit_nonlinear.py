@@ -148,8 +148,8 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     first = _nominal(chosen, search.robot) if start is None else start
     found = refine(NonlinearFit(first, sought), search, fresh=not choices and start is None)
     # Shapes that come with a start were compared with their rivals before.
-    worth = _worth(terms, found, search) if start is None else ()
-    return replace(found, choices=(*choices, *worth))
+    ablations = _ablations(terms, found, search) if start is None else ()
+    return replace(found, choices=(*choices, *ablations))
 
 
 def refine(
@@ -357,7 +357,7 @@ def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
     return whole
 
 
-def _worth(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
+def _ablations(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
     asked = {type(t) for t in terms if isinstance(t, CurveTerm) and t.shapes}
     mine = {i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked}

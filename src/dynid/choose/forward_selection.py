@@ -69,13 +69,13 @@ class ForwardSelection:
         contest = self.contest
         while joined:
             full = contest.squares([*self.base, *joined])
-            worth = []
+            strengths = []
             for label in joined:
                 others = [one for one in joined if one != label]
                 strength = self._strength(contest.squares([*self.base, *others]), full)
-                worth.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
-            least = int(np.argmin(worth))
-            if worth[least] > 1.0:
+                strengths.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
+            least = int(np.argmin(strengths))
+            if strengths[least] > 1.0:
                 break
             del joined[least]
         return tuple(joined)

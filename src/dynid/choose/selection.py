@@ -25,7 +25,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Worth:
+class Ablation:
     """What one option of the chosen model is worth: the chosen model against the same with another option.
 
     gain: held-out squared error less than with the other option, as a share of the latter; negative = more.
@@ -82,7 +82,8 @@ class Selection:
 
     axes: names of the options' axes.    models: the chosen one, then the others from the best on, at most MOST.
     compared: how many were compared.    folds: into how many runs of blocks the log was cut.
-    friction: what "by joint" stands for.    worth: of the chosen options.    nuisance: what the log adds to the robot.
+    friction: what "by joint" stands for.    ablations: what each chosen option gains.
+    measurement_effects: what the log adds to the robot.
     """
 
     axes: tuple[str, ...]
@@ -90,8 +91,8 @@ class Selection:
     compared: int
     folds: int
     friction: tuple[JointForm, ...]
-    worth: tuple[Worth, ...]
-    nuisance: tuple[MeasurementEffect, ...]
+    ablations: tuple[Ablation, ...]
+    measurement_effects: tuple[MeasurementEffect, ...]
 
     @property
     def chosen(self) -> Model:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dynid.choose.selection import JointForm, MeasurementEffect, Model, Selection, Worth
+from dynid.choose.selection import Ablation, JointForm, MeasurementEffect, Model, Selection
 
 
 def selection_to_dict(selection: Selection | None) -> dict[str, Any] | None:
@@ -28,10 +28,10 @@ def selection_from_dict(data: Mapping[str, Any] | None) -> Selection | None:
         compared=int(data["compared"]),
         folds=int(data["folds"]),
         friction=tuple(JointForm(**entry) for entry in data["friction"]),
-        worth=tuple(Worth(**entry) for entry in data["worth"]),
-        nuisance=tuple(
+        ablations=tuple(Ablation(**entry) for entry in data["ablations"]),
+        measurement_effects=tuple(
             MeasurementEffect(**{**entry, "half_width": _number(entry["half_width"])})
-            for entry in data["nuisance"]
+            for entry in data["measurement_effects"]
         ),
     )
 

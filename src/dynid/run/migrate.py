@@ -13,7 +13,7 @@ from dynid.base.errors import InputError, Place
 
 # Of run.json and model.json.
 FORMAT = 2
-RENAMED = {"symptoms": "residual_findings"}
+RENAMED = {"symptoms": "residual_findings", "nuisance": "measurement_effects", "worth": "ablations"}
 Files = tuple[dict[str, Any], dict[str, Any]]
 
 

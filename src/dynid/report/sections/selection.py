@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.base.arrays import Float
-from dynid.choose.selection import MeasurementEffect, Model, Selection, Worth
+from dynid.choose.selection import Ablation, MeasurementEffect, Model, Selection
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -54,13 +54,13 @@ class SelectionSection:
                     (f.joint, f.form, percent(f.gain, 2), percent(f.gain_std, 2)) for f in selection.friction
                 ],
                 "by_joint": "by joint" in selection.chosen.options,
-                "worth": [_worth_row(w) for w in selection.worth],
-                "nuisance": [_nuisance_row(n) for n in selection.nuisance],
+                "ablations": [_ablation_row(w) for w in selection.ablations],
+                "measurement_effects": [_effect_row(n) for n in selection.measurement_effects],
             },
         )
 
 
-def _worth_row(one: Worth) -> tuple[str, ...]:
+def _ablation_row(one: Ablation) -> tuple[str, ...]:
     clear = abs(one.gain) > one.gain_std
     word = "no difference" if not clear else "better" if one.gain > 0 else "worse"
     return one.axis, one.option, one.other, percent(one.gain, 2), percent(one.gain_std, 2), word
@@ -78,7 +78,7 @@ def _model_row(model: Model, chosen: bool) -> dict[str, object]:
     }
 
 
-def _nuisance_row(one: MeasurementEffect) -> dict[str, object]:
+def _effect_row(one: MeasurementEffect) -> dict[str, object]:
     unit = _UNITS.get(one.unit, one.unit)
     factor = _LOUD.get(unit, 1.0)
     value, half = one.value * factor, one.half_width * factor
