@@ -85,43 +85,45 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             f"{LEAST_TO_COMPARE}: the default model is kept",
         )
         return Chosen(terms)
-    desk = _Trial.of(first, kept, search, first)
+    wide_fit = _WideFit.of(first, kept, search, first)
     plain_labels = tuple((one.label, place) for one in plain for place in range(robot.n))
-    shown = ForwardSelection(desk.contest, plain_labels).found()
+    shown = ForwardSelection(wide_fit.comparison, plain_labels).found()
     for _ in range(ROUNDS):
         # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
-        faults = desk.linearised(shown)
+        faults = wide_fit.linearised(shown)
         if not faults:
             break
-        about = terms_of(kept, (*plain_labels, *faults), desk.contest.wide)
-        _, fitted = relinearised(robot, NonlinearFit(about, {}), search.fit(about), desk.nominal, search.fit)
-        desk = _Trial.of(fitted, kept, search, first)
-        before, shown = faults, ForwardSelection(desk.contest, plain_labels).found()
-        if set(before) == set(desk.linearised(shown)):
+        about = terms_of(kept, (*plain_labels, *faults), wide_fit.comparison.wide)
+        _, fitted = relinearised(
+            robot, NonlinearFit(about, {}), search.fit(about), wide_fit.nominal, search.fit
+        )
+        wide_fit = _WideFit.of(fitted, kept, search, first)
+        before, shown = faults, ForwardSelection(wide_fit.comparison, plain_labels).found()
+        if set(before) == set(wide_fit.linearised(shown)):
             break
-    contest = desk.contest
-    base = (*plain_labels, *(label for label in shown if contest.wide.role(label) is Role.LOG))
-    forms = _friction_by_joint(contest, base, search)
-    trial, selection = contest.best(_axes(contest.wide, forms, (*plain_labels, *shown)))
+    comparison = wide_fit.comparison
+    base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
+    forms = _friction_by_joint(comparison, base, search)
+    trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=_joint_forms(contest, base, forms),
-        measurement_effects=estimate_effects(robot, contest, desk.factors, desk.fitted, chosen),
+        friction=_joint_forms(comparison, base, forms),
+        measurement_effects=estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen),
     )
-    found = terms_of(kept, chosen, contest.wide)
-    start = None if is_open(kept) else terms_of(kept, chosen, contest.wide, started=True)
+    found = terms_of(kept, chosen, comparison.wide)
+    start = None if is_open(kept) else terms_of(kept, chosen, comparison.wide, started=True)
     diagnostics.note(
         "model",
         f"{selection.compared} models compared on held-out blocks: "
         + options_in_words(selection.axes, selection.chosen.options),
     )
-    return Chosen(found, start, selection, desk.nominal)
+    return Chosen(found, start, selection, wide_fit.nominal)
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """Every column that any candidate has, linearised about a fit, and the contest among them.
+class _WideFit:
+    """Every column that any candidate has, linearised about a fit, and the comparison of them.
 
     factors: of the wide model.    nominal: the fit's model.
     """
@@ -129,29 +131,29 @@ class _Trial:
     fitted: Fitted
     nominal: Nominal
     factors: Factors
-    contest: ModelComparison
+    comparison: ModelComparison
 
     @staticmethod
-    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _Trial:
+    def of(fitted: Fitted, kept: Terms, search: Search, plain: Fitted) -> _WideFit:
         """About a fit whose terms begin with the kept ones.    plain: the fit that shapes of friction are tried on."""
         robot = search.robot
         nominal = nominal_model(robot, fitted.estimate)
-        bench = search.separable(plain)
+        separable = search.separable(plain)
         log = LogFacts(
             nominal.inertia,
             nominal.drives,
             found_effects(fitted.estimate),
-            tuple(bench.motion(j) for j in range(robot.n)),
+            tuple(separable.motion(j) for j in range(robot.n)),
             plain.factors.blocks[0].start,
             isinstance(plain.assembly.rows, ElasticRows),
         )
         wide = wide_model(robot, kept, log)
         factors, regression = _wide_regression(wide, fitted, search)
-        return _Trial(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
+        return _WideFit(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
 
     def linearised(self, labels: Sequence[Label]) -> list[Label]:
         """Those effects of the log that are linear about the nominal model alone."""
-        found = [(label, self.contest.wide.proposal(label)) for label in labels]
+        found = [(label, self.comparison.wide.proposal(label)) for label in labels]
         return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
 
 
@@ -177,31 +179,33 @@ def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[F
     return factors, SubsetRegression.of(factors, names, columns, weights, folds)
 
 
-def _friction_by_joint(contest: ModelComparison, base: Sequence[Label], search: Search) -> dict[int, Option]:
+def _friction_by_joint(
+    comparison: ModelComparison, base: Sequence[Label], search: Search
+) -> dict[int, Option]:
     """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
-    wide = contest.wide
+    wide = comparison.wide
     found: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
-        forms = [Option("plain"), *(_best_shape(contest, base, one, j) for one in _forms(wide))]
+        forms = [Option("plain"), *(_best_shape(comparison, base, one, j) for one in _forms(wide))]
         scored = [
             Candidate(
                 form.name,
                 len(wide.names(form.labels)) + form.shapes - len(wide.names(wide.replaced(form.labels))),
-                contest.squares(_with_form(wide, base, form)),
+                comparison.squares(_with_form(wide, base, form)),
             )
             for form in forms
         ]
         # Of what is negligible for the robot each joint has its part.
         part = NEGLIGIBLE / search.robot.n
-        chosen = compare(scored, contest.regression.counts, negligible=part).chosen
+        chosen = compare(scored, comparison.regression.counts, negligible=part).chosen
         if chosen > 0:
             found[j] = forms[chosen]
     # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
     together = _with_form(wide, base, *found.values())
-    return found if contest.earns(contest.squares(base), together) else {}
+    return found if comparison.earns(comparison.squares(base), together) else {}
 
 
 def _forms(wide: WideModel) -> list[Proposal]:
@@ -216,25 +220,27 @@ def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list
 
 
 def _joint_forms(
-    contest: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
+    comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
 ) -> tuple[JointForm, ...]:
-    wide, without = contest.wide, contest.squares(base)
+    wide, without = comparison.wide, comparison.squares(base)
     return tuple(
-        JointForm(wide.robot.joint_names[j], form.name, *contest.gain(without, _with_form(wide, base, form)))
+        JointForm(
+            wide.robot.joint_names[j], form.name, *comparison.gain(without, _with_form(wide, base, form))
+        )
         for j, form in forms.items()
     )
 
 
-def _best_shape(contest: ModelComparison, base: Sequence[Label], form: Proposal, joint: int) -> Option:
+def _best_shape(comparison: ModelComparison, base: Sequence[Label], form: Proposal, joint: int) -> Option:
     """A form of friction at the best of the shapes that were written down."""
-    shapes = contest.wide.shape(form, 0, joint).size
+    shapes = comparison.wide.shape(form, 0, joint).size
     options = [
         Option(form.label, ((effect_name(form, k), joint),), shapes) for k in range(len(form.variants))
     ]
     if len(options) == 1:
         return options[0]
-    wide = contest.wide
-    return min(options, key=lambda one: float(contest.squares(_with_form(wide, base, one)).sum()))
+    wide = comparison.wide
+    return min(options, key=lambda one: float(comparison.squares(_with_form(wide, base, one)).sum()))
 
 
 def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:

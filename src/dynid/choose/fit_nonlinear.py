@@ -293,13 +293,13 @@ def _with_friction(terms: Terms, search: Search) -> tuple[Terms, tuple[Choice, .
             continue
         picked: list[Terms] = []
         for joint in joint_indices(robot, joints_of(term)):
-            contest = list(term.alternatives((robot.joint_names[joint],)).items())
+            candidates = list(term.alternatives((robot.joint_names[joint],)).items())
             if not search.moved[joint] or not search.can_compare(fitted):
-                picked.append(contest[0][1])
+                picked.append(candidates[0][1])
                 continue
             rest = _plainest_elsewhere(asked, joint, robot)
-            own = joint_problem(separable, static, rest, separable.lines(contest[0][1]))
-            choice, best = _contest(own, joint, contest, "friction", search)
+            own = joint_problem(separable, static, rest, separable.lines(candidates[0][1]))
+            choice, best = _compared(own, joint, candidates, "friction", search)
             choices.append(choice)
             picked.append(best)
         made += merged(picked, robot)
@@ -319,11 +319,11 @@ def _plainest_elsewhere(asked: Sequence[Term], joint: int, robot: RobotModel) ->
     return Terms(tuple(found))
 
 
-def _contest(
-    own: JointProblem, joint: int, contest: Forms, subject: str, search: Search
+def _compared(
+    own: JointProblem, joint: int, candidates: Forms, subject: str, search: Search
 ) -> tuple[Choice, Terms]:
     separable = own.separable
-    forms = held_out_forms(own, joint, contest, separable.motion(joint), search.folds, search.seed + joint)
+    forms = held_out_forms(own, joint, candidates, separable.motion(joint), search.folds, search.seed + joint)
     counts: Float = np.bincount(own.blocks, minlength=len(separable.factors.blocks)).astype(np.float64)
     total = float(np.sum(own.target**2))
     choice = decide(forms, search.robot.joint_names[joint], subject, counts, total)
@@ -378,11 +378,11 @@ def _ablations(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choic
             trial = _of_joints(term, search.robot, [joint])
             open_trial = trial.with_shape_table(np.full_like(trial.shape_table(search.robot), np.nan))
             rival = term.rival((search.robot.joint_names[joint],))
-            contest: Forms = [
+            candidates: Forms = [
                 (rival.terms[0].name if rival.terms else "without", rival),
                 (term.name, Terms((open_trial,))),
             ]
             extra = _without(found.terms, mine, position, joint, search.robot)
             own = joint_problem(separable, static, extra, separable.lines(Terms((trial,))))
-            choices.append(_contest(own, joint, contest, term.name, search)[0])
+            choices.append(_compared(own, joint, candidates, term.name, search)[0])
     return tuple(choices)

@@ -28,7 +28,7 @@ class ForwardSelection:
     base: effects that are in it from the beginning.
     """
 
-    contest: ModelComparison
+    comparison: ModelComparison
     base: tuple[Label, ...]
 
     def found(self) -> tuple[Label, ...]:
@@ -49,30 +49,30 @@ class ForwardSelection:
 
     def _next(self, joined: Sequence[Label]) -> Label | None:
         """The effect that gains most among those that earn their place."""
-        contest = self.contest
+        comparison = self.comparison
         held = (*self.base, *joined)
-        rest = contest.regression.residualised((*contest.fixed, *contest.wide.names(held)))
+        rest = comparison.regression.residualised((*comparison.fixed, *comparison.wide.names(held)))
         without = rest.squares(())
         earned: list[tuple[float, Label]] = []
-        for label in contest.wide.members:
+        for label in comparison.wide.members:
             if label in held or label == KEPT:
                 continue
-            squares = rest.squares(contest.regression.index(contest.wide.names([label])).tolist())
+            squares = rest.squares(comparison.regression.index(comparison.wide.names([label])).tolist())
             if self._strength(without, squares) > self._least(label):
                 earned.append((float((without - squares).sum()), label))
         earned.sort(key=lambda pair: -pair[0])
         sound = [label for _, label in earned if self._is_sound(label, joined)]
-        return sound[0] if any(contest.wide.role(label) is not Role.FRICTION for label in sound) else None
+        return sound[0] if any(comparison.wide.role(label) is not Role.FRICTION for label in sound) else None
 
     def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
         """Without those that no longer earn their place, the least worthy first."""
-        contest = self.contest
+        comparison = self.comparison
         while joined:
-            full = contest.squares([*self.base, *joined])
+            full = comparison.squares([*self.base, *joined])
             strengths = []
             for label in joined:
                 others = [one for one in joined if one != label]
-                strength = self._strength(contest.squares([*self.base, *others]), full)
+                strength = self._strength(comparison.squares([*self.base, *others]), full)
                 strengths.append(strength / self._least(label) if self._is_sound(label, others) else -np.inf)
             least = int(np.argmin(strengths))
             if strengths[least] > 1.0:
@@ -87,7 +87,7 @@ class ForwardSelection:
         better part of all errors is judged by the logarithm of each block's errors, too.
         """
         tiny = np.finfo(np.float64).tiny
-        share, std = gain(without, squares, self.contest.regression.counts)
+        share, std = gain(without, squares, self.comparison.regression.counts)
         strength = share / max(std, tiny)
         if share > MOST_SHARE:
             ratio = np.log(np.maximum(without, tiny) / np.maximum(squares, tiny))
@@ -95,21 +95,21 @@ class ForwardSelection:
         return strength
 
     def _least(self, label: Label) -> float:
-        return SURE if self.contest.wide.role(label) is Role.LOG else SCREEN
+        return SURE if self.comparison.wide.role(label) is Role.LOG else SCREEN
 
     def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
         """Whether an effect comes out beside others as only it can: of its sign, and alike on every joint."""
-        effect = self.contest.wide.proposal(label)
+        effect = self.comparison.wide.proposal(label)
         if effect.alike:
             return self._alike(label, effect.alike, [one for one in others if one[0] != effect.alike])
         if not effect.positive:
             return True
         values = self._values([*others, label])
-        return all(values.get(name, 0.0) > 0 for name in self.contest.wide.bounded(label))
+        return all(values.get(name, 0.0) > 0 for name in self.comparison.wide.bounded(label))
 
     def _alike(self, label: Label, by_joint: str, others: Sequence[Label]) -> bool:
         """Whether every joint by itself says about the same as all together."""
-        wide = self.contest.wide
+        wide = self.comparison.wide
         together = self._values([*others, label]).get(wide.members[label][0], 0.0)
         alone = wide.of(wide.proposal((by_joint, label[1])))
         names = wide.names(alone)
@@ -118,5 +118,7 @@ class ForwardSelection:
         return len(parts) > 0 and bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
 
     def _values(self, labels: Sequence[Label]) -> dict[str, float]:
-        contest = self.contest
-        return contest.regression.values((*contest.fixed, *contest.wide.names([*self.base, *labels])))
+        comparison = self.comparison
+        return comparison.regression.values(
+            (*comparison.fixed, *comparison.wide.names([*self.base, *labels]))
+        )

@@ -32,33 +32,34 @@ class _Fit:
 
 
 def estimate_effects(
-    robot: RobotModel, contest: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
+    robot: RobotModel, comparison: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
 ) -> tuple[MeasurementEffect, ...]:
     """Effects of the log, each beside the chosen model; a jackknife over blocks for each.
 
     labels: of the chosen model, from which a kind that it contains is taken. Relative sizes are relative to that of the
     first joint where the model does not hold the effect; some stand not beside but in place of others.
     """
-    wide = contest.wide.terms.columns(robot)
+    wide = comparison.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
     found: list[MeasurementEffect] = []
-    for effect in contest.wide.proposals:
+    for effect in comparison.wide.proposals:
         if not effect.measured:
             continue
-        own = contest.wide.of(effect)
+        own = comparison.wide.of(effect)
         if effect.relative:
             right = next((label for label in own if label not in labels), None)
             own = tuple(label for label in own if label != right)
         held = [label for label in labels if label[0] not in effect.instead_of]
-        names = (*contest.fixed, *contest.wide.names(dict.fromkeys([*held, *own])))
+        names = (*comparison.fixed, *comparison.wide.names(dict.fromkeys([*held, *own])))
         index = np.array(
-            [place[contest.regression.names[i]] for i in contest.regression.index(names)], dtype=np.int64
+            [place[comparison.regression.names[i]] for i in comparison.regression.index(names)],
+            dtype=np.int64,
         )
         fit = _fit(factors, index, weights)
         by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
         for label in own:
-            for name in contest.wide.members[label]:
+            for name in comparison.wide.members[label]:
                 own_name = name.split(":", 1)[1]
                 if place[name] in by_column and own_name not in effect.auxiliary:
                     value, half = by_column[place[name]]
