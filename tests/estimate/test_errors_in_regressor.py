@@ -107,11 +107,11 @@ def test_likelihood_without_noise_of_the_motion_is_least_squares() -> None:
 def test_likelihood_climbs_where_it_should() -> None:
     # Its step is zero where central differences of its own cost are zero.
     from dynid.estimate.likelihood import Likelihood
-    from dynid.estimate.simulated import Bench
+    from dynid.estimate.simulated import SimulationProblem
 
     case = measured_regression(2, seconds=4.0, position_noise=1e-3)
-    bench = Bench.of(case.regression, "ml", 1.0)
-    likelihood = Likelihood.of(bench, encoder_noise(2, 1e-3))
+    simulation = SimulationProblem.of(case.regression, "ml", 1.0)
+    likelihood = Likelihood.of(simulation, encoder_noise(2, 1e-3))
     point = likelihood.at(case.beta * 1.01)
     variance = likelihood.matched(point, np.ones(2))
     slope = likelihood.slope(point, variance)

@@ -11,7 +11,7 @@ from dynid.base.errors import SolverError
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, TLS, WLS, Estimator
 from dynid.estimate.least_squares import solve
 from dynid.estimate.simulable import ENOUGH, least_distance
-from dynid.estimate.simulated import Bench, lag_of
+from dynid.estimate.simulated import SimulationProblem, lag_of
 from dynid.simulation import loop
 from dynid.simulation.loop import differentiated
 from dynid.testing import measured_regression
@@ -35,11 +35,11 @@ def test_least_distance_is_that_of_its_optimality_conditions() -> None:
 
 def test_what_can_be_simulated_stays_and_the_rest_moves_to_the_border() -> None:
     case = measured_regression(1)
-    bench = Bench.of(case.regression, "didim", None)
+    simulation = SimulationProblem.of(case.regression, "didim", None)
     R = solve(case.regression, WLS().fit(case.regression).weights)[1]
-    simulable = bench.simulable
+    simulable = simulation.simulable
     np.testing.assert_array_equal(simulable.nearest(case.beta, R), case.beta)
-    plane = simulable._planes(*worst(bench, case.beta))[0]
+    plane = simulable._planes(*worst(simulation, case.beta))[0]
     light = case.beta - 3.0 * plane / (plane @ plane)
     assert simulable.shortfall(light)[0].min() < 0
     near = simulable.nearest(light, R)
@@ -50,15 +50,15 @@ def test_what_can_be_simulated_stays_and_the_rest_moves_to_the_border() -> None:
         assert np.linalg.norm(R @ (other - light)) > 0.95 * np.linalg.norm(R @ (near - light))
 
 
-def worst(bench: Bench, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    least, v = bench.simulable.shortfall(value)
+def worst(simulation: SimulationProblem, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    least, v = simulation.simulable.shortfall(value)
     at = np.array([int(np.argmin(least))])
     return v[at], at
 
 
 def test_planes_are_the_slopes_of_their_eigenvalues() -> None:
     case = measured_regression(2, elastic=True, seconds=4.0)
-    simulable = Bench.of(case.regression, "didim", None).simulable
+    simulable = SimulationProblem.of(case.regression, "didim", None).simulable
     least, v = simulable.shortfall(case.beta)
     at = np.array([0, 3])
     planes = simulable._planes(v[at], at)

@@ -10,7 +10,7 @@ import pytest
 from dynid.base.errors import SolverError, UsageError
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
 from dynid.estimate.output_error import closed_loop
-from dynid.estimate.simulated import Bench
+from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import LogSource
 from dynid.robot.model import RobotModel
 from dynid.rows import MomentumRows
@@ -258,9 +258,9 @@ def test_sensitivity_is_what_differences_give(gains: tuple[float, float]) -> Non
 
 def test_pieces_of_closed_loops_are_linear_about_their_value() -> None:
     case = measured_regression(1, seconds=5.0)
-    bench = Bench.of(case.regression, "cloe", None)
+    simulation = SimulationProblem.of(case.regression, "cloe", None)
     for of_torque in (False, True):
-        problem = closed_loop(bench, bench.feedback(case.beta, None, None), of_torque)
+        problem = closed_loop(simulation, simulation.feedback(case.beta, None, None), of_torque)
         here = next(problem.linear(case.beta))
         there = next(problem.linear(case.beta * 1.001))
         for g in range(2):
@@ -334,7 +334,7 @@ def test_along_simulated_deflections_torque_agrees_with_every_stiffness(
     case = measured_regression(3, elastic=True, seconds=3.0)
     columns = [case.regression.columns[i].term for i in case.regression.base.independent]
     spring = np.array([term == "stiffness" for term in columns])
-    monkeypatch.setattr(Bench, "start", lambda self: np.where(spring, 1.2, 1.0) * case.beta)
+    monkeypatch.setattr(SimulationProblem, "start", lambda self: np.where(spring, 1.2, 1.0) * case.beta)
     moved = {}
     for name in ("measured", "simulated"):
         if name == "simulated":

@@ -68,13 +68,15 @@ class DIDIM(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        bench, start, feedback = self.opened(regression, self.name)
+        simulation, start, feedback = self.opened(regression, self.name)
 
         def fitted(value: Float) -> tuple[Estimate, Regression]:
-            simulated = bench.simulated(value, feedback)
-            pairs = zip(simulated, bench.measured, strict=True)
-            source = bench.source.with_batches([deflected(one, own, bench.second) for one, own in pairs])
-            factors = factors_of_pieces(regression, source.pieces(bench.wanted))
+            simulated = simulation.simulated(value, feedback)
+            pairs = zip(simulated, simulation.measured, strict=True)
+            source = simulation.source.with_batches(
+                [deflected(one, own, simulation.second) for one, own in pairs]
+            )
+            factors = factors_of_pieces(regression, source.pieces(simulation.wanted))
             made = replace(regression, factors=factors, source=source)
             return WLS(intervals=self.intervals).fit(made), made
 
@@ -83,7 +85,7 @@ class DIDIM(ClosedLoopFit):
             return found[0].value, solve(found[1], found[0].weights)[1], found
 
         iteration, (estimate, made) = iterated(
-            following, bench.simulable.nearest, start, self.rounds, self.tolerance
+            following, simulation.simulable.nearest, start, self.rounds, self.tolerance
         )
         weights = estimate.weights
         found = completed(
@@ -95,7 +97,7 @@ class DIDIM(ClosedLoopFit):
             estimate.sigma,
             1.0,
             None,
-            Status(iteration.converged, iteration.text(f"{bench.bandwidth:.2g} Hz feedback")),
+            Status(iteration.converged, iteration.text(f"{simulation.bandwidth:.2g} Hz feedback")),
             made.factors.scaled(weights),
         )
         return found

@@ -44,16 +44,18 @@ class IV(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        bench, start, feedback = self.opened(regression, self.name)
-        measured = list(bench.source.with_batches(bench.measured).pieces(bench.wanted))
+        simulation, start, feedback = self.opened(regression, self.name)
+        measured = list(simulation.source.with_batches(simulation.measured).pieces(simulation.wanted))
 
         def following(value: Float) -> tuple[Float, Float, Solved]:
-            simulated: LogSource = bench.source.with_batches(bench.simulated(value, feedback))
-            solved = solve_instruments(regression, measured, simulated.pieces(bench.wanted))
+            simulated: LogSource = simulation.source.with_batches(simulation.simulated(value, feedback))
+            solved = solve_instruments(regression, measured, simulated.pieces(simulation.wanted))
             return solved.value, solved.triangle, solved
 
-        iteration, solved = iterated(following, bench.simulable.nearest, start, self.rounds, self.tolerance)
-        text = iteration.text(f"instruments at {bench.bandwidth:.2g} Hz feedback")
+        iteration, solved = iterated(
+            following, simulation.simulable.nearest, start, self.rounds, self.tolerance
+        )
+        text = iteration.text(f"instruments at {simulation.bandwidth:.2g} Hz feedback")
         weak = solved.correlation < WEAK
         if weak:
             text += (

@@ -20,7 +20,7 @@ from dynid.estimate.estimator import Estimate, Regression, Status, require_enoug
 from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
-from dynid.estimate.simulated import Bench
+from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import Places
 from dynid.estimate.uncertainty import covariance_of
 from dynid.signals.samples import Samples
@@ -70,9 +70,9 @@ class KalmanFit:
         if blocks are shorter than a filter needs.
         """
         require_enough(regression)
-        bench = Bench.of(regression, self.name, None)
-        value = bench.start()
-        run = _Passes(bench, self.position_noise, value)
+        simulation = SimulationProblem.of(regression, self.name, None)
+        value = simulation.start()
+        run = _Passes(simulation, self.position_noise, value)
         spread = self.width**2 * run.first_covariance
         done, moved = 0, np.inf
         while done < self.rounds and not moved < self.tolerance:
@@ -168,35 +168,37 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Passes:
-    """Passes of a filter over the samples of a bench; start: parameters (b,) at which torque noise is measured."""
+    """Passes of a filter over the samples.    start: parameters (b,) at which torque noise is measured."""
 
-    bench: Bench
+    simulation: SimulationProblem
     position_noise: float | Sequence[float] | None
     start: Float
 
     @cached_property
     def model(self) -> BaseDynamics:
-        source = self.bench.source
-        return BaseDynamics(source.robot, source.terms, self.bench.regression.base, self.bench.second)
+        source = self.simulation.source
+        return BaseDynamics(
+            source.robot, source.terms, self.simulation.regression.base, self.simulation.second
+        )
 
     @cached_property
     def noise(self) -> KalmanNoise:
         """White noise at the rate of the steps that is as strong at low frequencies as the noise of the log."""
-        bench, source, frame = self.bench, self.bench.source, self.model.frame
-        rate, places = bench.coarse[0].rate, Places(bench.regression.factors.blocks)
-        inside = [places.of(s.segment, s.t) >= 0 for s in bench.coarse]
+        simulation, source, frame = self.simulation, self.simulation.source, self.model.frame
+        rate, places = simulation.coarse[0].rate, Places(simulation.regression.factors.blocks)
+        inside = [places.of(s.segment, s.t) >= 0 for s in simulation.coarse]
         x = np.concatenate(
-            [measured_motion(frame, s)[0][own] for s, own in zip(bench.coarse, inside, strict=True)]
+            [measured_motion(frame, s)[0][own] for s, own in zip(simulation.coarse, inside, strict=True)]
         )
-        tau = np.concatenate([s.tau[own] for s, own in zip(bench.coarse, inside, strict=True)])
+        tau = np.concatenate([s.tau[own] for s, own in zip(simulation.coarse, inside, strict=True)])
         known, position = source.noise(self.position_noise), np.zeros(frame.size)
         if known is not None:
             motor = known.position if known.motor_position is None else known.motor_position
             level = np.concatenate([known.position, motor[list(frame.second)]])
             position = level * np.sqrt(rate / known.rate)
-        mechanism, parallel = bench.mechanism(self.start), source.assembly.parallel
+        mechanism, parallel = simulation.mechanism(self.start), source.assembly.parallel
         left = []
-        for samples in bench.smooth:
+        for samples in simulation.smooth:
             x_v_a = measured_motion(frame, samples)
             error = mechanism.on_coordinates(samples.tau) - mechanism.force(*x_v_a, {})
             kept, t = parallel.apply(np.ascontiguousarray(error.T), samples)
@@ -212,15 +214,15 @@ class _Passes:
     @property
     def first_covariance(self) -> Float:
         """(b, b) textbook covariance of weighted least squares, with no less noise than the filter believes in."""
-        found = WLS().fit(self.bench.regression)
-        size = np.sqrt([f.target_square / max(f.count, 1) for f in self.bench.regression.factors.total])
+        found = WLS().fit(self.simulation.regression)
+        size = np.sqrt([f.target_square / max(f.count, 1) for f in self.simulation.regression.factors.total])
         floor = float(np.max(LEAST_TORQUE * size / found.sigma))
         return np.asarray(found.textbook_covariance * max(floor, 1.0) ** 2)
 
     def over(self, kind: type[JointFilter], value: Float, spread: Float) -> Found:
         """One pass from parameters (b,) with a covariance (b, b)."""
         s, b = self.model.size, len(value)
-        M = len(self.bench.regression.factors.blocks)
+        M = len(self.simulation.regression.factors.blocks)
         size = np.sqrt(np.diag(spread))
         whole = np.zeros((2 * s + b,) * 2)
         whole[2 * s :, 2 * s :] = spread
@@ -256,8 +258,8 @@ class _Passes:
         return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
 
     def _runs(self) -> Iterator[tuple[int, Samples]]:
-        places = Places(self.bench.regression.factors.blocks)
-        for samples in self.bench.coarse:
+        places = Places(self.simulation.regression.factors.blocks)
+        for samples in self.simulation.coarse:
             label = np.where(samples.keep, places.of(samples.segment, samples.t), -1)
             edges = [0, *(np.flatnonzero(np.diff(label)) + 1).tolist(), len(label)]
             for a, b in pairwise(edges):

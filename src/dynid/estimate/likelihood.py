@@ -16,7 +16,7 @@ from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
-from dynid.estimate.simulated import Bench
+from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import Places, piece_of
 from dynid.estimate.uncertainty import covariance_of
 from dynid.rows.elastic import ElasticRows
@@ -61,13 +61,13 @@ class ML:
         Raises UsageError where there are factors alone.
         """
         require_enough(regression)
-        bench = Bench.of(regression, self.name, 1.0)
+        simulation = SimulationProblem.of(regression, self.name, 1.0)
         free = WLS().fit(regression)
-        noise = bench.source.noise(self.position_noise)
+        noise = simulation.source.noise(self.position_noise)
         if noise is None:
             text = f"{free.status.text}; no noise of the motion is known, so this is weighted least squares"
             return replace(free, method=self.name, status=Status(free.status.ok, text))
-        likelihood = Likelihood.of(bench, noise)
+        likelihood = Likelihood.of(simulation, noise)
         point = likelihood.at(np.array(free.value))
         variance = likelihood.matched(point, np.array(free.sigma) ** 2)
         slope = likelihood.slope(point, variance)
@@ -155,7 +155,7 @@ class Likelihood:
     groups: (g, s), groups of equations from forces on the coordinates.
     """
 
-    bench: Bench
+    simulation: SimulationProblem
     X: Float
     y: Float
     block: Int
@@ -167,17 +167,17 @@ class Likelihood:
     groups: Float
 
     @staticmethod
-    def of(bench: Bench, noise: MotionNoise) -> Likelihood:
-        """The samples of a bench, gates open: an equation's variance says how much it counts."""
-        source, base = bench.source, bench.regression.base
+    def of(simulation: SimulationProblem, noise: MotionNoise) -> Likelihood:
+        """The samples of a simulation problem, gates open: an equation's variance says how much it counts."""
+        source, base = simulation.source, simulation.regression.base
         rows = source.assembly.rows if isinstance(source.assembly.rows, ElasticRows) else TorqueRows()
         assembly = replace(source.assembly, wanted=base.mask, rows=rows)
-        probe = bench.mechanism(np.zeros(base.rank))
+        probe = simulation.mechanism(np.zeros(base.rank))
         position = {int(c): i for i, c in enumerate(base.independent)}
-        places = Places(bench.regression.factors.blocks)
+        places = Places(simulation.regression.factors.blocks)
         parts: list[list[Any]] = []
         extras: list[dict[str, Float]] = []
-        for samples in bench.batches:
+        for samples in simulation.batches:
             piece = piece_of(assembly, replace(samples, gate=None))
             kept = assembly.parallel.kept(samples)
             block = places.of(samples.segment, piece.times[0])
@@ -191,8 +191,10 @@ class Likelihood:
             extras.append({name: z[kept[inside]] for name, z in extra_of(probe, samples).items()})
         X, y, block, x, v, a = (np.concatenate([part[i] for part in parts]) for i in range(6))
         extra = {name: np.concatenate([one[name] for one in extras]) for name in extras[0]}
-        groups = _groups(source.robot.n, bench.second, isinstance(rows, ElasticRows) and rows.form == "link")
-        return Likelihood(bench, X, y, block, x, v, a, extra, _behind_filters(bench, noise), groups)
+        groups = _groups(
+            source.robot.n, simulation.second, isinstance(rows, ElasticRows) and rows.form == "link"
+        )
+        return Likelihood(simulation, X, y, block, x, v, a, extra, _behind_filters(simulation, noise), groups)
 
     def at(self, value: Float) -> Point:
         """Residuals and the noise in them at a value."""
@@ -227,7 +229,7 @@ class Likelihood:
 
     def _slopes(self, value: Float) -> Float:
         # (T, g, s, 3): d(Y beta) / d(position, velocity, acceleration) of each coordinate.
-        mechanism = self.bench.mechanism(value)
+        mechanism = self.simulation.mechanism(value)
         f_x, f_v = mechanism.slopes(self.x, self.v, self.a, self.extra)
         M = mechanism.equations(self.x, self.v, self.extra)[0]
         return np.asarray(np.einsum("gs,tsca->tgca", self.groups, np.stack([f_x, f_v, M], axis=3)))
@@ -254,18 +256,18 @@ class Likelihood:
         robot, terms, n = mechanism.robot, mechanism.terms, mechanism.n
         found = np.zeros((len(mechanism.theta), len(weight)))
         on_total = np.array(weight[:, :n])
-        panels = terms.torque_regressor(robot, samples, self.bench.wanted)
+        panels = terms.torque_regressor(robot, samples, self.simulation.wanted)
         for j, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
             found[columns] += on_total[:, j] * values
         if mechanism.second:
-            motor = terms.motor_regressor(robot, samples, self.bench.wanted)
+            motor = terms.motor_regressor(robot, samples, self.simulation.wanted)
             for i, j in enumerate(mechanism.second):
                 found[motor.columns[j]] += (weight[:, n + i] - weight[:, j]) * motor.values[j]
-        return found[self.bench.regression.base.independent].T
+        return found[self.simulation.regression.base.independent].T
 
     @cached_property
     def _probe(self) -> Mechanism:
-        return self.bench.mechanism(np.zeros(self.bench.regression.base.rank))
+        return self.simulation.mechanism(np.zeros(self.simulation.regression.base.rank))
 
 
 def _lowered(likelihood: Likelihood, point: Point, step: Float, variance: Float) -> Point | None:
@@ -289,9 +291,9 @@ def _groups(n: int, second: tuple[int, ...], link_form: bool) -> Float:
     return made
 
 
-def _behind_filters(bench: Bench, noise: MotionNoise) -> Float:
-    parallel = bench.source.assembly.parallel
-    robot = bench.source.robot
+def _behind_filters(simulation: SimulationProblem, noise: MotionNoise) -> Float:
+    parallel = simulation.source.assembly.parallel
+    robot = simulation.source.robot
 
     def covariance(motor: bool) -> Float:
         lines = np.stack(noise.draw(8192, np.random.default_rng(0), motor))
@@ -302,9 +304,9 @@ def _behind_filters(bench: Bench, noise: MotionNoise) -> Float:
         return np.asarray(np.einsum("ajt,bjt->jab", kept, kept) / kept.shape[2])
 
     links = covariance(False)
-    if not bench.second:
+    if not simulation.second:
         return links
-    return np.concatenate([links, covariance(True)[list(bench.second)]])
+    return np.concatenate([links, covariance(True)[list(simulation.second)]])
 
 
 def _status(rounds: int, moved: float, tolerance: float, stuck: bool) -> Status:

@@ -13,7 +13,7 @@ from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds
-from dynid.estimate.simulated import Bench, ClosedLoopFit
+from dynid.estimate.simulated import ClosedLoopFit, SimulationProblem
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, run
 from dynid.simulation.mechanism import Mechanism
@@ -39,11 +39,11 @@ class CLOE(ClosedLoopFit):
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
-        bench, start, feedback = self.opened(regression, self.name)
-        problem = closed_loop(bench, feedback, of_torque=False)
-        what = f"positions under {bench.bandwidth:.2g} Hz feedback"
+        simulation, start, feedback = self.opened(regression, self.name)
+        problem = closed_loop(simulation, feedback, of_torque=False)
+        what = f"positions under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, bench.simulable.nearest, start, self.rounds, self.tolerance, what
+            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
         )
 
 
@@ -61,11 +61,11 @@ class CLIE(ClosedLoopFit):
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `DIDIM` does."""
-        bench, start, feedback = self.opened(regression, self.name)
-        problem = closed_loop(bench, feedback, of_torque=True)
-        what = f"torque under {bench.bandwidth:.2g} Hz feedback"
+        simulation, start, feedback = self.opened(regression, self.name)
+        problem = closed_loop(simulation, feedback, of_torque=True)
+        what = f"torque under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, bench.simulable.nearest, start, self.rounds, self.tolerance, what
+            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
         )
 
 
@@ -95,31 +95,31 @@ class OE:
     def fit(self, regression: Regression) -> Estimate:
         """Fits from a start on smoothed motion; raises as `CLOE` does."""
         require_enough(regression)
-        bench = Bench.of(regression, self.name, None)
-        start = bench.start()
-        shooting = _Shooting.of(bench, start, self.horizon)
+        simulation = SimulationProblem.of(regression, self.name, None)
+        start = simulation.start()
+        shooting = _Shooting.of(simulation, start, self.horizon)
         problem = Problem(("all joints",), shooting.linear)
-        what = f"open loop over stretches of {shooting.length / bench.rate:.2g} s"
+        what = f"open loop over stretches of {shooting.length / simulation.rate:.2g} s"
         return minimised(
             self,
             regression,
             problem,
-            bench.simulable.nearest,
-            bench.start(),
+            simulation.simulable.nearest,
+            simulation.start(),
             self.rounds,
             self.tolerance,
             what,
         )
 
 
-def closed_loop(bench: Bench, feedback: Feedback, of_torque: bool) -> Problem:
+def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bool) -> Problem:
     """Residuals of position or of torque under feedback, with their slopes, after the filters of the equations."""
-    robot = bench.source.robot
-    probe = bench.mechanism(np.zeros(bench.regression.base.rank))
+    robot = simulation.source.robot
+    probe = simulation.mechanism(np.zeros(simulation.regression.base.rank))
     names = robot.joint_names
     if not of_torque:
-        names = names + tuple(f"{robot.joint_names[j]} motor" for j in bench.second)
-    columns = tuple(np.array(bench.regression.base.independent) for _ in names)
+        names = names + tuple(f"{robot.joint_names[j]} motor" for j in simulation.second)
+    columns = tuple(np.array(simulation.regression.base.independent) for _ in names)
     place = probe.driven
 
     def residual_lines(samples: Samples, one: Run) -> Float:
@@ -133,25 +133,29 @@ def closed_loop(bench: Bench, feedback: Feedback, of_torque: bool) -> Problem:
         return -feedback.kp[:, None] * one.x[:, :, place] - feedback.kd[:, None] * one.v[:, :, place]
 
     def linear(value: Float) -> Iterator[Piece]:
-        mechanism = bench.mechanism(value)
-        for samples in bench.coarse:
-            stretches = bench.stretches(samples)
+        mechanism = simulation.mechanism(value)
+        for samples in simulation.coarse:
+            stretches = simulation.stretches(samples)
             found = run(mechanism, samples, feedback, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-            change = sensitivity(mechanism, found, extra, feedback, samples.rate, bench.wanted, False)
+            change = sensitivity(mechanism, found, extra, feedback, samples.rate, simulation.wanted, False)
             slope = stretches.gathered(slopes(change))
             own = Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
             e = residual_lines(samples, own)
-            yield _piece(bench, samples, columns, slope, e + slope @ value)
+            yield _piece(simulation, samples, columns, slope, e + slope @ value)
 
     return Problem(names, linear)
 
 
 def _piece(
-    bench: Bench, samples: Samples, columns: tuple[np.ndarray, ...], slope: Float, target: Float
+    simulation: SimulationProblem,
+    samples: Samples,
+    columns: tuple[np.ndarray, ...],
+    slope: Float,
+    target: Float,
 ) -> Piece:
     # slope (T, g, w), target (T, g): lines by group, filtered and thinned as the equations are.
-    parallel = bench.parallel
+    parallel = simulation.parallel
     panels, times = [], np.zeros(0)
     for g in range(target.shape[1]):
         panel = np.concatenate([slope[:, g].T, target[None, :, g]])
@@ -169,47 +173,47 @@ class _Shooting:
     torque moves a light joint, or a folded arm, further than a heavy one.
     """
 
-    bench: Bench
+    simulation: SimulationProblem
     length: int
     first: Float
     scale: Float
 
     @staticmethod
-    def of(bench: Bench, start: Float, horizon: float | None) -> _Shooting:
+    def of(simulation: SimulationProblem, start: Float, horizon: float | None) -> _Shooting:
         """Stretches of `horizon` seconds; None = the longest over which the first parameters foretell the motion.
 
         Raises UsageError for a horizon of fewer samples than a first state needs.
         """
         seconds = horizon
         if seconds is None:
-            seconds = float(np.clip(0.25 / max(bench.source.reach, 0.1), 0.1, 1.0))
-        length = round(seconds * bench.rate)
+            seconds = float(np.clip(0.25 / max(simulation.source.reach, 0.1), 0.1, 1.0))
+        length = round(seconds * simulation.rate)
         if horizon is not None and length < SHORTEST:
             raise UsageError(
                 "horizon",
-                found=f"horizon = {horizon} s, {length} samples at {bench.rate:.4g} Hz",
-                expected=f"at least {SHORTEST} samples, {SHORTEST / bench.rate:.2g} s",
+                found=f"horizon = {horizon} s, {length} samples at {simulation.rate:.4g} Hz",
+                expected=f"at least {SHORTEST} samples, {SHORTEST / simulation.rate:.2g} s",
                 do="give a longer horizon, or none",
             )
         length = max(length, SHORTEST)
         while True:
-            error, size, scale = _foretold(bench, start, length)
+            error, size, scale = _predicted(simulation, start, length)
             if horizon is not None or length // 2 < SHORTEST or (error < ASTRAY * size).all():
-                return _Shooting(bench, length, start, scale)
+                return _Shooting(simulation, length, start, scale)
             length //= 2
 
     def linear(self, value: Float) -> Iterator[Piece]:
         """Equations at a value, first states eliminated."""
-        bench, mechanism = self.bench, self.bench.mechanism(value)
-        columns = (np.array(bench.regression.base.independent),)
+        simulation, mechanism = self.simulation, self.simulation.mechanism(value)
+        columns = (np.array(simulation.regression.base.independent),)
         free = Feedback.none(mechanism.n)
-        for samples in bench.coarse:
+        for samples in simulation.coarse:
             stretches = Stretches.of(len(samples), self.length, 0)
             found = run(mechanism, samples, free, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-            change = sensitivity(mechanism, found, extra, free, samples.rate, bench.wanted, True).x
+            change = sensitivity(mechanism, found, extra, free, samples.rate, simulation.wanted, True).x
             x = measured_coordinates(mechanism, samples)[0][stretches.index]
-            weight = _weights(bench.mechanism(self.first), x, extra) / self.scale[:, None]
+            weight = _weights(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
             weighted = np.einsum("bij,bkj->bki", weight, x - found.x)
             yield self._projected(samples, stretches, columns, weight[:, None] @ change, weighted, value)
 
@@ -223,7 +227,7 @@ class _Shooting:
         value: Float,
     ) -> Piece:
         b = len(value)
-        every = max(min(self.bench.parallel.decimation, self.length // SHORTEST), 1)
+        every = max(min(self.simulation.parallel.decimation, self.length // SHORTEST), 1)
         lines, times = [], []
         for i in range(len(e)):
             own = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
@@ -250,11 +254,11 @@ def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Floa
     return mechanism.equations(posture, np.zeros_like(posture), at)[0]
 
 
-def _foretold(bench: Bench, value: Float, length: int) -> tuple[Float, Float, Float]:
+def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tuple[Float, Float, Float]:
     # By coordinate: root mean square e of what open-loop runs of so many samples miss, the motion's size, and M e.
-    mechanism = bench.mechanism(value)
+    mechanism = simulation.mechanism(value)
     missed, motion, weighted = [], [], []
-    for samples in bench.coarse:
+    for samples in simulation.coarse:
         stretches = Stretches.of(len(samples), length, 0)
         measured = measured_coordinates(mechanism, samples)[0]
         motion.append(measured)

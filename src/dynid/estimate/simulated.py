@@ -46,7 +46,7 @@ Gains = float | Sequence[float] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class SimulationProblem:
     """The samples of a regression's blocks, and the model that is run on them.
 
     measured: batches of samples.    second: joints with a coordinate of their motors.
@@ -61,8 +61,8 @@ class Bench:
     lag: Float
 
     @staticmethod
-    def of(regression: Regression, method: str, bandwidth: float | None) -> Bench:
-        """The bench of a regression; raises UsageError where there are factors alone."""
+    def of(regression: Regression, method: str, bandwidth: float | None) -> SimulationProblem:
+        """The problem of a regression; raises UsageError where there are factors alone."""
         source = log_source(regression, method)
         places = Places(regression.factors.blocks)
         margin = source.assembly.parallel.settling
@@ -82,7 +82,7 @@ class Bench:
                 f"{source.reach:.2g} Hz",
                 do="raise bandwidth, or give none",
             )
-        return Bench(regression, source, batches, second, bandwidth, lag_of(batches))
+        return SimulationProblem(regression, source, batches, second, bandwidth, lag_of(batches))
 
     @cached_property
     def batches(self) -> tuple[Samples, ...]:
@@ -361,15 +361,15 @@ class ClosedLoop:
         if (self.kp is None) != (self.kd is None):
             raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
 
-    def opened(self, regression: Regression, method: str) -> tuple[Bench, Float, Feedback]:
-        """Bench of the data, start of the search (b,), and the feedback that simulations run under.
+    def opened(self, regression: Regression, method: str) -> tuple[SimulationProblem, Float, Feedback]:
+        """Simulations of the data, start of the search (b,), and the feedback that simulations run under.
 
         Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
         """
         require_enough(regression)
-        bench = Bench.of(regression, method, self.bandwidth)
-        start = bench.start()
-        return bench, start, bench.feedback(start, self.kp, self.kd)
+        simulation = SimulationProblem.of(regression, method, self.bandwidth)
+        start = simulation.start()
+        return simulation, start, simulation.feedback(start, self.kp, self.kd)
 
 
 @dataclass(frozen=True)
