@@ -15,6 +15,7 @@ from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from dynid.log.bag_files import METADATA, Topic
 from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of
 from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, survey
+from dynid.log.bag_values import VALUE
 from dynid.log.log import ColumnInfo, Text
 
 PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
@@ -36,6 +37,10 @@ class BagReader:
         """Looks through a bag; raises InputError or UnfitDataError for what is none, or damaged."""
         return BagTable(survey(path))
 
+    def open_defined(self, path: Path, definitions: Sequence[Path]) -> BagTable:
+        """The same with message definitions of .msg files, for types that the bag does not define."""
+        return BagTable(survey(path, definitions))
+
 
 BAG_READERS = (
     BagReader("ROS 1 bag", (".bag",), ROS1_MAGIC),
@@ -49,9 +54,12 @@ def is_bag_folder(path: Path) -> bool:
     return (path / METADATA).is_file()
 
 
-def open_bag_folder(path: Path) -> BagTable:
-    """Looks through a rosbag2 folder; raises InputError or UnfitDataError for what is none, or damaged."""
-    return BagTable(survey(path))
+def open_bag_folder(path: Path, definitions: Sequence[Path] = ()) -> BagTable:
+    """Looks through a rosbag2 folder; raises InputError or UnfitDataError for what is none, or damaged.
+
+    definitions: .msg files, for types that the bag does not define.
+    """
+    return BagTable(survey(path, definitions))
 
 
 def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -64,12 +72,13 @@ def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
 
 
 class BagTable:
-    """The joint states of a bag.
+    """The joint states of a bag, and the numbers of its other messages.
 
     Columns are t, and q_, dq_ and tau_ with the name of a joint for the joints on the chosen topics; those of any other
     topic are TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and
-    efforts that always are, count as not measured. t is the header's time in s, or that of reception where headers tell
-    none, counted on clocks of the wall from where all columns have begun.
+    efforts that always are, count as not measured. Numbers of other messages are TOPIC:FIELD, such as
+    /lowstate:motor_state[0].q; those of DynamicJointState are TOPIC:<joint>.<interface>. t is the header's time in s,
+    or that of reception where headers tell none, counted on clocks of the wall from where all columns have begun.
     """
 
     def __init__(
@@ -81,14 +90,17 @@ class BagTable:
     ) -> None:
         self.survey, self.topics = found, topics
         self.path = found.path
-        spoken = [one for one, sorts in found.sorts.items() if sorts]
+        spoken = [one for one, sorts in found.sorts.items() if sorts and one not in found.values]
         main = topics or (tuple(spoken) if len(spoken) == 1 else ())
         self._items: dict[str, tuple[tuple[Topic, ...], Item]] = {}
         for group, qualifier in ((main, ""), *(((one,), f"{one.name}:") for one in spoken)):
             if group:
                 for item in _measured(found, group):
                     self._items[f"{qualifier}{PREFIX[item[0]]}{item[1]}"] = (group, item)
+        for one, paths in found.values.items():
+            self._items |= {f"{one.name}:{path}": ((one,), (VALUE, path)) for path in paths}
         self.column_names = (TIME, *self._items)
+        self.left_out = found.unread
         sink = Diagnostics(list(remarks))
         self._sources: Sources | None = None
         if wanted is not None:
@@ -103,6 +115,9 @@ class BagTable:
 
         Raises InputError where none fits, or several do.
         """
+        others = {one.name for one in self.survey.values}
+        if topics and not joints and others.issuperset(topics):
+            return self
         chosen = chosen_topics(self.survey, joints, topics)
         sink = Diagnostics()
         _told_choice(self.survey, chosen, joints, sink)
@@ -111,13 +126,18 @@ class BagTable:
     def of_columns(self, columns: Sequence[str]) -> BagTable:
         """The same bag with one row for each message that holds these columns, joined by time where several do."""
         wanted = {name: self._items[name] for name in columns if name != TIME}
-        return BagTable(self.survey, self.topics, wanted, self.remarks)
+        values: dict[Topic, list[str]] = {}
+        for (topic, *_), (kind, path) in wanted.values():
+            if kind == VALUE:
+                values.setdefault(topic, []).append(path)
+        found = self.survey.with_values(values)
+        return BagTable(found, self.topics, wanted, self.remarks)
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
         """Columns of each topic, with the time, under its name; unqualified where the topic makes the rows."""
         found: dict[str, tuple[str, ...]] = {}
-        for one in self.survey.sorts:
+        for one in dict.fromkeys((*self.survey.sorts, *self.survey.values)):
             names = [name for name, (group, _) in self._items.items() if group == (one,)]
             plain = [name for name in names if ":" not in name]
             if names:
@@ -128,7 +148,9 @@ class BagTable:
         """What the messages say of a column; of the time, nothing."""
         if column == TIME:
             return ColumnInfo("float64")
-        topics, _ = self._items[column]
+        topics, (kind, _) = self._items[column]
+        if kind == VALUE:
+            return ColumnInfo("", topics[0].name, (topics[0].count,), row_count=topics[0].count)
         sorts = [sort for one in topics for sort in self.survey.sorts[one]]
         count = sum(one.count for one in sorts)
         first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)

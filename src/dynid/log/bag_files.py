@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ METADATA = "metadata.yaml"
 MAX_METADATA_BYTES = 4_000_000
 MAX_ALIASES = 100
 MAX_CHUNK_BYTES = 1 << 30
+MAX_DEFINITIONS = 2000
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[*&]\w+", re.MULTILINE)
 _IDENTIFIER = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)*")
 
@@ -34,14 +35,16 @@ class Topic:
 class Bag:
     """A ROS 1 bag, a rosbag2 folder, or a bare .mcap or .db3 file; opened anew for every pass over it.
 
-    kinds: message types that will be taken apart; `codecs` holds how, by topic.    checksums: whether damage to numbers
-    would be noticed.
+    kinds: message types that will be taken apart; `codecs` holds how, by topic, and `other_codecs` that of all other
+    topics whose type is defined.    definitions: files or folders of .msg files, for types that the bag does not
+    define.    checksums: whether damage to numbers would be noticed.
 
     Raises InputError for what is no bag or lacks the definition of such a type, UnfitDataError for a truncated one.
     """
 
-    def __init__(self, path: Path, kinds: Collection[str]) -> None:
+    def __init__(self, path: Path, kinds: Collection[str], definitions: Collection[Path] = ()) -> None:
         self.path = path
+        self.further = read_definitions(definitions)
         self.ros1 = path.suffix.lower() == ".bag"
         if path.is_dir():
             _check_folder(path)
@@ -56,6 +59,11 @@ class Bag:
                 for one in self.topics
                 if one.kind in kinds
             }
+            self.other_codecs: dict[Topic, Codec] = {}
+            for one in self.topics:
+                if one.kind not in kinds and one.count:
+                    with suppress(InputError):  # what has no definition holds no channels
+                        self.other_codecs[one] = Codec(self._typestore(reader, one), one.kind, self.ros1)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -93,15 +101,26 @@ class Bag:
         if topic.kind not in types:
             if topic.kind in known.fielddefs:
                 return known
+            if topic.kind in self.further:
+                new = {name: one for name, one in self.further.items() if name not in known.fielddefs}
+                self._check_names(new)
+                known.register({name: ([], entries) for name, (_, entries) in new.items()})
+                return known
             raise InputError(
                 "unknown-schema",
                 found=f"no message definition of {topic.kind} (topic {topic.name})",
                 expected="definitions in the bag",
-                do="record with a newer ROS, or convert the bag with the definitions at hand",
+                do='give the .msg files (definitions = "FOLDER" under [log]), or record with a newer ROS',
                 place=Place(file=str(self.path)),
             )
         if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
             return known
+        self._check_names(types)
+        store = get_typestore(Stores.EMPTY)
+        store.register({name: ([], entries) for name, (_, entries) in types.items()})
+        return store
+
+    def _check_names(self, types: Mapping[str, Any]) -> None:
         # Definitions become Python code: nothing but names may come from the file.
         for name, (_, entries) in types.items():
             for text in (name, *(field for field, _ in entries)):
@@ -112,9 +131,6 @@ class Bag:
                         expected="letters, digits and _",
                         place=Place(file=str(self.path)),
                     )
-        store = get_typestore(Stores.EMPTY)
-        store.register({name: ([], entries) for name, (_, entries) in types.items()})
-        return store
 
     def _definitions(self, connection: Any) -> dict[str, Any] | None:
         """Parsed message definitions that the bag holds for a connection, by type; None where there are none."""
@@ -156,6 +172,42 @@ class Codec:
     def fields(self, kind: str) -> list[tuple[str, Any]]:
         """Fields of a message type: (name, description of rosbags)."""
         return [(name, description) for name, description in self.store.fielddefs[kind][1]]
+
+
+def read_definitions(paths: Collection[Path]) -> dict[str, Any]:
+    """Message types of .msg files by name, PACKAGE/msg/TYPE after the folders PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg.
+
+    Raises InputError for files that are not there or no definitions.
+    """
+    found: dict[str, Any] = {}
+    for path in paths:
+        files = sorted(path.rglob("*.msg"))[:MAX_DEFINITIONS] if path.is_dir() else [path]
+        if not files or not path.exists():
+            raise InputError(
+                "definitions",
+                found="no .msg file" if path.exists() else "no such file",
+                expected="message definitions, PACKAGE/msg/TYPE.msg",
+                place=Place(file=str(path)),
+            )
+        for one in files:
+            folder = one.resolve().parent
+            package = folder.parent.name if folder.name == "msg" else folder.name
+            try:
+                from rosbags.typesys import get_types_from_msg
+
+                with one.open(encoding="utf-8") as file:
+                    found |= get_types_from_msg(file.read(MAX_METADATA_BYTES), f"{package}/msg/{one.stem}")
+            except ImportError:
+                _readers(one)
+            except Exception as error:  # whatever a parser of others makes of whatever is in the file
+                text = " ".join(str(error).split())[:160]
+                raise InputError(
+                    "definitions",
+                    found=f"a definition that cannot be read ({text})",
+                    expected="one in the language of ROS messages",
+                    place=Place(file=str(one)),
+                ) from error
+    return found
 
 
 def bag_files(path: Path) -> tuple[Path, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dynid.base.errors import InputError, Place
 from dynid.base.named_options import meant
 from dynid.log.bag_files import Bag, Topic
 from dynid.log.bag_messages import FIELDS, JOINT_STATE, KINDS, Decoder, Group
+from dynid.log.bag_values import VALUE, ValueDecoder
 
 BLOCK = 4096
 FIRST_STAMPS = 256
@@ -22,7 +24,8 @@ MAX_SORTS = 1000
 MAX_KEPT_BYTES = 64_000_000
 MEASURED_SHARE = 0.99
 
-Item = tuple[str, str]  # (position | velocity | effort, joint)
+Item = tuple[str, str]  # (position | velocity | effort, joint), or (value, path)
+AnyDecoder = Decoder | ValueDecoder
 Block = tuple[Int, Sequence[Group]]
 
 
@@ -73,13 +76,30 @@ class Sort:
 class Survey:
     """The topics of joint states of a bag and the sorts of messages on each.
 
-    kept: the messages of each topic in blocks, None where they are too many.
+    kept: the messages of each topic in blocks, None where they are too many.    values: paths of the numbers on other
+    topics, as their first messages have them.    unread: other topics, in words.
     """
 
     bag: Bag
-    decoders: Mapping[Topic, Decoder]
+    decoders: Mapping[Topic, AnyDecoder]
     sorts: Mapping[Topic, tuple[Sort, ...]]
     kept: Mapping[Topic, Sequence[Block]] | None
+    values: Mapping[Topic, tuple[str, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+    def with_values(self, wanted: Mapping[Topic, Collection[str]]) -> Survey:
+        """The same, gone through once more for these numbers of other topics."""
+        decoders: dict[Topic, AnyDecoder] = {
+            one: ValueDecoder(self.bag.other_codecs[one], one, self.path, paths)
+            for one, paths in wanted.items()
+        }
+        sorts, kept = _surveyed(self.bag, decoders) if decoders else ({}, {})
+        return replace(
+            self,
+            decoders={**self.decoders, **decoders},
+            sorts={**self.sorts, **sorts},
+            kept={**self.kept, **kept} if self.kept is not None and kept is not None else None,
+        )
 
     @property
     def path(self) -> Path:
@@ -123,24 +143,59 @@ class Survey:
         )
 
 
-def survey(path: Path) -> Survey:
-    """Looks through a bag.
+def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
+    """Looks through a bag: at all its joint states, and at the first message of every other topic.
 
-    Raises InputError if it holds no joint states, or such without messages.
+    definitions: .msg files, for types that the bag does not define.
+
+    Raises InputError if it holds neither joint states nor other numbers, or joint states without messages.
     """
-    bag = Bag(path, KINDS)
-    topics = list(bag.codecs)
-    if not topics:
-        listed = ", ".join(f"{one.name} ({one.kind})" for one in bag.topics[:20])
+    bag = Bag(path, KINDS, definitions)
+    decoders: dict[Topic, AnyDecoder] = {one: Decoder(codec, one, path) for one, codec in bag.codecs.items()}
+    values, unread = _values(bag)
+    if not decoders and not values:
+        raise no_joint_states(bag)
+    sorts, kept = _surveyed(bag, decoders)
+    if decoders and not any(sorts.values()) and not values:
         raise InputError(
-            "no-joint-states",
-            found=f"the topics {listed}" if listed else "a bag without topics",
-            expected=" or ".join(kind.replace("/msg/", "/") for kind in KINDS),
+            "no-rows",
+            found=f"no message on {', '.join(one.name for one in decoders)}",
+            expected="data",
             place=Place(file=str(path)),
         )
-    decoders = {one: Decoder(codec, one, path) for one, codec in bag.codecs.items()}
-    sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {one: {} for one in topics}
-    kept: dict[Topic, list[Block]] | None = {one: [] for one in topics}
+    return Survey(bag, decoders, sorts, kept, values, unread)
+
+
+def no_joint_states(bag: Bag) -> InputError:
+    """The error for a bag without joint states."""
+    listed = ", ".join(f"{one.name} ({one.kind})" for one in bag.topics[:20])
+    return InputError(
+        "no-joint-states",
+        found=f"the topics {listed}" if listed else "a bag without topics",
+        expected=" or ".join(kind.replace("/msg/", "/") for kind in KINDS),
+        do="map numbers of other topics as TOPIC:FIELD; dynid check lists them" if bag.other_codecs else "",
+        place=Place(file=str(bag.path)),
+    )
+
+
+def _values(bag: Bag) -> tuple[dict[Topic, tuple[str, ...]], tuple[str, ...]]:
+    """Paths of the numbers on topics that are no joint states, and what is left of the topics, in words."""
+    found: dict[Topic, tuple[str, ...]] = {}
+    for topic, codec in bag.other_codecs.items():
+        first = next(bag.messages([topic]), None)
+        if first is not None:
+            with suppress(InputError):  # what cannot be taken apart is listed among the others
+                found[topic] = tuple(ValueDecoder(codec, topic, bag.path).layout(first[2]).numbers)
+    found = {topic: paths for topic, paths in found.items() if paths}
+    others = [one for one in bag.topics if one not in found and one not in bag.codecs]
+    return found, tuple(f"{one.name}: {one.count} messages of {one.kind}" for one in others)
+
+
+def _surveyed(
+    bag: Bag, decoders: Mapping[Topic, AnyDecoder]
+) -> tuple[dict[Topic, tuple[Sort, ...]], dict[Topic, list[Block]] | None]:
+    sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {one: {} for one in decoders}
+    kept: dict[Topic, list[Block]] | None = {one: [] for one in decoders}
     size = 0
     for topic, received, groups in blocks(bag, decoders):
         size += received.nbytes + sum(group.nbytes for group in groups)
@@ -148,7 +203,7 @@ def survey(path: Path) -> Survey:
         if kept is not None:
             kept[topic].append((received, groups))
         for group in groups:
-            fields = tuple(kind for kind in FIELDS if kind in group.fields)
+            fields = tuple(kind for kind in (*FIELDS, VALUE) if kind in group.fields)
             key = group.names, fields
             if key not in sorts[topic]:
                 if len(sorts[topic]) >= MAX_SORTS:
@@ -156,22 +211,15 @@ def survey(path: Path) -> Survey:
                         "joint-names",
                         found=f"over {MAX_SORTS} different lists of joints on topic {topic.name}",
                         expected="the joints of a robot",
-                        place=Place(file=str(path)),
+                        place=Place(file=str(bag.path)),
                     )
                 sorts[topic][key] = Sort(topic, *key)
             sorts[topic][key].see(group, received[group.rows])
-    if not any(sorts.values()):
-        raise InputError(
-            "no-rows",
-            found=f"no message on {', '.join(one.name for one in topics)}",
-            expected="data",
-            place=Place(file=str(path)),
-        )
-    return Survey(bag, decoders, {one: tuple(found.values()) for one, found in sorts.items()}, kept)
+    return {one: tuple(found.values()) for one, found in sorts.items()}, kept
 
 
 def blocks(
-    bag: Bag, decoders: Mapping[Topic, Decoder], rows: int = BLOCK
+    bag: Bag, decoders: Mapping[Topic, AnyDecoder], rows: int = BLOCK
 ) -> Iterator[tuple[Topic, Int, Sequence[Group]]]:
     """Yields the messages of some topics in blocks: topic, times of reception (k,) in ns, and groups of messages."""
     raws: dict[Topic, list[bytes]] = {one: [] for one in decoders}
@@ -200,6 +248,8 @@ def chosen_topics(found: Survey, joints: Sequence[str], asked: Sequence[str]) ->
     Raises InputError for topics that are not there, joints that are not on them, and where several topics fit.
     """
     place = Place(file=str(found.path))
+    if not found.sorts:
+        raise no_joint_states(found.bag)
     if asked:
         topics = tuple(_named(found, name) for name in asked)
         missing = [joint for joint in joints if joint not in found.names(topics)]

@@ -100,14 +100,19 @@ class Contents:
         return lines[1:]
 
 
-def contents(path: str | Path, delimiter: str | None = None, decimal: str | None = None) -> Contents:
+def contents(
+    path: str | Path,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    definitions: Sequence[Path] = (),
+) -> Contents:
     """Looks into a log file or folder of any format that has a reader; reads its first rows.
 
-    delimiter, decimal: of text files, None = as found.
+    delimiter, decimal: of text files, None = as found.    definitions: .msg files, for bags that lack them.
 
     Raises InputError for what no reader takes, UnfitDataError for what is cut off.
     """
-    table = open_table(path, delimiter, decimal)
+    table = open_table(path, delimiter, decimal, definitions)
     streams = tuple(_stream(table, *one) for one in _streams(table).items())
     return Contents(
         Path(path),

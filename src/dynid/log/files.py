@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dynid.base.errors import InputError, Place, ResourceError
 from dynid.base.registry import Registry
-from dynid.log.bag import BAG_READERS, is_bag_folder, open_bag_folder
+from dynid.log.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
 from dynid.log.bag_files import bag_files
 from dynid.log.csv import CsvReader
 from dynid.log.hdf5_files import Hdf5Reader
@@ -35,10 +36,16 @@ _OWN: tuple[LogReader, ...] = (
 READERS: Registry[LogReader] = Registry("reader", "dynid.readers", {one.name: one for one in _OWN})
 
 
-def open_table(path: str | Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
+def open_table(
+    path: str | Path,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    definitions: Sequence[Path] = (),
+) -> Table:
     """Opens a file with the reader that knows its first bytes; raises InputError if there is none.
 
-    delimiter, decimal: of text files, None = as found.
+    delimiter, decimal: of text files, None = as found.    definitions: files or folders of .msg files, for bags that
+    lack them.
     """
     path = Path(path)
     place = Place(file=str(path))
@@ -46,7 +53,7 @@ def open_table(path: str | Path, delimiter: str | None = None, decimal: str | No
         raise InputError("file-missing", found="no such file", expected="a log file", place=place)
     if path.is_dir():
         if is_bag_folder(path):
-            return open_bag_folder(path)
+            return open_bag_folder(path, definitions)
         for reader in _readers(""):
             if getattr(reader, "can_read_folder", _no_folder)(path):
                 return reader.open(path, delimiter, decimal)
@@ -82,6 +89,8 @@ def open_table(path: str | Path, delimiter: str | None = None, decimal: str | No
                     do="rename it to what it is",
                     place=place,
                 )
+            if definitions and isinstance(reader, BagReader):
+                return reader.open_defined(path, definitions)
             return reader.open(path, delimiter, decimal)
     known = ", ".join(reader.name for reader in readers)
     raise InputError("log-format", found=f"a file that starts with {head[:8]!r}", expected=known, place=place)

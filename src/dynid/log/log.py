@@ -115,6 +115,7 @@ class ChannelMap:
     Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
     delimiter, decimal: of text files, None = as found.
     topics: of bags, where unqualified columns are; none = the only topic that fits.
+    definitions: of bags, files or folders of message definitions that the bag lacks.
     own_names: groups that are left out take dynid's own columns where the file has them.
     """
 
@@ -140,6 +141,7 @@ class ChannelMap:
     delimiter: str | None = None
     decimal: str | None = None
     topics: tuple[str, ...] = ()
+    definitions: tuple[Path, ...] = ()
     own_names: bool = False
 
 

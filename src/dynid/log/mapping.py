@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -109,6 +110,11 @@ class LogSection(Strict):
     topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
         "bags only: topic of the joint states, where [several fit](experiment.md#ros-bags-and-mcap)",
+        kind="text, or several",
+    )
+    definitions: str | Annotated[list[str], Field(min_length=1)] | None = key(
+        None,
+        "bags only: files or folders of `.msg` files, beside this file, for message types that the bag does not define",
         kind="text, or several",
     )
     time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
@@ -300,6 +306,10 @@ def _columns_of(template: str, names: Sequence[str]) -> list[str]:
     ]
 
 
+def _several(given: str | list[str] | None) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())
+
+
 def _shown(columns: str | list[str]) -> str:
     return f'"{columns}"' if isinstance(columns, str) else f"[{', '.join(columns[:6])}]"
 
@@ -371,7 +381,8 @@ class _Resolver:
             sort=s.sort,
             delimiter=s.delimiter,
             decimal=s.decimal,
-            topics=(s.topic,) if isinstance(s.topic, str) else tuple(s.topic or ()),
+            topics=_several(s.topic),
+            definitions=tuple(Path(self.file).parent / one for one in _several(s.definitions)),
             own_names=own_names,
         )
         if self.errors:

@@ -52,7 +52,8 @@ def read_log(
         raise UsageError("log-twice", found="the same log file twice", expected="each file once")
     chosen = _channel_map(mapping, robot)
     delimiter, decimal = (chosen.delimiter, chosen.decimal) if chosen else (None, None)
-    tables = [open_table(file, delimiter, decimal) for file in files]
+    definitions = chosen.definitions if chosen else ()
+    tables = [open_table(file, delimiter, decimal, definitions) for file in files]
     joints, named = _joints_and_topics(robot, chosen)
     return _mapped_log(
         [_of_joints(table, joints, topics or named) for table in tables], robot, chosen, select, extra
