@@ -25,7 +25,7 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "`[log]`: which column measures what": mapping.LogSection,
     "`[log.time]`": mapping.TimeEntry,
     "`[log.position]`": mapping.PositionEntry,
-    "`[log.velocity]`": mapping.JointEntry,
+    "`[log.velocity]`": mapping.TimedEntry,
     "`[log.motor_position]`": mapping.MotorEntry,
     "`[log.effort]`": mapping.EffortEntry,
     "`[log.extra]`": mapping.ExtraEntry,

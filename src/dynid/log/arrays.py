@@ -181,7 +181,7 @@ class ArrayTable:
                 "different-lengths",
                 found=f"columns of different lengths: {told}",
                 expected="equally long ones, or a time column of their own",
-                do='name the time of the others: time = { column = "...", unit = "s" } in their table under [log]',
+                do='name the time of the others in their table under [log]: time = { column = "...", unit = "s" }',
                 place=Place(file=str(self.path)),
             )
         return next(iter(lengths), 0)

@@ -114,6 +114,7 @@ class ChannelMap:
     effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
     Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
     delimiter, decimal: of text files, None = as found.
+    clocks: of columns with time stamps of their own, the time column of each.
     topics: of bags, where unqualified columns are; none = the only topic that fits.
     definitions: of bags, files or folders of message definitions that the bag lacks.
     own_names: groups that are left out take dynid's own columns where the file has them.
@@ -127,6 +128,7 @@ class ChannelMap:
     motor_velocity: Mapping[str, Channel] = field(default_factory=dict)
     temperature: Mapping[str, Channel] = field(default_factory=dict)
     extra: Mapping[str, Channel] = field(default_factory=dict)
+    clocks: Mapping[str, Channel] = field(default_factory=dict)
     trajectory: str | None = None
     effort_quantity: str = "torque"
     effort_side: str = "link"

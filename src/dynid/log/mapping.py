@@ -39,6 +39,14 @@ class JointEntry(Strict):
     unit: str = key(doc="one for all joints", kind="a unit of velocity")
 
 
+class TimedEntry(JointEntry):
+    """One channel a joint that may have a clock of its own."""
+
+    time: TimeEntry | None = key(
+        None, "time of these columns, where they have [one of their own](experiment.md#several-clocks)"
+    )
+
+
 class PositionEntry(JointEntry):
     """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
 
@@ -64,7 +72,7 @@ class PositionEntry(JointEntry):
     )
 
 
-class MotorEntry(JointEntry):
+class MotorEntry(TimedEntry):
     """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
 
     columns: Columns | None = key(None, "as for positions, but a table may name some joints only; needed")
@@ -84,7 +92,7 @@ class MotorEntry(JointEntry):
     )
 
 
-class EffortEntry(JointEntry):
+class EffortEntry(TimedEntry):
     """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
 
     columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
@@ -102,6 +110,7 @@ class ExtraEntry(Strict):
 
     column: str = key(doc="column")
     unit: str = key("1", "converted to SI", kind="any unit")
+    time: TimeEntry | None = key(None, "time of this column, where it has one of its own")
 
 
 class LogSection(Strict):
@@ -119,16 +128,16 @@ class LogSection(Strict):
     )
     time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
     position: PositionEntry | None = key(None, "see `[log.position]`; without it `q_<joint>`")
-    velocity: JointEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
+    velocity: TimedEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
     effort: EffortEntry | None = key(None, "see `[log.effort]`; needed by every command")
     motor_position: MotorEntry | None = key(
         None, "see `[log.motor_position]`; second encoder of all or some joints"
     )
-    motor_velocity: JointEntry | None = key(
+    motor_velocity: TimedEntry | None = key(
         None,
         "keys as `[log.velocity]`, for all joints of `motor_position` or none; its `side` and `sign` hold",
     )
-    temperature: JointEntry | None = key(None, "keys as `[log.velocity]`; read, used by no built-in term")
+    temperature: TimedEntry | None = key(None, "keys as `[log.velocity]`; read, used by no built-in term")
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,
@@ -385,9 +394,33 @@ class _Resolver:
             definitions=tuple(Path(self.file).parent / one for one in _several(s.definitions)),
             own_names=own_names,
         )
+        resolved = replace(resolved, clocks=self.clocks(resolved))
         if self.errors:
             raise InputErrors(self.errors)
         return resolved
+
+    def clocks(self, found: ChannelMap) -> dict[str, Channel]:
+        """The time column of every column that has its own."""
+        s = self.section
+        clocks: dict[str, Channel] = {}
+        groups = (
+            ("velocity", s.velocity, found.velocity),
+            ("effort", s.effort, found.effort),
+            ("motor_position", s.motor_position, found.motor_position),
+            ("motor_velocity", s.motor_velocity, found.motor_velocity),
+            ("temperature", s.temperature, found.temperature),
+        )
+        for group, entry, channels in groups:
+            if entry is not None and entry.time is not None:
+                clock = self.clock(entry.time, group)
+                clocks |= {channel.column: clock for channel in channels.values()}
+        for name, extra in s.extra.items():
+            if extra.time is not None:
+                clocks[extra.column] = self.clock(extra.time, "extra", name)
+        return clocks
+
+    def clock(self, entry: TimeEntry, *key: Key) -> Channel:
+        return Channel(entry.column, entry.unit, self.factor(entry.unit, ("time",), *key, "time"))
 
     def factor(self, unit: str, quantities: tuple[str, ...], *key: Key) -> float:
         try:

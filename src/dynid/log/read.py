@@ -19,6 +19,7 @@ from dynid.base.errors import InputError, InputErrors, Place, UsageError
 from dynid.base.overview import Overview, listed
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
+from dynid.log.clocks import OnOneClock
 from dynid.log.files import file_hash, open_table
 from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
 from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
@@ -85,6 +86,9 @@ def _mapped_log(
     for table in tables:
         _require_columns(table, chosen)
     tables = [_of_columns(table, _columns(chosen)) for table in tables]
+    if chosen.clocks:
+        positions = [channel.column for channel in chosen.position.values()]
+        tables = [OnOneClock(table, chosen.time, positions, chosen.clocks) for table in tables]
     found = trajectories_in(tables, chosen)
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
     return Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)))
@@ -403,7 +407,8 @@ def _columns(m: ChannelMap) -> list[str]:
 
 
 def _require_columns(table: Table, m: ChannelMap) -> None:
-    wanted = _columns(m) + ([m.trajectory] if m.trajectory else [])
+    clocks = [clock.column for clock in m.clocks.values()]
+    wanted = [*_columns(m), *dict.fromkeys(clocks), *([m.trajectory] if m.trajectory else [])]
     errors = []
     for name in wanted:
         if name not in table.column_names:

@@ -42,7 +42,7 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
     """A column as numbers; raises InputError for a cell that is none. row: of its first cell within the file."""
     if not isinstance(values, Text):
         return values
-    number = getattr(table, "number", _number)
+    number = getattr(table, "number", cell_number)
     first_line = getattr(table, "first_line", None)
     numbers, wrong = np.full(len(values.names) + 1, np.nan), []
     for code, cell in enumerate(values.names):
@@ -66,7 +66,8 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
     )
 
 
-def _number(cell: str) -> float:
+def cell_number(cell: str) -> float:
+    """The number of a cell, nan where it is empty; raises ValueError for text."""
     return number_of(cell or "nan")
 
 
