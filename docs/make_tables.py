@@ -42,11 +42,11 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
 COMMANDS = ("check", "identify")
 WITH_PLUGINS = (
     "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
-    "retrieve",
+    "retrieve", "init",
 )  # fmt: skip
 # Commands that read a robot; the first one explains what may be said of it.
 WITH_ROBOT = (
-    "inspect", "limits", "check", "average", "identify", "statics", "springs", "retrieve", "reveal", "watch",
+    "inspect", "init", "limits", "check", "average", "identify", "statics", "springs", "retrieve", "reveal", "watch",
     "excite", "simulate",
 )  # fmt: skip
 PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"

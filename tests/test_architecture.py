@@ -25,7 +25,7 @@ FLOORS = (
     ("robot",),
     ("log", "trajectories"),
     ("signals",),
-    ("terms",),
+    ("terms", "layouts"),
     ("rows", "dynamics"),
     ("factor",),
     ("feasible", "simulation"),

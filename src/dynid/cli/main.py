@@ -18,6 +18,7 @@ from dynid.cli import (
     excite,
     export,
     identify,
+    init,
     inspect,
     limits,
     migrate,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
+app.command("init")(with_plugins(init.command))
 app.command("limits")(limits.command)
 app.command("check")(with_plugins(check.command))
 app.command("average")(average.command)

@@ -213,8 +213,8 @@ def canonical_map(
             "no-mapping",
             found=f"columns {', '.join(columns[:30])}{' ...' if len(columns) > 30 else ''}",
             expected="dynid's own names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
-            do="give this table with units filled in, by --config or as mapping in Python:\n"
-            + suggestion(columns, robot),
+            do=f"let `dynid init {robot.source or 'ROBOT'} {file}` write one, or give this table with units filled in, "
+            "by --config or as mapping in Python:\n" + suggestion(columns, robot),
             place=Place(file=file),
         )
 
@@ -491,6 +491,7 @@ class _Resolver:
                         "missing-joint",
                         found=f"{key} without {', '.join(missing)}",
                         expected="a column for every joint",
+                        do="name the columns, or hold the joint where it stands: lock under [robot], or --lock",
                         place=self.place(key),
                     )
                 )

@@ -1,0 +1,90 @@
+"""dynid init: robot and log in, an experiment file out that says what each column is and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
+from dynid.cli.robot_options import Told, with_robot
+
+
+@with_robot
+def command(
+    robot: RobotArgument,
+    log: Annotated[Path, typer.Argument(help="A log, or a folder of one.", metavar="LOG")],
+    out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
+        "experiment.toml"
+    ),
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--answer", metavar="KEY=VALUE", help="Answer to a question, by its key; may be repeated."
+        ),
+    ] = None,
+    preset: Annotated[
+        list[Path] | None, typer.Option("--preset", help="Preset file of one's own; may be repeated.")
+    ] = None,
+    ask: Annotated[
+        bool | None,
+        typer.Option(
+            "--ask/--no-ask", help="Ask what is doubtful; the default on a terminal.", show_default=False
+        ),
+    ] = None,
+    force: ForceOption = False,
+    *,
+    told: Told,
+) -> None:
+    """Look at a log and write the experiment file that says which column is what, in which unit, and why."""
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.exporters.files import check_targets, write_files
+    from dynid.layouts.ask import ask_all
+    from dynid.layouts.propose import propose
+    from dynid.layouts.write import experiment_text, question_lines, summary_lines
+    from dynid.robot import Reading, read_robot
+
+    check_targets([out], [robot, log], force)
+    diagnostics = Diagnostics()
+    model = read_robot(robot, Reading(**told), diagnostics)
+    print_diagnostics(diagnostics)
+    answers = _answers(answer or [])
+    proposal = propose(model, log, answers, preset or [])
+    if proposal.open and (sys.stdin.isatty() if ask is None else ask):
+        proposal = ask_all(model, log, proposal, answers, preset or [], say, _read)
+    for line in summary_lines(proposal):
+        say(line)
+    call = f"dynid init {robot} {log}"
+    write_files({out: experiment_text(proposal, call, told).encode()})
+    say("")
+    if proposal.open:
+        count = len(proposal.open)
+        say(
+            f"wrote {out} with {count} question{'s' * (count > 1)} open; answer there, or call again with --force and"
+        )
+        for one in proposal.open:
+            values = "|".join(option.value for option in one.options) or "..."
+            for line in question_lines(one):
+                say(line)
+            say(f"    --answer '{one.key}={values}'")
+        return
+    say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
+
+
+def _answers(given: list[str]) -> dict[str, str]:
+    from dynid.base.errors import UsageError
+
+    pairs = [one.partition("=") for one in given]
+    for key, mark, _ in pairs:
+        if not mark:
+            raise UsageError("answer", found=f"--answer {key}", expected="KEY=VALUE, as in log.effort.unit=A")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _read(prompt: str) -> str:
+    try:
+        return input(prompt)
+    except EOFError:
+        return ""

@@ -1,0 +1,177 @@
+"""Which columns are time, motion names, position, velocity and effort: what is measured, not what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.names import Family, Meaning
+from dynid.layouts.physics import runs_of, time_step
+
+EFFORTS = ("torque", "effort", "current", "raw")
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time column and the runs of rows that it makes.    step: median, in its own unit."""
+
+    column: Decision
+    meaning: Meaning
+    trajectory: Decision
+    runs: tuple[tuple[int, int], ...]
+    step: float
+    first: float
+
+
+def choose_clock(log: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:
+    """Time, and the column that names the motion of each row."""
+    labels_by_name = {name: one for name, one in alone if one.quantity == "trajectory"}
+    stated = log.contents.trajectory
+    times = {name: one for name, one in alone if one.quantity == "time" and name in log.numeric}
+    if log.bag:
+        times = {"t": Meaning("time", "measured", "s", "bags: stamps of the messages' headers")}
+    looked: list[tuple[str, Meaning, str | None, tuple[tuple[int, int], ...], float]] = []
+    for name, meaning in times.items():
+        t = log.table([name])[:, 0]
+        best: tuple[str | None, tuple[tuple[int, int], ...]] = (None, runs_of(t))
+        for label in [*([stated] if stated else []), *(one for one in labels_by_name if one != stated)]:
+            if label in log.names and _explains(log, t, label):
+                best = (label, runs_of(t, [str(one) for one in log.values([label])[label]]))
+                break
+        step = time_step(t, best[1])
+        if np.isfinite(step):
+            looked.append((name, meaning, *best, step))
+    column = _time_column(looked, answers)
+    chosen = next((one for one in looked if one[0] == column.value), None)
+    if chosen is None:
+        meaning = times.get(column.value or "", Meaning())
+        return Clock(
+            column, meaning, Decision("log.trajectory", None, optional=True), (), float("nan"), float("nan")
+        )
+    t = log.table([chosen[0]])[:, 0]
+    motions = _trajectory(log, t, chosen[2], answers)
+    return Clock(column, chosen[1], motions, chosen[3], chosen[4], float(t[0]))
+
+
+def _time_column(
+    looked: Sequence[tuple[str, Meaning, str | None, object, float]], answers: Answers
+) -> Decision:
+    key = "log.time.column"
+    if not looked:
+        return decided(
+            Decision(key, None, ("no column of ascending numbers is called time or stamp",),
+                     "which column is the time? A log without one needs one"), answers)  # fmt: skip
+    sourced = [one for one in looked if one[1].said_by not in ("", "name")]
+    # One that comes from a known recorder is its clock; the rest of the names are all "time".
+    short = sourced if len(sourced) == 1 else list(looked)
+    options = tuple(Option(one[0], f"steps of {one[4]:.6g}") for one in looked)
+    if len(short) > 1:
+        return decided(
+            Decision(key, None, ("several columns ascend as a clock does",), "which is the clock?", options),
+            answers,
+        )
+    said = short[0][1].said_by
+    why = "its name" if said == "name" else said
+    return decided(
+        Decision(key, short[0][0], (f"{why}; it ascends by {short[0][4]:.6g}",), options=options), answers
+    )
+
+
+def _explains(log: Excerpt, t: np.ndarray, label: str) -> bool:
+    """Whether each name stands in one piece of ascending time: the motions of a log."""
+    names = [str(one) for one in log.values([label])[label]]
+    edges = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1])]
+    if len({names[k] for k in edges}) < len(edges) or len(edges) > len(names) / 10:
+        return False
+    return all(
+        bool((np.diff(t[a:b]) >= 0).all()) for a, b in zip(edges, [*edges[1:], len(names)], strict=True)
+    )
+
+
+def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers) -> Decision:
+    key = "log.trajectory"
+    if label is not None:
+        why = ("it names the motions, each in one piece of ascending time",)
+        return decided(Decision(key, label, why, optional=True), answers)
+    back = np.flatnonzero(np.diff(t) < 0)
+    if len(back):
+        text = f"time runs back at row {int(back[0]) + 1} and no column tells the motions apart"
+        return decided(Decision(key, None, (text,), "which column names the motion of each row?"), answers)
+    return decided(Decision(key, None, ("time ascends throughout: one motion",), optional=True), answers)
+
+
+def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
+    """The columns of positions, velocities or efforts.    kind: "position", "velocity" or "effort"."""
+    key = f"log.{kind}.columns"
+    wanted = EFFORTS if kind == "effort" else (kind,)
+    same = [one for one in found if one.meaning.quantity in wanted]
+    fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
+    fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
+    fullest = min((len(one.missing) for one in fit), default=0)
+    fit = [one for one in fit if len(one.missing) == fullest]
+    said = [one for one in fit if one.meaning.role == "measured"]
+    short = said or fit
+    options = tuple(Option(one.template, _in_words(one)) for one in same)
+    if kind == "effort":
+        options = (*options, Option(NONE, "there is none"))
+    decision = _one_of(key, kind, short, same, options)
+    decision = decided(decision, answers)
+    chosen = next((one for one in found if one.template == decision.value), None)
+    if decision.value not in (None, NONE) and chosen is None:
+        decision = Decision(key, None, (f"no columns '{decision.value}'",), "which columns?", options)
+    return decision, chosen
+
+
+def _one_of(
+    key: str, kind: str, short: Sequence[Family], same: Sequence[Family], options: tuple[Option, ...]
+) -> Decision:
+    optional = kind == "velocity"
+    if len(short) == 1:
+        one = short[0]
+        beside = [other.template for other in same if other is not one]
+        why = _said(one) + (f"; beside it: {', '.join(beside)}" if beside else "")
+        if not one.meaning.role and any(other.meaning.role == "commanded" for other in same):
+            why += "; those beside it say that they were commanded, these do not"
+        elif not one.meaning.role:
+            why += "; the name does not say whether they were measured or commanded: taken as measured"
+        bare = not one.meaning.role and not any(other.meaning.role == "commanded" for other in same)
+        return Decision(key, one.template, (why,), options=options, optional=optional, likely=bare)
+    if optional:
+        why = "several: " + ", ".join(one.template for one in short) if short else "no measured one"
+        return Decision(
+            key, None, (why + "; velocities are made from positions",), options=options, optional=True
+        )
+    if short:
+        names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in short)
+        return Decision(
+            key,
+            None,
+            (f"several columns may be it: {names}",),
+            f"which columns are the measured {kind}?",
+            options,
+        )
+    others = [one for one in same if one.meaning.role in ("commanded", "model", "spare")]
+    if others:
+        names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in others)
+        return Decision(
+            key, None, (f"no {kind} is measured: {names}",), f"which columns are the {kind}?", options
+        )
+    return Decision(
+        key, None, (f"no columns, one a joint, are called {kind}",), f"which columns are the {kind}?", options
+    )
+
+
+def _in_words(one: Family) -> str:
+    role = {"": "not said whether measured or commanded", "model": "computed, no measurement"}.get(
+        one.meaning.role, one.meaning.role
+    )
+    return f"{one.meaning.quantity or 'unknown'}, {role}"
+
+
+def _said(one: Family) -> str:
+    return "the name says so" if one.meaning.said_by in ("", "name") else one.meaning.said_by

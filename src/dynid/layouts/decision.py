@@ -1,0 +1,65 @@
+"""One thing that had to be decided about a log: what was taken and why, or what to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dynid.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One answer to a question: its value, and what it means."""
+
+    value: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was found for one key of the experiment file.
+
+    value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
+    options: possible answers; none = any text.    optional: the file works without it.
+    likely: taken by its name alone, which nothing contradicts.
+    """
+
+    key: str
+    value: str | None
+    why: tuple[str, ...] = ()
+    question: str = ""
+    options: tuple[Option, ...] = ()
+    optional: bool = False
+    likely: bool = False
+
+    @property
+    def sure(self) -> bool:
+        """Whether nothing is left to ask."""
+        return not self.question
+
+    @property
+    def grade(self) -> str:
+        """How sure it is: "sure", "likely" or "asked"."""
+        return "asked" if self.question else "likely" if self.likely else "sure"
+
+
+Answers = Mapping[str, str]
+
+
+def decided(decision: Decision, answers: Answers) -> Decision:
+    """The decision as the user answers it; the one that was found without an answer.
+
+    Raises UsageError for an answer that is none of the options.
+    """
+    if decision.key not in answers:
+        return decision
+    answer = answers[decision.key]
+    allowed = [one.value for one in decision.options]
+    if decision.question and allowed and answer not in allowed:
+        raise UsageError(
+            "unknown-answer",
+            found=f"{decision.key} = {answer}",
+            expected="one of " + ", ".join(f"'{one}'" for one in allowed),
+        )
+    return Decision(decision.key, answer, ("as you say",), optional=decision.optional)

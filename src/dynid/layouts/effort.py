@@ -1,0 +1,261 @@
+"""Torque or current, in which unit, on which side, and what a current is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.names import Meaning
+from dynid.layouts.physics import EXPLAINS, Motion, description_scale
+from dynid.layouts.presets import ConstantsEntry, Preset, matches_word
+from dynid.robot.model import RobotModel
+
+UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
+UNITS = (
+    Option("N m", "torque"),
+    Option("mN m", "torque in thousandths"),
+    Option("A", "current"),
+    Option("mA", "current in thousandths"),
+    Option("raw", "counts, percent of something"),
+)
+TORQUES, CURRENTS = {"N m": 1.0, "Nm": 1.0, "mN m": 1e-3, "mNm": 1e-3}, {"A": 1.0, "mA": 1e-3}
+# Masses of a description are right to a factor of two; units differ by more.
+NEAR = 2.0
+# A unit that is sure by its source is doubted beyond this factor.
+FAR = 4.0
+# Joints whose torque in the description is less than this share of the largest say little.
+LEAST = 0.02
+# Within the effort limits, and not a hundredth of them.
+LOWEST_USE, HIGHEST_USE = 0.01, 1.3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What was decided.    gains: None = not needed, or known to the description already."""
+
+    unit: Decision
+    side: Decision
+    gains: Decision | None
+    values: Mapping[str, float]
+    source: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The logged effort per N m of the description.
+
+    middle: over the joints that tell, by their torque.    joints: how many they are.
+    """
+
+    middle: float
+    joints: int
+    slopes: Float
+    tells: tuple[bool, ...]
+    negative: tuple[str, ...]
+
+
+def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
+    """How the logged effort compares with the torque of the description; None where nothing can be said."""
+    found = None if motion is None or motion.tau is None else description_scale(robot, motion)
+    if found is None:
+        return None
+    slope, share, size = found
+    tells = (share > EXPLAINS) & (size > LEAST * size.max())
+    if not tells.any():
+        return None
+    negative = tuple(j for j, s, t in zip(robot.joint_names, slope, tells, strict=True) if t and s < 0)
+    # Joints with much torque tell most: small ones carry what the description forgets.
+    middle = float((np.abs(slope) * size**2)[tells].sum() / (size**2)[tells].sum())
+    return Scale(middle, int(tells.sum()), slope, tuple(bool(one) for one in tells), negative)
+
+
+def decide_effort(
+    robot: RobotModel, said: Meaning, motion: Motion | None, known: Sequence[Preset], answers: Answers
+) -> Effort:
+    """Unit and side of the effort, and the gains of currents."""
+    scale = scale_of(robot, motion)
+    unit = decided(_unit(robot, said, motion, scale), answers)
+    side = decided(_side(robot, said, unit, scale), answers)
+    gains, values, source = _gains(robot, unit, scale, known, answers)
+    return Effort(unit, side, gains, values, source)
+
+
+def _unit(robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale | None) -> Decision:
+    question = "in which unit is the effort?"
+    if scale is not None and scale.negative:
+        joints = ", ".join(scale.negative)
+        why = (
+            f"the effort of {joints} falls where the description's torque rises: a sign is turned, or it is no effort",
+        )
+        return Decision(UNIT, None, why, question, UNITS)
+    who = "its name" if said.said_by == "name" else said.said_by
+    compared = (
+        None
+        if scale is None
+        else f"{scale.middle:.3g} times the description's torque on {scale.joints} joint(s)"
+    )
+    if said.unit in TORQUES and not said.doubt:
+        share = None if scale is None else scale.middle * TORQUES[said.unit]
+        ratios = np.abs(robot.drive.gear_ratio)
+        if share is None or 1 / FAR < share < FAR or 1 / FAR < share * float(np.median(ratios)) < FAR:
+            return Decision(
+                UNIT, said.unit, (who, *([f"it is {compared}"] if compared else [])), options=UNITS
+            )
+        return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, UNITS)
+    if said.unit in CURRENTS and not said.doubt:
+        return Decision(UNIT, said.unit, (who,), options=UNITS)
+    if said.doubt or said.quantity in ("torque", "effort"):
+        return _torque_or_not(robot, said, motion, scale, compared, question)
+    if said.quantity == "current":
+        return _current(robot, scale, compared, question)
+    return Decision(UNIT, None, (f"'{said.quantity}' is no unit of torque or current",), question, UNITS)
+
+
+def _torque_or_not(
+    robot: RobotModel,
+    said: Meaning,
+    motion: Motion | None,
+    scale: Scale | None,
+    compared: str | None,
+    question: str,
+) -> Decision:
+    doubt = f"{said.doubt}; " if said.doubt else ""
+    if scale is not None and compared is not None:
+        for unit in ("N m", "mN m"):
+            if 1 / NEAR < scale.middle * TORQUES[unit] < NEAR:
+                return Decision(UNIT, unit, (f"{doubt}it is {compared}: {unit}",), options=UNITS)
+        if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
+            told = f"{doubt}it is {compared}: too little for N m, as {said.unit} is"
+            return Decision(UNIT, said.unit, (told,), options=UNITS)
+        return Decision(UNIT, None, (f"{doubt}it is {compared}: no N m at the joints",), question, UNITS)
+    limits = robot.limits.effort
+    if (
+        said.quantity == "torque"
+        and not said.doubt
+        and motion is not None
+        and motion.tau is not None
+        and np.isfinite(limits).all()
+    ):
+        used = np.abs(motion.tau).max(axis=0) / limits
+        if LOWEST_USE < used.max() < HIGHEST_USE:
+            told = f"called torque, and takes up to {100 * used.max():.0f} % of the description's effort limits in N m"
+            return Decision(UNIT, "N m", (told,), options=UNITS)
+    why = (f"{doubt}the description knows no masses that the effort could be compared with",)
+    return Decision(UNIT, None, why, question, UNITS)
+
+
+def _current(robot: RobotModel, scale: Scale | None, compared: str | None, question: str) -> Decision:
+    gains = _known_gains(robot)
+    if scale is not None and gains is not None:
+        worth = float(np.median(np.abs(gains)[list(scale.tells)]))
+        for unit, size in CURRENTS.items():
+            if 1 / NEAR < scale.middle * size * worth < NEAR:
+                found = scale.middle * size * worth
+                told = f"in {unit}, with the description's drives, it is {found:.3g} times its torque"
+                return Decision(UNIT, unit, (told,), options=UNITS)
+    why = "called a current; A, mA and percent of the greatest one are all usual"
+    return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, UNITS)
+
+
+def _known_gains(robot: RobotModel) -> Float | None:
+    drive = robot.drive
+    if np.isfinite(drive.drive_gain).all():
+        return drive.drive_gain
+    constants = drive.torque_constant * drive.gear_ratio
+    return constants if np.isfinite(constants).all() else None
+
+
+def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None) -> Decision:
+    options = (Option("link", "at the joints"), Option("motor", "before the gears"))
+    if unit.value not in TORQUES:
+        return Decision(SIDE, None, optional=True)
+    ratios = np.abs(robot.drive.gear_ratio)
+    if said.side is not None:
+        return Decision(SIDE, said.side, (said.said_by,), options=options, optional=True)
+    if bool((ratios == 1).all()):
+        return Decision(
+            SIDE, None, ("the description knows no gears: at the joints",), options=options, optional=True
+        )
+    if scale is not None:
+        here = scale.middle * TORQUES[unit.value]
+        there = here * float(np.median(ratios[list(scale.tells)]))
+        near = [side for side, value in (("link", here), ("motor", there)) if 1 / NEAR < value < NEAR]
+        if len(near) == 1:
+            return Decision(
+                SIDE,
+                near[0],
+                (f"there it is {here if near[0] == 'link' else there:.3g} times the description's torque",),
+                options=options,
+                optional=True,
+            )
+    why = ("the description has gears, and nothing tells on which side the torque is",)
+    return Decision(
+        SIDE, None, why, "is the torque that of the joints (link) or of the motors (motor)?", options
+    )
+
+
+def _gains(
+    robot: RobotModel, unit: Decision, scale: Scale | None, known: Sequence[Preset], answers: Answers
+) -> tuple[Decision | None, Mapping[str, float], str]:
+    if unit.value is None or unit.value in TORQUES or _known_gains(robot) is not None:
+        return None, {}, ""
+    if GAINS in answers:
+        values = _numbers(answers[GAINS], robot.n)
+        if values is not None:
+            return (
+                Decision(GAINS, answers[GAINS], ("as you say",)),
+                dict(zip(robot.joint_names, values, strict=True)),
+                "",
+            )
+    for preset in known:
+        for entry in preset.constants:
+            if any(matches_word(word, robot.name) for word in entry.robots) and (
+                gains := _of(entry, robot.n)
+            ):
+                told = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
+                told += f"; {entry.says}" if entry.says else ""
+                if scale is not None:
+                    worth = np.array(gains)[list(scale.tells)] * np.abs(scale.slopes[list(scale.tells)])
+                    share = float(np.median(worth)) * CURRENTS.get(unit.value, 1.0)
+                    told += f"; with them the effort is {share:.3g} times the description's torque"
+                return (
+                    Decision(GAINS, _listed(gains), (told,), likely=True),
+                    dict(zip(robot.joint_names, gains, strict=True)),
+                    told,
+                )
+    why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
+    if scale is not None:
+        guess = [
+            1 / abs(s) if t else 1 / scale.middle for s, t in zip(scale.slopes, scale.tells, strict=True)
+        ]
+        why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
+    question = (
+        f"how many N m at the joint is one {unit.value}? {robot.n} numbers from base to tip, with commas"
+    )
+    return Decision(GAINS, None, why, question), {}, ""
+
+
+def _of(entry: ConstantsEntry, n: int) -> list[float] | None:
+    """N m per ampere at the joints, or None where the entry is of another number of them."""
+    if entry.drive_gain is not None:
+        return entry.drive_gain if len(entry.drive_gain) == n else None
+    if entry.torque_constant is None or entry.gear_ratio is None:
+        return None
+    pairs = list(zip(entry.torque_constant, entry.gear_ratio, strict=False))
+    return [k * r for k, r in pairs] if len(pairs) == n else None
+
+
+def _numbers(text: str, n: int) -> list[float] | None:
+    try:
+        values = [float(one) for one in text.replace(",", " ").split()]
+    except ValueError:
+        return None
+    return values if len(values) == n and all(np.isfinite(values)) and all(values) else None
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)

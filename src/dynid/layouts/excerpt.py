@@ -1,0 +1,83 @@
+"""The first rows of a log, column by column, as far as a guess needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError
+from dynid.log.contents import Contents, Stream, Values, contents
+from dynid.log.log import ManyTopics
+
+# Enough for gravity to be seen from many sides, read in a moment.
+ROWS = 60_000
+
+
+@dataclass(eq=False)
+class Excerpt:
+    """A log's columns and its first rows.
+
+    stream: columns that share rows, those of the joints.    bag: whether columns have dynid's own names.
+    """
+
+    contents: Contents
+    stream: Stream
+    bag: bool
+    _seen: dict[str, Values] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the stream's columns, without a topic before them."""
+        return tuple(_plain(column.name) for column in self.stream.columns)
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """Of its columns of numbers."""
+        return tuple(_plain(column.name) for column in self.stream.columns if column.numeric)
+
+    @property
+    def topic(self) -> str | None:
+        """Topic of a bag that the names are on, where there are several."""
+        return self.stream.name if self.bag and len(self.contents.streams) > 1 else None
+
+    def values(self, names: Sequence[str]) -> dict[str, Values]:
+        """First rows of the named columns."""
+        new = [name for name in names if name not in self._seen]
+        if new:
+            full = {_plain(column.name): column.name for column in self.stream.columns}
+            # The rows of a bag are those of the columns that are read together.
+            read = self.contents.read([*full.values()] if self.bag else [full[name] for name in new], ROWS)
+            self._seen |= {_plain(name): values for name, values in read.items()}
+        return {name: self._seen[name] for name in names}
+
+    def table(self, names: Sequence[str]) -> Float:
+        """Columns of numbers side by side, (T, k)."""
+        found = self.values(names)
+        return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
+
+
+def excerpt(path: str | Path, joints: Sequence[str]) -> Excerpt:
+    """Looks into a log; the stream is the one that names most of the joints, or has most columns.
+
+    Raises InputError for what cannot be read.
+    """
+    found = contents(path)
+    if not found.streams:
+        raise InputError("no-columns", found="a log without columns", expected="columns of numbers")
+    words = [one.lower() for one in joints]
+
+    def named(stream: Stream) -> tuple[int, int]:
+        names = " ".join(column.name.lower() for column in stream.columns)
+        return sum(word in names for word in words), len(stream.columns)
+
+    return Excerpt(found, max(found.streams, key=named), isinstance(found.table, ManyTopics))
+
+
+def _plain(name: str) -> str:
+    """A column of a bag without its topic."""
+    topic, mark, rest = name.rpartition(":")
+    return rest if mark and topic.startswith("/") else name

@@ -1,0 +1,191 @@
+"""Which numbered column is which joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.names import Family
+from dynid.layouts.physics import DECISIVE, EXPLAINS, Motion, description_scale, exchanges, gain, misfit
+from dynid.robot.model import RobotModel
+
+KEY = "log.order"
+BASE_TO_TIP, ALPHABETICAL, TIP_TO_BASE = "base-to-tip", "alphabetical", "tip-to-base"
+WORDS = {
+    BASE_TO_TIP: "as the joints are",
+    ALPHABETICAL: "in alphabetical order of the joints",
+    TIP_TO_BASE: "from tip to base",
+}
+# A reading that is right leaves the joints that it changes at most this share of their torque.
+FITS = 0.25
+Order = tuple[int, ...]
+
+
+def decide_order(
+    robot: RobotModel, family: Family, motion: Motion | None, answers: Answers
+) -> tuple[Decision, Order]:
+    """The order of columns, and for each joint the number of its column from 0.
+
+    motion: read in rad, columns as they are numbered.
+    """
+    joints = family.joints
+    if family.named:
+        return Decision(KEY, BASE_TO_TIP, ("each column names its joint",)), tuple(range(len(joints)))
+    ways = _ways(joints)
+    options = tuple(
+        Option(name, ", ".join(joints[order.index(k)] for k in range(len(order))))
+        for name, order in ways.items()
+    )
+    given = answers.get(KEY)
+    if given is not None and "," in given:
+        names = [one.strip() for one in given.split(",")]
+        if sorted(names) == sorted(joints):
+            return Decision(KEY, given, ("as you say",)), tuple(names.index(one) for one in joints)
+    decision = decided(_found(robot, family, motion, ways, options), answers)
+    return decision, ways.get(decision.value or "", ways[BASE_TO_TIP])
+
+
+def _ways(joints: Sequence[str]) -> dict[str, Order]:
+    """Orders that programs write, order[j] the number of the column of joint j; those that differ."""
+    plain, alphabet = tuple(range(len(joints))), sorted(joints)
+    ways = {BASE_TO_TIP: plain}
+    by_name = tuple(alphabet.index(one) for one in joints)
+    if by_name != plain:
+        ways[ALPHABETICAL] = by_name
+    if len(joints) > 1 and plain[::-1] != by_name:
+        ways[TIP_TO_BASE] = plain[::-1]
+    return ways
+
+
+def _found(
+    robot: RobotModel,
+    family: Family,
+    motion: Motion | None,
+    ways: Mapping[str, Order],
+    options: tuple[Option, ...],
+) -> Decision:
+    said, counted = family.meaning, f"numbered from {family.first}"
+    question = (
+        "which number is which joint? One of these, or the joints in the order of the numbers, with commas"
+    )
+    if len(family.joints) == 1:
+        return Decision(KEY, BASE_TO_TIP, ("one joint",), options=options)
+    best = _best(robot, family.joints, motion, ways)
+    source = f"{counted}; {said.said_by}"
+    if best is None:
+        if said.ordered:
+            return Decision(KEY, BASE_TO_TIP, (source,), options=options)
+        if ALPHABETICAL not in ways and not said.unordered:
+            why = f"{counted}, {WORDS[BASE_TO_TIP]}; no torque confirms it"
+            return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
+        why = f"{counted}; no torque tells which order the numbers have"
+        return Decision(KEY, None, (why,), question, options)
+    if best.exchanged < -DECISIVE:
+        why = f"{counted}, but a rigid arm fits the torque far better with {best.pair} exchanged"
+        return Decision(KEY, None, (why,), question, options)
+    proven = best.others > DECISIVE and best.exchanged > DECISIVE
+    if proven and (best.name == BASE_TO_TIP or not said.ordered):
+        why = f"{counted}, {WORDS[best.name]}: in any other order a rigid arm fits the torque far worse"
+        return Decision(
+            KEY, best.name, (source if said.ordered else "", why)[not said.ordered :], options=options
+        )
+    if best.name != BASE_TO_TIP and best.others > DECISIVE:
+        why = f"{counted}; a rigid arm fits the torque best {WORDS[best.name]}"
+        return Decision(KEY, None, (why,), question, options)
+    if said.ordered:
+        return Decision(KEY, BASE_TO_TIP, (source,), options=options)
+    if best.name == BASE_TO_TIP and best.others > DECISIVE and not said.unordered:
+        why = f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid arm fits the torque far worse"
+        return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
+    if ALPHABETICAL not in ways and not said.unordered:
+        why = f"{counted}, {WORDS[BASE_TO_TIP]}; the torque does not contradict it"
+        return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
+    why = f"{counted}; the torque does not tell whether the order is the description's or the alphabet's"
+    return Decision(KEY, None, (why,), question, options)
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The usual order that fits best.
+
+    others, exchanged: how much worse the best of the other usual orders is, and the best with two joints exchanged, as
+    sums of logarithms; below 0 = better.    pair: of the latter.
+    """
+
+    name: str
+    others: float
+    exchanged: float
+    pair: str
+
+
+def _best(
+    robot: RobotModel, joints: Sequence[str], motion: Motion | None, ways: Mapping[str, Order]
+) -> _Best | None:
+    """None without torque that speaks."""
+    if motion is None or motion.tau is None:
+        return None
+    place = [robot.joint_names.index(one) for one in joints]
+
+    def whole(order: Order) -> Order:
+        """Of all joints of the robot, those that the log does not have where they are."""
+        all_ = list(range(robot.n))
+        for j, k in enumerate(order):
+            all_[place[j]] = place[k]
+        return tuple(all_)
+
+    tried = {name: _fit(robot, motion, whole(order)) for name, order in ways.items()}
+    fits = {name: one for name, one in tried.items() if one is not None}
+    if BASE_TO_TIP not in fits:
+        return None
+    name, here = BASE_TO_TIP, fits[BASE_TO_TIP]
+    for other, one in fits.items():
+        # What is unusual needs proof.
+        if one.worse_than(here) < -DECISIVE and one.good():
+            name, here = other, one
+    others = min((one.worse_than(here) for other, one in fits.items() if other != name), default=np.inf)
+    worst, pair = np.inf, ""
+    for i, j, order in exchanges(ways[name]):
+        fit = _fit(robot, motion, whole(order))
+        value = np.inf if fit is None else fit.worse_than(here)
+        if fit is not None and value < 0 and not fit.good((place[i], place[j])):
+            value = 0.0  # a little less bad is no better reading
+        if value < worst:
+            worst, pair = value, f"{joints[i]} and {joints[j]}"
+    return _Best(name, float(others), float(worst), pair)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """What a rigid arm leaves, and what the description explains, in one order."""
+
+    left: Float
+    told: tuple[Float, Float, Float] | None
+
+    def good(self, joints: Sequence[int] = ()) -> bool:
+        part = self.left[list(joints)] if joints else self.left[self.left < 1.0]
+        return len(part) > 0 and bool((np.sqrt(part) <= FITS).all())
+
+    def worse_than(self, other: _Fit) -> float:
+        """Above 0 where the other is better; the description is asked where a free arm does not tell them apart."""
+        worse = gain(other.left, self.left)
+        if abs(worse) > DECISIVE or self.told is None or other.told is None:
+            return worse
+        if max(self.told[1].max(), other.told[1].max()) <= EXPLAINS:
+            return worse
+        mine, others = (1 - np.minimum(one[1] * (one[0] > 0), 1 - 1e-6) for one in (self.told, other.told))
+        return float(np.log(mine / others).sum())
+
+
+def _fit(robot: RobotModel, motion: Motion, order: Order) -> _Fit | None:
+    read = motion.read_as(1.0, order)
+    left = misfit(robot, read)
+    return None if left is None else _Fit(left, description_scale(robot, read))
+
+
+def in_order(columns: Sequence[str], order: Sequence[int]) -> tuple[str, ...]:
+    """Columns by joint."""
+    return tuple(columns[k] for k in order)

@@ -1,0 +1,237 @@
+"""What physics says of a reading of the columns: clocks, derivatives, limits, and the torque of a rigid arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.kernel import inverse_dynamics, torque_regressor
+from dynid.robot.model import RobotModel
+from dynid.signals.filter import zero_phase_filter
+
+# Signals are looked at below this frequency, Hz, on at most this rate: what gravity and slow motion tell is enough.
+CUTOFF, RATE = 5.0, 100.0
+# Samples of one fit, and blocks of time of which every other one is held out.
+SAMPLES, BLOCKS = 400, 10
+# A reading is decisively better where the product over the joints of the mean square errors falls by this factor, as
+# in diagnosis.wiring_checks.
+DECISIVE = float(np.log(6.0))
+RIDGE = 1e-8
+# Coulomb friction turns over within this share of the greatest speed.
+WIDTH = 0.03
+# Seconds cut from both ends of a run, where the filter swings.
+ENDS = 0.5
+LEAST_SAMPLES = 60
+# Share of a joint's torque that the description has to explain before its scale means anything.
+EXPLAINS = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Columns as they were logged.
+
+    t: (T,).    q, dq, tau: (T, n), dq and tau None where not looked at.    runs: rows of each motion, [from, to).
+    """
+
+    t: Float
+    q: Float
+    dq: Float | None
+    tau: Float | None
+    runs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Filtered samples on a regular grid, in the log's units a second.    measured: the logged velocity, or None."""
+
+    q: Float
+    dq: Float
+    ddq: Float
+    tau: Float | None
+    measured: Float | None
+
+    def read_as(self, scale: float, order: Sequence[int] | None = None) -> Motion:
+        """The same with positions times `scale` (to rad), and columns in another order."""
+        columns = list(range(self.q.shape[1])) if order is None else list(order)
+        return Motion(
+            scale * self.q[:, columns],
+            scale * self.dq[:, columns],
+            scale * self.ddq[:, columns],
+            None if self.tau is None else self.tau[:, columns],
+            None if self.measured is None else self.measured[:, columns],
+        )
+
+
+def time_step(t: Float, runs: Sequence[tuple[int, int]]) -> float:
+    """Median step of the clock within the runs, in its own unit; nan where it does not ascend."""
+    steps = np.concatenate([np.diff(t[a:b]) for a, b in runs]) if runs else np.zeros(0)
+    ahead = steps[steps > 0]
+    if len(ahead) < 0.5 * max(len(steps), 1):
+        return float("nan")
+    return float(np.median(ahead))
+
+
+def runs_of(t: Float, labels: Sequence[object] | None = None) -> tuple[tuple[int, int], ...]:
+    """Stretches of rows of one label in which time does not run back."""
+    edges = {0, len(t)}
+    edges |= {int(k) + 1 for k in np.flatnonzero(~(np.diff(t) >= 0))}
+    if labels is not None:
+        edges |= {k for k in range(1, len(labels)) if labels[k] != labels[k - 1]}
+    ends = sorted(edges)
+    return tuple((a, b) for a, b in pairwise(ends) if b - a > 1)
+
+
+def motion_of(recording: Recording, second: float) -> Motion | None:
+    """Filtered motion.    second: length of the clock's unit in s.    None where too little is left."""
+    parts = [part for a, b in recording.runs if (part := _part(recording, a, b, second)) is not None]
+    if not parts or sum(len(part.q) for part in parts) < LEAST_SAMPLES:
+        return None
+
+    def joined(values: list[Float | None]) -> Float | None:
+        kept = [one for one in values if one is not None]
+        return np.concatenate(kept) if len(kept) == len(values) else None
+
+    whole = [
+        joined([getattr(part, name) for part in parts]) for name in ("q", "dq", "ddq", "tau", "measured")
+    ]
+    q, dq, ddq, tau, measured = whole
+    if q is None or dq is None or ddq is None:
+        return None
+    return Motion(q, dq, ddq, tau, measured)
+
+
+def _part(recording: Recording, a: int, b: int, second: float) -> Motion | None:
+    t = recording.t[a:b] * second
+    groups = [recording.q, recording.dq, recording.tau]
+    lines = np.concatenate([one[a:b] for one in groups if one is not None], axis=1)
+    good = np.isfinite(t) & np.isfinite(lines).all(axis=1)
+    good[1:] &= np.diff(t) > 0
+    t, lines = t[good], lines[good]
+    if len(t) < LEAST_SAMPLES:
+        return None
+    rate = min(1.0 / float(np.median(np.diff(t))), RATE)
+    if not np.isfinite(rate) or (t[-1] - t[0]) * rate < LEAST_SAMPLES or (t[-1] - t[0]) * rate > 1e7:
+        return None
+    grid = np.arange(t[0], t[-1], 1.0 / rate)
+    even = np.stack([np.interp(grid, t, line) for line in lines.T])
+    smooth = zero_phase_filter(min(CUTOFF, 0.2 * rate), 4, rate)(even).T
+    cut = slice(int(ENDS * rate), len(grid) - int(ENDS * rate))
+    n = recording.q.shape[1]
+    q = smooth[:, :n]
+    dq = np.gradient(q, 1.0 / rate, axis=0)
+    ddq = np.gradient(dq, 1.0 / rate, axis=0)
+    further = smooth[:, n:]
+    measured = further[:, :n] if recording.dq is not None else None
+    tau = further[:, -n:] if recording.tau is not None else None
+    if len(grid[cut]) < LEAST_SAMPLES:
+        return None
+    return Motion(q[cut], dq[cut], ddq[cut], *(None if one is None else one[cut] for one in (tau, measured)))
+
+
+def velocity_ratio(motion: Motion) -> tuple[Float, Float]:
+    """Slope of the logged velocity over the derivative of the position, and share explained by it, (n,) each."""
+    x, y = motion.dq, motion.measured
+    if y is None:
+        return np.full(x.shape[1], np.nan), np.zeros(x.shape[1])
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    xx, yy, xy = (x * x).sum(axis=0), (y * y).sum(axis=0), (x * y).sum(axis=0)
+    tiny = np.finfo(float).tiny
+    return xy / np.maximum(xx, tiny), xy**2 / np.maximum(xx * yy, tiny)
+
+
+def misfit(robot: RobotModel, motion: Motion) -> Float | None:
+    """Mean square error over variance of a rigid arm with friction on held-out blocks, (n,); None without torque.
+
+    Least squares: tau = Y(q, dq, ddq) pi + friction, rotor and offset of each joint, whatever its unit. One for joints
+    whose effort never changes.
+    """
+    part = _thinned(motion)
+    if part.tau is None or len(part.q) < LEAST_SAMPLES:
+        return None
+    n, T = robot.n, len(part.q)
+    Y = torque_regressor(robot.tree, *robot.tree_motion(part.q, part.dq, part.ddq)).dense(10 * robot.n_bodies)
+    rigid = np.einsum("bn,tbk->ntk", robot.projection, Y)
+    own = np.zeros((n, T, 4 * n))
+    for j in range(n):
+        own[j, :, 4 * j : 4 * j + 3] = _friction(part.dq[:, j])
+        own[j, :, 4 * j + 3] = part.ddq[:, j]
+    size = part.tau.std(axis=0)
+    live = np.flatnonzero(size > 0)
+    if not len(live):
+        return None
+    rows = np.concatenate([rigid, own], axis=2)[live] / size[live, None, None]
+    y = (part.tau[:, live] / size[live]).T
+    length = np.sqrt((rows**2).sum(axis=(0, 1)))
+    rows = rows[:, :, length > 0] / length[length > 0]
+    fold = (np.arange(T) * BLOCKS // T) % 2
+    error = np.zeros(len(live))
+    for held in (0, 1):
+        X = rows[:, fold != held].reshape(-1, rows.shape[2])
+        G = X.T @ X
+        G[np.diag_indices(len(G))] += RIDGE * np.trace(G) / len(G)
+        theta = np.linalg.solve(G, X.T @ y[:, fold != held].ravel())
+        left = y[:, fold == held] - rows[:, fold == held] @ theta
+        error += 0.5 * (left**2).mean(axis=1) / np.maximum(y[:, fold == held].var(axis=1), 1e-12)
+    whole = np.ones(n)
+    whole[live] = np.maximum(error, 1e-12)
+    return whole
+
+
+def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, Float] | None:
+    """Logged effort over the torque of the description, share explained, and the description's torque, (n,) each.
+
+    Friction and an offset of each joint are taken off both.    None where the description lacks masses.
+    """
+    part = _thinned(motion)
+    pi = robot.inertia_prior
+    if (
+        part.tau is None
+        or not np.isfinite(pi).all()
+        or not (pi[:, 0] > 0).any()
+        or len(part.q) < LEAST_SAMPLES
+    ):
+        return None
+    told = inverse_dynamics(robot.tree, pi, *robot.tree_motion(part.q, part.dq, part.ddq)) @ robot.projection
+    slope, share, size = np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n)
+    for j in range(robot.n):
+        N = _friction(part.dq[:, j])
+        m, u = (x - N @ np.linalg.lstsq(N, x, rcond=None)[0] for x in (told[:, j], part.tau[:, j]))
+        mm, uu, mu = float(m @ m), float(u @ u), float(m @ u)
+        size[j] = np.sqrt(mm / len(m))
+        if mm > 0 and uu > 0:
+            slope[j], share[j] = mu / mm, mu * mu / (mm * uu)
+    return slope, share, size
+
+
+def exchanges(order: Sequence[int]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """The orders in which two columns are exchanged, with the joints concerned."""
+    for i, j in combinations(range(len(order)), 2):
+        swapped = list(order)
+        swapped[i], swapped[j] = swapped[j], swapped[i]
+        yield i, j, tuple(swapped)
+
+
+def gain(declared: Float, other: Float) -> float:
+    """Sum over the joints of log(other / declared): above 0 the declared reading is better."""
+    return float(np.log(other / declared).sum())
+
+
+def _friction(dq: Float) -> Float:
+    fastest = max(float(np.abs(dq).max(initial=0.0)), np.finfo(float).tiny)
+    return np.stack([np.tanh(dq / (WIDTH * fastest)), dq / fastest, np.ones_like(dq)], axis=1)
+
+
+def _thinned(motion: Motion) -> Motion:
+    T = len(motion.q)
+    at = np.unique(np.linspace(0, T - 1, min(SAMPLES, T)).astype(np.int64))
+    return Motion(
+        motion.q[at],
+        motion.dq[at],
+        motion.ddq[at],
+        None if motion.tau is None else motion.tau[at],
+        None if motion.measured is None else motion.measured[at],
+    )

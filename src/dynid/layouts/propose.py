@@ -1,0 +1,264 @@
+"""A log looked at as a whole: every decision that an experiment file needs, with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.layouts.channels import Clock, choose, choose_clock
+from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.effort import Effort, decide_effort
+from dynid.layouts.excerpt import Excerpt, excerpt
+from dynid.layouts.names import Family, families, most_fitting, single
+from dynid.layouts.order import decide_order, in_order
+from dynid.layouts.physics import Recording
+from dynid.layouts.presets import Preset, presets
+from dynid.layouts.units import Units, decide_units, time_unit
+from dynid.robot.model import RobotModel
+
+LOCK = "robot.lock."
+# Joints of hands, whose place hardly matters to an arm.
+_HAND = ("finger", "gripper", "jaw", "hand", "claw", "thumb", "knuckle")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The columns of one channel by joint."""
+
+    family: Family
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What was found of a log, for an experiment file.
+
+    decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
+    locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
+    """
+
+    robot: RobotModel
+    log: Path
+    topic: str | None
+    decisions: tuple[Decision, ...]
+    groups: dict[str, Group]
+    gains: dict[str, float]
+    locked: dict[str, float]
+    unused: tuple[str, ...]
+
+    def __getitem__(self, key: str) -> Decision:
+        return next((one for one in self.decisions if one.key == key), Decision(key, None, optional=True))
+
+    @property
+    def open(self) -> tuple[Decision, ...]:
+        """What is left to ask."""
+        return tuple(one for one in self.decisions if not one.sure)
+
+
+def propose(
+    robot: RobotModel, log: str | Path, answers: Answers | None = None, further: Sequence[str | Path] = ()
+) -> Proposal:
+    """Looks at names, shapes and physics of a log and says what its columns are.
+
+    answers: by key, of earlier questions.    further: preset files beside those of dynid and of plug-ins.
+    Raises InputError for a log that cannot be read, UsageError for an answer that is none.
+    """
+    given = dict(answers or {})
+    names = (robot.name, *robot.joint_names)
+    fitting = [one for one in presets(further) if one.fits(names)]
+    look = excerpt(log, robot.joint_names)
+    known = most_fitting(look.names, fitting, look.bag)
+    found = _families(look, robot, known)
+    taken = {column for one in found for column in one.columns}
+    alone = single([name for name in look.names if name not in taken], known)
+    clock = choose_clock(look, alone, given)
+    decisions = [clock.column]
+    chosen: dict[str, Family] = {}
+    for kind in ("position", "velocity", "effort"):
+        decision, family = choose(kind, found, given)
+        decisions.append(decision)
+        if family is not None:
+            chosen[kind] = family
+    for kind in list(chosen):
+        extra = _extra_columns(look, kind, chosen[kind], given)
+        if extra is not None:
+            decisions.append(extra)
+            chosen[kind] = _cut(chosen[kind], extra.value)
+    chosen = _alike(chosen, decisions)
+    held = [
+        _held(robot, joint, given) for joint in (chosen["position"].missing if "position" in chosen else ())
+    ]
+    decisions += held
+    settled = _settle(robot, look, clock, chosen, known, given, decisions)
+    used = {column for group in settled[0].values() for column in group.columns.values()}
+    used |= {clock.column.value or "", clock.trajectory.value or ""}
+    return Proposal(
+        robot,
+        Path(log),
+        look.topic,
+        tuple(settled[1]),
+        settled[0],
+        settled[2],
+        {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
+        tuple(name for name in look.names if name not in used),
+    )
+
+
+def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
+    """The groups of columns; numbered ones may be those of the arm without its hand."""
+    columns = [name for name in look.numeric if name != "t" or not look.bag]
+    found = families(columns, robot.joint_names, known, look.bag)
+    arm = [one for one in robot.joint_names if not _of_hand(one)]
+    if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
+        return found
+    hand = tuple(one for one in robot.joint_names if _of_hand(one))
+    return [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
+
+
+def _of_hand(joint: str) -> bool:
+    return any(word in joint.lower() for word in _HAND)
+
+
+def _settle(
+    robot: RobotModel,
+    look: Excerpt,
+    clock: Clock,
+    chosen: dict[str, Family],
+    known: Sequence[Preset],
+    answers: Answers,
+    decisions: list[Decision],
+) -> tuple[dict[str, Group], list[Decision], dict[str, float]]:
+    """Units, order and drives of the chosen columns."""
+    if "position" not in chosen or clock.column.value is None or not clock.runs:
+        return {}, [*decisions, clock.trajectory, time_unit(clock, answers)], {}
+    plain = tuple(range(len(chosen["position"].joints)))
+    recording = _recording(robot, look, clock, chosen, plain)
+    velocity = chosen["velocity"].meaning if "velocity" in chosen else None
+    units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers)
+    motion = (
+        None if units.motion is None or not np.isfinite(units.scale) else units.motion.read_as(units.scale)
+    )
+    order, at = decide_order(robot, chosen["position"], motion, answers)
+    if at != plain:
+        # Limits and masses are those of the joints: units are looked at again in the order that was found.
+        recording = _recording(robot, look, clock, chosen, at)
+        units = decide_units(robot, recording, clock, chosen["position"].meaning, velocity, answers)
+        motion = (
+            None
+            if units.motion is None or not np.isfinite(units.scale)
+            else units.motion.read_as(units.scale)
+        )
+    effort = None
+    if "effort" in chosen:
+        effort = decide_effort(
+            robot, chosen["effort"].meaning, motion if order.sure else None, known, answers
+        )
+    groups = {
+        kind: Group(
+            family,
+            dict(
+                zip(
+                    family.joints,
+                    in_order(family.columns, at) if not family.named else family.columns,
+                    strict=True,
+                )
+            ),
+        )
+        for kind, family in chosen.items()
+    }
+    return groups, [*decisions, *_further(clock, units, order, effort)], dict(effort.values) if effort else {}
+
+
+def _further(clock: Clock, units: Units, order: Decision, effort: Effort | None) -> list[Decision]:
+    found = [clock.trajectory, units.time, order, units.position]
+    found += [units.velocity] if units.velocity is not None else []
+    if effort is not None:
+        found += [effort.unit, effort.side]
+        found += [effort.gains] if effort.gains is not None else []
+    return found
+
+
+def _recording(
+    robot: RobotModel, look: Excerpt, clock: Clock, chosen: dict[str, Family], at: Sequence[int]
+) -> Recording:
+    t = look.table([clock.column.value or ""])[:, 0]
+    read = {kind: _table(robot, look, family, at) for kind, family in chosen.items()}
+    return Recording(t, read["position"], read.get("velocity"), read.get("effort"), clock.runs)
+
+
+def _table(robot: RobotModel, look: Excerpt, family: Family, at: Sequence[int]) -> Float:
+    """Columns by joint, (T, n); joints that the log does not have stand still at 0."""
+    read = look.table(family.columns if family.named else in_order(family.columns, at))
+    whole = np.zeros((len(read), robot.n))
+    whole[:, [robot.joint_names.index(one) for one in family.joints]] = read
+    return whole
+
+
+def _extra_columns(look: Excerpt, kind: str, family: Family, answers: Answers) -> Decision | None:
+    """More numbered columns than joints: fingers, a rail, another arm."""
+    if not family.spare:
+        return None
+    n, m = len(family.joints), len(family.columns)
+    key = f"log.{kind}.which"
+    told = f"{m} columns '{family.template}' for {n} joints"
+    options = (Option("first", f"the first {n}"), Option("last", f"the last {n}"))
+    values = look.table(family.columns)
+    still = np.nanmax(values, axis=0) == np.nanmin(values, axis=0)
+    for name, alive, dead in (
+        ("first", slice(None, n), slice(n, None)),
+        ("last", slice(-n, None), slice(None, -n)),
+    ):
+        if still[dead].all() and not still[alive].any():
+            return decided(
+                Decision(key, name, (f"{told}; the others never change",), options=options), answers
+            )
+    return decided(Decision(key, None, (told,), "which of them are the joints?", options), answers)
+
+
+def _held(robot: RobotModel, joint: str, answers: Answers) -> Decision:
+    """Where a joint stands that the log does not have."""
+    key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
+    rest = float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
+    why = f"the log has no column of '{joint}': it is held"
+    if _of_hand(joint):
+        found = Decision(
+            key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
+        )
+    else:
+        unit = "m" if robot.prismatic[j] else "rad"
+        found = Decision(key, None, (why,), f"at which position does '{joint}' stand, in {unit}?")
+    if key in answers:
+        try:
+            value = float(answers[key])
+        except ValueError:
+            return found
+        return Decision(key, f"{value:g}", ("as you say",)) if np.isfinite(value) else found
+    return found
+
+
+def _cut(family: Family, which: str | None) -> Family:
+    n = len(family.joints)
+    if which == "last":
+        return replace(family, columns=family.columns[-n:], first=family.first + len(family.columns) - n)
+    return replace(family, columns=family.columns[:n])
+
+
+def _alike(chosen: dict[str, Family], decisions: list[Decision]) -> dict[str, Family]:
+    """Velocities and efforts that cover fewer joints than the positions are of no use."""
+    position = chosen.get("position")
+    if position is None:
+        return chosen
+    kept = dict(chosen)
+    for kind in ("velocity", "effort"):
+        one = kept.get(kind)
+        if one is not None and one.joints != position.joints:
+            del kept[kind]
+            at = next(k for k, d in enumerate(decisions) if d.key == f"log.{kind}.columns")
+            why = (f"'{one.template}' lacks {', '.join(one.missing) or 'joints'}",)
+            question = "" if kind == "velocity" else "which columns are the effort?"
+            decisions[at] = Decision(f"log.{kind}.columns", None, why, question, optional=kind == "velocity")
+    return kept

@@ -1,0 +1,270 @@
+"""Units of time, position and velocity: what the names say, checked against clocks, limits and derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import NOWHERE
+from dynid.base.units import factor
+from dynid.layouts.channels import Clock
+from dynid.layouts.decision import Answers, Decision, Option, decided
+from dynid.layouts.names import Meaning
+from dynid.layouts.physics import (
+    DECISIVE,
+    EXPLAINS,
+    Motion,
+    Recording,
+    description_scale,
+    gain,
+    misfit,
+    motion_of,
+    velocity_ratio,
+)
+from dynid.layouts.presets import UNKNOWN
+from dynid.robot.model import RobotModel
+
+TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
+# Controllers record between 2 and 20,000 rows a second.
+FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
+# Stamps of the years 2001 to 2039 tell the unit by themselves, in s since 1970.
+EPOCH = (1e9, 2.2e9)
+# A motion that is to tell of gravity spans this much on some joint, rad; a joint without limits at most two turns.
+MOVED, TURNS = 0.1, 4 * np.pi
+# A joint may leave its range by this share, and this much, rad: limits are those of the description.
+BEYOND, BESIDE = 0.1, 0.05
+# Faster than this many times its limit no joint moves.
+TOO_FAST = 3.0
+# A logged velocity follows the derivative where it explains this share of it; their units fit within this factor.
+FOLLOWS, ALIKE = 0.5, 1.2
+
+
+@dataclass(frozen=True)
+class Units:
+    """What was decided, and the motion read so.    second, scale: of the time and position units, nan = not known."""
+
+    time: Decision
+    position: Decision
+    velocity: Decision | None
+    second: float
+    scale: float
+    motion: Motion | None
+
+
+def si(unit: str, quantity: str) -> float:
+    """Factor of a unit to SI."""
+    return factor(unit, (quantity,), NOWHERE)[1]
+
+
+def decide_units(
+    robot: RobotModel,
+    recording: Recording,
+    clock: Clock,
+    position: Meaning,
+    velocity: Meaning | None,
+    answers: Answers,
+) -> Units:
+    """The units under which clock, positions and velocities agree with one another and with the robot."""
+    times, time_why = _times(clock, answers)
+    positions, position_why = _positions(robot, recording.q, position, answers)
+    motions = {unit: motion_of(recording, si(unit, "time")) for unit in times}
+    times = [unit for unit in times if motions[unit] is not None] or times
+    fits = [
+        (t, p)
+        for t, p in product(times, positions)
+        if (one := motions.get(t)) is None or _slow_enough(robot, one, si(p, "angle"))
+    ] or list(product(times, positions))
+    pairs: list[tuple[str, str, str]] = []
+    if velocity is not None:
+        pairs = [
+            (t, p, v)
+            for t, p in fits
+            if (one := motions.get(t)) is not None
+            for v in _velocities(one, si(p, "angle"), velocity, answers)
+        ]
+        if pairs:
+            narrowed = {(t, p) for t, p, _ in pairs}
+            if len(narrowed) < len(fits):
+                time_why = (*time_why, "the logged velocity is the derivative of the position so")
+            fits = [one for one in fits if one in narrowed]
+    left_times = list(dict.fromkeys(t for t, _ in fits))
+    left_positions = list(dict.fromkeys(p for _, p in fits))
+    shown = motions.get(left_times[0]) if left_times else None
+    chosen, why, question = _by_torque(robot, shown, left_positions, position)
+    unit_decision = decided(
+        Decision("log.position.unit", chosen, (*position_why, *why), question, _options(POSITIONS)), answers
+    )
+    unit = unit_decision.value
+    time_decision = _time_decision(clock, left_times, time_why, answers)
+    if unit is not None:
+        pairs = [one for one in pairs if one[1] == unit]
+    if time_decision.value is not None:
+        pairs = [one for one in pairs if one[0] == time_decision.value]
+    sure = time_decision.value is not None and unit is not None
+    second = si(time_decision.value, "time") if time_decision.value in TIMES else float("nan")
+    scale = si(unit, "angle") if unit in POSITIONS else float("nan")
+    motion = motions.get(time_decision.value or "") if sure else None
+    if motion is None and sure and np.isfinite(second):
+        motion = motion_of(recording, second)
+    return Units(
+        time_decision,
+        unit_decision,
+        None if velocity is None else _velocity_decision(pairs, velocity, sure, answers),
+        second,
+        scale,
+        motion,
+    )
+
+
+def time_unit(clock: Clock, answers: Answers) -> Decision:
+    """The unit of the clock as far as it tells by itself."""
+    times, why = _times(clock, answers)
+    return _time_decision(clock, times, why, answers)
+
+
+def _options(units: Sequence[str]) -> tuple[Option, ...]:
+    return tuple(Option(unit, unit) for unit in units)
+
+
+def _times(clock: Clock, answers: Answers) -> tuple[list[str], tuple[str, ...]]:
+    if "log.time.unit" in answers:
+        return [answers["log.time.unit"]], ()
+    said = clock.meaning.unit
+    epoch = [u for u in TIMES if EPOCH[0] < clock.first * si(u, "time") < EPOCH[1]]
+    if epoch:
+        return epoch, (f"it counts {epoch[0]} since 1970",)
+    steps = [u for u in TIMES if FASTEST_STEP <= clock.step * si(u, "time") <= SLOWEST_STEP]
+    if said in TIMES and not clock.meaning.doubt:
+        who = "its name" if clock.meaning.said_by == "name" else "the preset"
+        return [said] if said in steps or not steps else [said, *steps], (f"{who} says {said}",)
+    return steps, (f"steps of {clock.step:.6g}",)
+
+
+def _time_decision(clock: Clock, left: Sequence[str], why: tuple[str, ...], answers: Answers) -> Decision:
+    key, options = "log.time.unit", _options(TIMES)
+    if len(left) == 1 and not (
+        clock.step == 1.0 and clock.meaning.unit == UNKNOWN and "velocity" not in " ".join(why)
+    ):
+        rate = 1.0 / (clock.step * si(left[0], "time"))
+        return decided(Decision(key, left[0], (*why, f"{rate:.6g} rows a second"), options=options), answers)
+    if len(left) == 1:
+        why = (*why, "a step of exactly 1 may also be a count of rows")
+    question = f"which unit has the time column, with steps of {clock.step:.6g}?"
+    return decided(Decision(key, None, why or ("no unit makes a usual rate",), question, options), answers)
+
+
+def _positions(
+    robot: RobotModel, q: Float, said: Meaning, answers: Answers
+) -> tuple[list[str], tuple[str, ...]]:
+    if "log.position.unit" in answers:
+        return [answers["log.position.unit"]], ()
+    turning = ~np.array(robot.prismatic)
+    with np.errstate(invalid="ignore"):
+        span = np.nanmax(q, axis=0, initial=-np.inf) - np.nanmin(q, axis=0, initial=np.inf)
+    likely = [u for u in POSITIONS if _in_range(robot, span, turning, si(u, "angle"))]
+    spans = ", ".join(f"{value:.3g}" for value in span[turning])
+    if said.unit in POSITIONS:
+        who = "the name" if said.said_by == "name" else "the preset"
+        if said.unit in likely and not said.doubt:
+            return [said.unit], (f"{who} says {said.unit}; the joints span {spans}, as they can",)
+        others = [u for u in likely if u != said.unit]
+        return [said.unit, *others], (f"{who} says {said.unit}, but the joints span {spans}",)
+    if len(likely) == 1:
+        other = next(u for u in POSITIONS if u != likely[0])
+        return likely, (f"the joints span {spans}: as {other} the arm cannot move so, or hardly moved",)
+    return likely, (f"the joints span {spans}",)
+
+
+def _in_range(robot: RobotModel, span: Float, turning: Bool, scale: float) -> bool:
+    free = robot.limits.upper - robot.limits.lower
+    room = np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS)
+    moved = scale * span[turning]
+    return bool((moved <= room[turning]).all() and moved.max(initial=0.0) >= MOVED)
+
+
+def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
+    fastest = np.abs(motion.dq).max(axis=0) * scale
+    known = np.isfinite(robot.limits.velocity) & ~np.array(robot.prismatic)
+    return bool((fastest[known] <= TOO_FAST * robot.limits.velocity[known]).all())
+
+
+def _velocities(motion: Motion, scale: float, said: Meaning, answers: Answers) -> list[str]:
+    ratio, share = velocity_ratio(motion)
+    good = (share > FOLLOWS) & (ratio > 0)
+    if not good.any() or good.sum() < 0.5 * (np.abs(motion.dq).max(axis=0) > 0).sum():
+        return []
+    slope = float(np.median(ratio[good]))
+    wanted = [answers["log.velocity.unit"]] if "log.velocity.unit" in answers else list(VELOCITIES)
+    if said.unit in VELOCITIES and not said.doubt:
+        wanted = [said.unit]
+    # measured * unit = derivative * scale
+    return [u for u in wanted if 1 / ALIKE < slope * si(u, "angular velocity") / scale < ALIKE]
+
+
+def _velocity_decision(
+    pairs: Sequence[tuple[str, str, str]], said: Meaning, sure: bool, answers: Answers
+) -> Decision:
+    key, options = "log.velocity.unit", _options(VELOCITIES)
+    units = list(dict.fromkeys(v for *_, v in pairs))
+    if len(units) == 1:
+        why = ("it is the derivative of the position in this unit",)
+        return decided(Decision(key, units[0], why, options=options, optional=True), answers)
+    if sure or not units:
+        why = (
+            "it does not follow the derivative of the position: left out, velocities are made from positions",
+        )
+        return decided(Decision(key, None, why, options=options, optional=True), answers)
+    return decided(
+        Decision(key, None, ("as the units of time and position are",), options=options, optional=True),
+        answers,
+    )
+
+
+def _by_torque(
+    robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning
+) -> tuple[str | None, tuple[str, ...], str]:
+    """The position unit that the torque speaks for.    Returns unit, evidence, question."""
+    ask = "are the positions in rad or deg?"
+    if not left:
+        return (
+            None,
+            ("neither rad nor deg fits the limits; counts of an encoder have to be converted first",),
+            ask,
+        )
+    named = said.unit in POSITIONS and not said.doubt
+    best = said.unit if named and said.unit in left else left[0]
+    others = [u for u in POSITIONS if u != best]
+    told = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
+    if told is None:
+        return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
+    advantage, words = told
+    if advantage > DECISIVE:
+        return best, (f"{words} as {best}",), ""
+    if advantage < -DECISIVE:
+        if len(left) > 1 and not named:
+            return others[0], (f"{words} as {others[0]}",), ""
+        return None, (f"but {words} as {others[0]}",), ask
+    return (
+        (best, ("the torque neither confirms nor contradicts it",), "")
+        if len(left) == 1
+        else (None, ("nothing decides between them",), ask)
+    )
+
+
+def _evidence(robot: RobotModel, motion: Motion, unit: str, other: str) -> tuple[float, str] | None:
+    here, there = motion.read_as(si(unit, "angle")), motion.read_as(si(other, "angle"))
+    a, b = misfit(robot, here), misfit(robot, there)
+    if a is None or b is None:
+        return None
+    advantage, words = gain(a, b), "a rigid arm fits the torque far better"
+    told, turned = description_scale(robot, here), description_scale(robot, there)
+    if abs(advantage) <= DECISIVE and told is not None and turned is not None:
+        # What the description's own masses explain is the stronger witness, where they are known.
+        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(told[1], 1 - 1e-6)))
+        if max(told[1].max(), turned[1].max()) > EXPLAINS:
+            advantage, words = float(share.sum()), "the description explains the torque far better"
+    return advantage, words

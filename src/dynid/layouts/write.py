@@ -1,0 +1,228 @@
+"""The experiment file of a proposal: every line with what was found, how sure it is, and why."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from dynid.layouts.channels import NONE
+from dynid.layouts.decision import Decision
+from dynid.layouts.effort import GAINS
+from dynid.layouts.order import KEY as ORDER
+from dynid.layouts.presets import UNKNOWN
+from dynid.layouts.propose import LOCK, Group, Proposal
+
+WIDTH = 116
+
+
+def experiment_text(proposal: Proposal, call: str, told: Mapping[str, Any] | None = None) -> str:
+    """The file.    call: the command line that made it.    told: keys of [robot] that it was made with."""
+    p = proposal
+    lines = [
+        f"# Written by {call}.",
+        "# Above each line: what was found, how sure it is (sure, likely or asked), and why.",
+    ]
+    if p.open:
+        lines += [
+            "#",
+            f"# Left to ask: {len(p.open)}. Fill in what stands for it below and take the # away, or call again with",
+            "# --force --answer KEY=VALUE:",
+        ]
+        lines += [one for decision in p.open for one in question_lines(decision, "#   ")]
+    lines += _robot(p, dict(told or {}))
+    lines += ["", "[log]"]
+    lines += [f"topic = {_quoted(p.topic)}"] if p.topic else []
+    lines += [
+        *_time(p),
+        *_trajectory(p),
+        *_channel(p, "position"),
+        *_channel(p, "velocity"),
+        *_channel(p, "effort"),
+    ]
+    if p.unused:
+        lines += ["", *_told(f"not used: {', '.join(p.unused)}")]
+    return "\n".join(lines) + "\n"
+
+
+def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
+    """A question with its evidence and its answers."""
+    asked = f"{decision.key}: {decision.question}"
+    answers = [
+        f"{one.value} ({one.words})" if one.words != one.value else one.value for one in decision.options
+    ]
+    text = [asked, *(f"- {why}" for why in decision.why)]
+    text += [f"- answers: {'; '.join(answers)}"] if answers else []
+    return [line for one in text for line in _wrapped(one, margin)]
+
+
+def summary_lines(proposal: Proposal) -> list[str]:
+    """What was found, for the terminal."""
+    p, lines = proposal, []
+    for kind in ("time", "position", "velocity", "effort"):
+        decisions = [one for one in p.decisions if one.key.startswith(f"log.{kind}.")]
+        if kind == "position":
+            decisions.append(p[ORDER])
+        shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
+        grade = _grade(decisions)
+        lines.append(f"{kind:<10}{shown or 'none':<44}{grade}")
+        lines += [
+            line for one in decisions for why in one.why if one.value is not None or one.question
+            for line in _wrapped(why, " " * 12)
+        ]  # fmt: skip
+    if p[GAINS].value is not None:
+        lines.append(f"{'N m per A':<10}{p[GAINS].value}")
+        lines += [line for why in p[GAINS].why for line in _wrapped(why, " " * 12)]
+    for one in p.decisions:
+        if one.key.startswith(LOCK):
+            shown = f"{one.key.removeprefix(LOCK)} {one.value or '?'}"
+            lines.append(f"{'held':<10}{shown:<44}{one.grade}")
+            lines += [line for why in one.why for line in _wrapped(why, " " * 12)]
+    return lines
+
+
+def _grade(decisions: list[Decision]) -> str:
+    grades = [one.grade for one in decisions]
+    return "asked" if "asked" in grades else "likely" if "likely" in grades else "sure" if grades else ""
+
+
+def _robot(p: Proposal, told: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    locks = dict(told.pop("lock", {})) | p.locked
+    for name, value in told.items():
+        lines.append(f"{name} = {_toml(value)}")
+    held = [one for one in p.decisions if one.key.startswith(LOCK)]
+    for one in held:
+        lines += _told(f"{one.key} ({one.grade}): {'; '.join(one.why)}")
+        lines += _told(f"QUESTION: {one.question}") if one.question else []
+    if locks:
+        lines.append(f"lock = {_table({k: _number(v) for k, v in locks.items()})}")
+    gains = p[GAINS]
+    if p.gains or not gains.sure:
+        lines += _told(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
+        lines += _told("They scale every mass and every friction that is found.")
+        table = {k: _number(v) for k, v in p.gains.items()} or dict.fromkeys(p.robot.joint_names, "?")
+        lines.append(("" if p.gains else "# ") + f"drive_gain = {_table(table)}")
+    return ["", "[robot]", *lines] if lines else []
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return _table({str(k): _toml(v) for k, v in value.items()})
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    return _number(value) if isinstance(value, int | float) else _quoted(str(value))
+
+
+def _time(p: Proposal) -> list[str]:
+    column, unit = p["log.time.column"], p["log.time.unit"]
+    lines = _reasons("time", (column, unit))
+    doubt = not column.sure or not unit.sure or column.value is None
+    line = f"time = {{ column = {_quoted(column.value or '?')}, unit = {_quoted(unit.value or UNKNOWN)} }}"
+    return [*lines, f"# {line}" if doubt else line]
+
+
+def _trajectory(p: Proposal) -> list[str]:
+    found = p["log.trajectory"]
+    if found.value is None and found.sure:
+        return []
+    lines = _reasons("motions", (found,))
+    return [*lines, f"trajectory = {_quoted(found.value)}" if found.value else '# trajectory = "?"']
+
+
+def _channel(p: Proposal, kind: str) -> list[str]:
+    columns, unit, side = p[f"log.{kind}.columns"], p[f"log.{kind}.unit"], p[f"log.{kind}.side"]
+    which = p[f"log.{kind}.which"]
+    order = p[ORDER] if kind == "position" else Decision(ORDER, None)
+    told = tuple(
+        one
+        for one in (columns, which, order, unit, side)
+        if one.why and (one.value is not None or one.question)
+    )
+    if kind == "velocity" and (columns.value is None or unit.value is None):
+        return _told(f"no velocity: {'; '.join([*columns.why, *unit.why])}")
+    if columns.value == NONE:
+        return _told(f"no {kind}, as you say")
+    lines = _reasons(kind, told)
+    group = p.groups.get(kind)
+    shaky = not p[ORDER].sure or not which.sure
+    where = _columns(group) if group is not None and not shaky else '"?"'
+    entry = [f"columns = {where}", f"unit = {_quoted(unit.value or UNKNOWN)}"]
+    entry += [f"side = {_quoted(side.value)}"] if side.value else []
+    line = f"{kind} = {{ {', '.join(entry)} }}"
+    if kind == "position":
+        # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.
+        return [*lines, line]
+    doubt = not all(one.sure for one in (columns, unit, side, which, p[ORDER])) or group is None
+    return [*lines, f"# {line}" if doubt else line]
+
+
+def _columns(group: Group) -> str:
+    """A template where it names the columns, else a table."""
+    columns = group.columns
+    for template in (group.family.template, group.family.template.replace("{index}", "{number}")):
+        made = {
+            j: template.replace("{joint}", j).replace("{number}", str(k + 1)) for k, j in enumerate(columns)
+        }
+        if (
+            made == columns
+            and len({"{joint}", "{number}"} & {"{joint}" if "{joint}" in template else "{number}"})
+            and "{" in template
+        ):
+            return _quoted(template)
+    return _table({joint: _quoted(column) for joint, column in columns.items()})
+
+
+def _columns_in_words(p: Proposal, kind: str) -> str:
+    if kind == "time":
+        return p["log.time.column"].value or ""
+    group = p.groups.get(kind)
+    names = list(group.columns.values()) if group is not None else []
+    return f"{names[0]} ... {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _unit(p: Proposal, kind: str) -> str:
+    decision = p[f"log.{kind}.unit"]
+    side = p[f"log.{kind}.side"].value
+    unit = decision.value or ("?" if decision.question else "")
+    return f"{unit} ({side})" if unit and side else unit
+
+
+def _reasons(title: str, decisions: tuple[Decision, ...]) -> list[str]:
+    lines = [""]
+    for one in decisions:
+        if not one.why:
+            continue
+        name = one.key.removeprefix("log.")
+        lines += _told(f"{name} ({one.grade}): {'; '.join(one.why)}")
+        if one.question:
+            lines += _told(f"QUESTION: {one.question}")
+    return lines if len(lines) > 1 else ["", f"# {title}"]
+
+
+def _told(text: str) -> list[str]:
+    return _wrapped(text, "# ")
+
+
+def _wrapped(text: str, margin: str) -> list[str]:
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    return textwrap.wrap(
+        plain, WIDTH, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False
+    )
+
+
+def _quoted(text: str | None) -> str:
+    return json.dumps(text or "", ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    text = f"{value:.6g}"
+    return text if any(mark in text for mark in ".en") else f"{text}.0"
+
+
+def _table(values: Mapping[str, str]) -> str:
+    plain = {
+        k: k if k.replace("_", "").replace("-", "").isalnum() and k.isascii() else _quoted(k) for k in values
+    }
+    return "{ " + ", ".join(f"{plain[k]} = {v}" for k, v in values.items()) + " }"

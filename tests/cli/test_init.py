@@ -1,0 +1,336 @@
+"""dynid init as a new user calls it: two commands, no editing, the right mapping, or a clear question."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.log.write import write_log
+from dynid.robot import load_robot
+from tests.command_line import Run, make_log
+from tests.export.models import shipped
+from tests.log import formats
+from tests.log.bags import states, write_bag
+
+UR_TRAIN = "id/ur-20_02_12-40sec_12harm"
+Make = Callable[[Path, Path], tuple[Path, Path]]
+
+
+def rows(data_dir: Path, folder: str, trajectory: str | None) -> pa.Table:
+    table = pq.read_table(data_dir / folder / "data.parquet")
+    return table if trajectory is None else table.filter(pa.compute.equal(table["traj"], trajectory))
+
+
+def block(table: pa.Table, name: str, n: int) -> Float:
+    return np.stack([table[f"{name}{k + 1}"].to_numpy() for k in range(n)], axis=1)
+
+
+def rtde(data_dir: Path, folder: Path) -> tuple[Path, Path]:
+    """A UR10e as the RTDE recorder writes it: blanks between columns, names from 0, wall clock."""
+    table = rows(data_dir, "ur10e_innopolis", UR_TRAIN)
+    names = {
+        "actual_q": "q",
+        "actual_qd": "dq",
+        "actual_current": "i",
+        "target_current": "i_des",
+        "target_moment": "tau_model",
+    }
+    columns = {"timestamp": table["t"].to_numpy() + 1.5e9}
+    for written, name in names.items():
+        columns |= {f"{written}_{k}": column for k, column in enumerate(block(table, name, 6).T)}
+    file = folder / "robot_data.csv"
+    with file.open("w", newline="") as text:
+        writer = csv.writer(text, delimiter=" ")
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return data_dir / "ur10e_innopolis" / "robot.urdf", file
+
+
+def airbot(data_dir: Path, folder: Path) -> tuple[Path, Path]:
+    """An AIRBOT log as a table, with its URDF as it is published."""
+    table = rows(data_dir, "airbot_play", "chirp").drop_columns(["traj"])
+    pacsv.write_csv(table, folder / "airbot.csv")
+    return data_dir / "airbot_play" / "robot.urdf", folder / "airbot.csv"
+
+
+def panda_bag(data_dir: Path, folder: Path) -> tuple[Path, Path]:
+    """A Panda's joint states in a bag, with the URDF that everyone has: its fingers are not in the log."""
+    pytest.importorskip("rosbags")
+    table = rows(data_dir, "panda_gaz", None)
+    t = table["t"].to_numpy()
+    names = [f"panda_joint{k}" for k in range(1, 8)]
+    bag = write_bag(
+        folder / "panda", states(t, names, *(block(table, name, 7) for name in ("q", "dq", "tau")))
+    )
+    return shipped("panda_description/urdf/panda.urdf"), bag
+
+
+def panda_mat(data_dir: Path, folder: Path) -> tuple[Path, Path]:
+    """The same motion as a MATLAB file, as programs on libfranka leave it: seven columns for eight joints."""
+    table = rows(data_dir, "panda_gaz", None)
+    arrays = {"time": table["t"].to_numpy()} | {
+        name: block(table, column, 7) for name, column in (("q", "q"), ("dq", "dq"), ("tau_J", "tau"))
+    }
+    return shipped("panda_description/urdf/panda.urdf"), formats.mat(folder / "panda.mat", arrays)
+
+
+def lerobot(robot_file: Path, folder: Path) -> tuple[Path, Path]:
+    """A data set of a two-joint arm in degrees, with efforts and actions beside its state."""
+    table = pq.read_table(make_log(robot_file, folder / "made.parquet", 3))
+    q, tau = (
+        np.stack([table[f"{x}_{j}"].to_numpy() for j in ("shoulder", "elbow")], axis=1) for x in ("q", "tau")
+    )
+    arrays = {
+        "observation.state": np.degrees(q), "action": np.degrees(np.roll(q, -5, axis=0)), "observation.effort": tau,
+        "timestamp": table["t"].to_numpy(),
+    }  # fmt: skip
+    path = formats.lerobot(folder / "set", arrays, ("shoulder.pos", "elbow.pos"), [len(q)], "v3.0")
+    about = json.loads((path / "meta" / "info.json").read_text())
+    about["features"]["observation.effort"]["names"] = {"motors": ["shoulder.effort", "elbow.effort"]}
+    (path / "meta" / "info.json").write_text(json.dumps(about))
+    return robot_file, path
+
+
+def written(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("make", "time", "position", "velocity", "effort", "gains"),
+    [
+        (
+            rtde,
+            ("timestamp", "s"),
+            ("actual_q_0", "rad"),
+            ("actual_qd_0", "rad/s"),
+            ("actual_current_0", "A"),
+            True,
+        ),
+        (airbot, ("t", "s"), ("q{number}", "rad"), None, ("tau{number}", "N m"), False),
+    ],
+)
+def test_two_commands_and_no_editing(
+    make: Make, time: tuple[str, str], position: tuple[str, str], velocity: tuple[str, str] | None,
+    effort: tuple[str, str], gains: bool, data_dir: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    robot, log = make(data_dir, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = run("init", robot, log, "--no-ask")
+    assert done.code == 0, done.err
+    assert "open" not in done.out
+    said = written(tmp_path / "experiment.toml")
+    assert said["log"]["time"] == {"column": time[0], "unit": time[1]}
+    for name, wanted in (("position", position), ("velocity", velocity), ("effort", effort)):
+        entry = said["log"].get(name)
+        if wanted is None:
+            assert entry is None
+            continue
+        columns = entry["columns"]
+        assert (
+            columns if isinstance(columns, str) else next(iter(columns.values())),
+            entry["unit"],
+        ) == wanted
+    assert ("robot" in said) == gains
+    # The file is one that the other commands take as it is.
+    done = run("check", log, "--robot", robot, "-c", "experiment.toml", "--no-fit")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [rtde, airbot])
+def test_the_second_command_identifies(
+    make: Make, data_dir: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robot, log = make(data_dir, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert run("init", robot, log, "--no-ask").code == 0
+    done = run("identify", robot, log, "--config", "experiment.toml", "--out", "run")
+    assert done.code == 0, done.err
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_a_bag_of_a_panda_is_read_as_its_driver_writes_it(data_dir: Path, tmp_path: Path, run: Run) -> None:
+    robot, log = panda_bag(data_dir, tmp_path)
+    done = run("init", robot, log, "--out", tmp_path / "panda.toml", "--no-ask")
+    assert done.code == 0, done.err
+    said = written(tmp_path / "panda.toml")["log"]
+    assert said["position"]["unit"] == "rad"
+    assert said["effort"]["unit"] == "N m"
+    assert said["effort"]["side"] == "link"
+    assert (
+        "tau_J" in (tmp_path / "panda.toml").read_text() or "franka" in (tmp_path / "panda.toml").read_text()
+    )
+    assert "panda_finger_joint1 0" in done.out
+    assert written(tmp_path / "panda.toml")["robot"]["lock"] == {"panda_finger_joint1": 0.0}
+    done = run("check", log, "--robot", robot, "-c", tmp_path / "panda.toml", "--no-fit")
+    assert done.code == 0, done.err
+
+
+def test_a_matlab_file_of_a_panda(data_dir: Path, tmp_path: Path, run: Run) -> None:
+    robot, log = panda_mat(data_dir, tmp_path)
+    done = run("init", robot, log, "--out", tmp_path / "panda.toml", "--no-ask")
+    assert done.code == 0, done.err
+    assert "open" not in done.out
+    said = written(tmp_path / "panda.toml")
+    assert said["log"]["time"] == {"column": "time", "unit": "s"}
+    for name, column, unit in (
+        ("position", "q", "rad"),
+        ("velocity", "dq", "rad/s"),
+        ("effort", "tau_J", "N m"),
+    ):
+        assert said["log"][name]["columns"] == {f"panda_joint{k + 1}": f"{column}[{k}]" for k in range(7)}
+        assert said["log"][name]["unit"] == unit
+    assert said["robot"]["lock"] == {"panda_finger_joint1": 0.0}
+    done = run("check", log, "--robot", robot, "-c", tmp_path / "panda.toml", "--no-fit")
+    assert done.code == 0, done.err
+
+
+def test_a_data_set_of_lerobot(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    robot, log = lerobot(robot_file, tmp_path)
+    done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask")
+    assert done.code == 0, done.err
+    assert "open" not in done.out
+    said = written(tmp_path / "e.toml")["log"]
+    assert said["time"] == {"column": "timestamp", "unit": "s"}
+    assert said["trajectory"] == "episode_index"
+    assert said["position"] == {"columns": "observation.state[{joint}.pos]", "unit": "deg"}
+    assert said["effort"] == {"columns": "observation.effort[{joint}.effort]", "unit": "N m"}
+    assert run("check", log, "--robot", robot, "-c", tmp_path / "e.toml", "--no-fit").code == 0
+
+
+def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, run: Run) -> None:
+    log = small_log(robot_file, tmp_path, gain=7.0)
+    file = tmp_path / "experiment.toml"
+    done = run("init", robot_file, log, "--out", file, "--no-ask")
+    assert done.code == 0
+    assert "1 question open" in done.out
+    assert "--answer 'log.effort.unit=" in done.out
+    text = file.read_text()
+    assert "# QUESTION: in which unit is the effort?" in text
+    assert '\n# effort = { columns = "effort_{joint}", unit = "unknown" }' in text
+    # Left as it is, identify asks for what is missing.
+    done = run("identify", robot_file, log, "--config", file, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "log.effort" in done.err
+    # Answered, the next thing is asked: what a current is worth.
+    again = ("init", robot_file, log, "--out", file, "--no-ask", "--force", "--answer", "log.effort.unit=A")
+    done = run(*again)
+    assert "robot.drive_gain" in done.out
+    assert "drive_gain = { shoulder = 7" not in file.read_text()
+    done = run(*again, "--answer", "robot.drive_gain=7, 7")
+    assert "open" not in done.out
+    assert written(file)["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
+    assert run("check", log, "--robot", robot_file, "-c", file, "--no-fit").code == 0
+
+
+def small_log(robot_file: Path, folder: Path, gain: float) -> Path:
+    """A log whose efforts are torques over a gain, which no name says."""
+    table = pq.read_table(make_log(robot_file, folder / "made.parquet", 3))
+    columns = {
+        name.replace("tau_", "effort_"): table[name].to_numpy() for name in table.column_names if name != "t"
+    }
+    columns = {name: value / gain if "effort" in name else value for name, value in columns.items()}
+    return write_log(folder / "log.parquet", table["t"].to_numpy(), columns)
+
+
+def test_answers_are_typed_on_a_terminal(
+    robot_file: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = small_log(robot_file, tmp_path, gain=7.0)
+    typed = iter(["volt", "a", "1 2 3", "7 7"])
+    monkeypatch.setattr("builtins.input", lambda _prompt: next(typed))
+    done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
+    assert done.code == 0
+    assert "one of 'N m', 'mN m', 'A'" in done.out
+    assert "that does not fit" in done.out
+    said = written(tmp_path / "e.toml")
+    assert said["log"]["effort"]["unit"] == "A"
+    assert said["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
+
+
+def test_a_question_may_be_left_open(
+    robot_file: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = small_log(robot_file, tmp_path, gain=7.0)
+    monkeypatch.setattr("builtins.input", lambda _prompt: "")
+    done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
+    assert "1 question open" in done.out
+
+
+def test_torques_in_si_need_no_question(robot_file: Path, train_log: Path, tmp_path: Path, run: Run) -> None:
+    done = run("init", robot_file, train_log, "--out", tmp_path / "e.toml")
+    assert done.code == 0
+    said = written(tmp_path / "e.toml")["log"]
+    assert said["position"] == {"columns": "q_{joint}", "unit": "rad"}
+    assert said["effort"] == {"columns": "tau_{joint}", "unit": "N m"}
+
+
+def test_a_preset_of_ones_own(robot_file: Path, train_log: Path, tmp_path: Path, run: Run) -> None:
+    table = pq.read_table(train_log)
+    robot = load_robot(robot_file)
+    columns = {f"enc{k}": table[f"q_{j}"].to_numpy() for k, j in enumerate(robot.joint_names)}
+    columns |= {f"trq{k}": table[f"tau_{j}"].to_numpy() for k, j in enumerate(robot.joint_names)}
+    log = write_log(tmp_path / "own.parquet", table["t"].to_numpy(), columns)
+    preset = tmp_path / "mine.toml"
+    preset.write_text(
+        'name = "mine"\ntitle = "my recorder"\norder = "base-to-tip"\norder_source = "m"\n'
+        '[[source]]\nid = "m"\nwhere = "its manual"\nversion = "1.0"\nsays = "enc: angles in rad"\n'
+        '[[channel]]\ncolumns = "enc{index}"\nquantity = "position"\nunit = "rad"\nsource = "m"\n'
+    )
+    done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--preset", preset)
+    assert done.code == 0
+    assert "its manual (1.0)" in done.out
+    said = written(tmp_path / "e.toml")["log"]
+    assert said["position"]["columns"] == {"shoulder": "enc0", "elbow": "enc1"}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--answer", "log.effort.unit"), "KEY=VALUE"),
+        (("--answer", "log.effort.unit=volt", "--force"), "one of 'N m'"),
+    ],
+)
+def test_wrong_answers_are_told(
+    more: tuple[str, ...], says: str, robot_file: Path, tmp_path: Path, run: Run
+) -> None:
+    log = small_log(robot_file, tmp_path, gain=7.0)
+    done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--no-ask", *more)
+    assert done.code == 2
+    assert says in done.err
+    assert not (tmp_path / "e.toml").exists()
+
+
+def test_nothing_is_overwritten(robot_file: Path, train_log: Path, tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "e.toml"
+    file.write_text("mine")
+    assert run("init", robot_file, train_log, "--out", file).code == 7
+    assert file.read_text() == "mine"
+    assert run("init", robot_file, train_log, "--out", file, "--force").code == 0
+
+
+def test_without_a_mapping_the_command_that_makes_one_is_named(
+    robot_file: Path, tmp_path: Path, run: Run
+) -> None:
+    log = write_log(
+        tmp_path / "log.parquet", np.arange(100.0) / 100, {"a1": np.zeros(100), "a2": np.zeros(100)}
+    )
+    for command in (
+        ("identify", robot_file, log, "--out", tmp_path / "run"),
+        ("check", log, "--robot", robot_file),
+    ):
+        done = run(*command)
+        assert done.code == 3
+        assert "dynid init" in done.err
+        assert str(log) in done.err

@@ -1,0 +1,146 @@
+"""Columns grouped by joint or number, and what their words say."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynid.layouts.names import Family, families, most_fitting, single
+from dynid.layouts.presets import presets
+from tests.layouts.plants import UR_JOINTS
+
+PLAIN = tuple(f"joint{k}" for k in range(1, 7))
+
+
+def found(columns: list[str], joints: tuple[str, ...] = PLAIN, robot: str = "arm") -> dict[str, Family]:
+    known = most_fitting(columns, [one for one in presets() if one.fits((robot, *joints))])
+    return {one.template: one for one in families(columns, joints, known)}
+
+
+def numbered(text: str, first: int = 1, count: int = 6) -> list[str]:
+    return [text.replace("#", str(k)) for k in range(first, first + count)]
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "role", "unit"),
+    [
+        ("q#", "position", "", "unknown"),
+        ("qd#", "velocity", "", "unknown"),
+        ("q_dot_#", "velocity", "", "unknown"),
+        ("q_ddot_#", "acceleration", "", "unknown"),
+        ("q_d#", "position", "commanded", "unknown"),
+        ("tau_J_#", "torque", "", "unknown"),
+        ("tau_J_d_#", "torque", "commanded", "unknown"),
+        ("dq_des_#", "velocity", "commanded", "unknown"),
+        ("jointPositions#", "position", "", "unknown"),
+        ("Joint # Position [deg]", "position", "", "deg"),
+        ("joint_#_velocity_rad_s", "velocity", "", "rad/s"),
+        ("Axis# Torque (Nm)", "torque", "", "N m"),
+        ("motor_current_#_mA", "current", "", "mA"),
+        ("i#", "current", "", "unknown"),
+        ("joint_#_current_position", "position", "measured", "unknown"),
+        ("actual_joint_#_current", "current", "measured", "unknown"),
+        ("measured_torque_#_current", "effort", "measured", "unknown"),
+        ("effort_#", "effort", "", "unknown"),
+        ("tau_ext_#", "torque", "model", "unknown"),
+        ("tau_model#", "torque", "model", "unknown"),
+        ("position_error_#", "position", "model", "unknown"),
+        ("tcp_speed_#", "other", "", "unknown"),
+        ("load_#", "raw", "", "unknown"),
+        ("joint_temperature_#", "temperature", "", "unknown"),
+        ("qm#", "position", "", "unknown"),
+    ],
+)
+def test_words_say_what_columns_are(name: str, quantity: str, role: str, unit: str) -> None:
+    (one,) = found(numbered(name)).values()
+    assert (one.meaning.quantity, one.meaning.role, one.meaning.unit) == (quantity, role, unit)
+
+
+def test_a_unit_of_another_quantity_is_a_doubt() -> None:
+    (one,) = found(numbered("position_#_nm")).values()
+    assert one.meaning.doubt
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "template"),
+    [
+        ("q#", 1, "q{number}"),
+        ("q_#", 0, "q_{index}"),
+        ("q[#]", 0, "q[{index}]"),
+        ("arm2/q#", 1, "arm2/q{number}"),
+        ("/joint_states/position[#]", 0, "/joint_states/position[{index}]"),
+    ],
+)
+def test_numbers_count_from_nought_or_one(name: str, first: int, template: str) -> None:
+    one = found(numbered(name, first))[template]
+    assert (one.first, one.named) == (first, False)
+    assert one.columns == tuple(numbered(name, first))
+
+
+def test_numbers_that_do_not_count_are_no_group() -> None:
+    assert found(["q1", "q2", "q3", "q5", "q6", "q7"]) == {}
+    assert found(numbered("q#", 1, 4)) == {}
+
+
+def test_ten_is_after_nine() -> None:
+    joints = tuple(f"j{k}x" for k in range(12))
+    (one,) = found(numbered("pos_#", 0, 12), joints).values()
+    assert one.columns[9:] == ("pos_9", "pos_10", "pos_11")
+
+
+@pytest.mark.parametrize(
+    ("name", "joints"),
+    [
+        ("{}_pos", PLAIN),
+        ("/joint_states/{}/position", UR_JOINTS),
+        ("observation.state.{}.pos", ("shoulder_pan", "elbow_flex", "wrist_roll")),
+    ],
+)
+def test_joints_are_found_by_name(name: str, joints: tuple[str, ...]) -> None:
+    columns = [name.format(joint) for joint in reversed(joints)]
+    one = found(columns, joints)[name.format("{joint}")]
+    assert one.named
+    assert one.columns == tuple(name.format(joint) for joint in joints)
+
+
+def test_joints_are_found_without_what_they_have_in_common() -> None:
+    joints = tuple(f"panda_joint{k}" for k in range(1, 8))
+    (one,) = found([f"joint{k}_pos" for k in range(1, 8)], joints).values()
+    assert one.named
+    (one,) = found(
+        ["shoulder_pan.pos", "elbow.pos", "wrist_1.pos"],
+        ("shoulder_pan_joint", "elbow_joint", "wrist_1_joint"),
+    ).values()
+    assert one.columns == ("shoulder_pan.pos", "elbow.pos", "wrist_1.pos")
+
+
+def test_a_run_from_nought_is_not_taken_for_names_from_one() -> None:
+    joints = tuple(f"joint_{k}" for k in range(1, 7))
+    (one,) = found([f"joint_{k}_pos" for k in range(6)], joints).values()
+    assert (one.named, one.first) == (False, 0)
+
+
+def test_joints_that_the_log_lacks_are_named() -> None:
+    joints = (*PLAIN, "finger")
+    (one,) = found([f"q_{joint}" for joint in PLAIN], joints).values()
+    assert one.missing == ("finger",)
+
+
+def test_a_preset_is_known_however_it_is_spelt() -> None:
+    for name in ("actual_q_#", "Actual Q #", "robot1/actual-q-#", "ACTUAL_Q_#"):
+        (one,) = found(numbered(name, 0), UR_JOINTS, "ur10e").values()
+        assert "RTDE" in one.meaning.said_by, name
+        assert (one.meaning.role, one.meaning.unit) == ("measured", "rad")
+    (one,) = found(numbered("target_actual_q_#", 0), UR_JOINTS, "ur10e").values()
+    assert "RTDE" not in one.meaning.said_by
+
+
+def test_a_clock_is_that_of_the_recorder() -> None:
+    columns = ["timestamp", *numbered("actual_q_#", 0), *numbered("actual_current_#", 0)]
+    known = most_fitting(columns, [one for one in presets() if one.fits(("ur10e", *UR_JOINTS))])
+    ((_, one),) = single(["timestamp"], known)
+    assert (one.quantity, one.unit) == ("time", "s")
+    assert "RTDE" in one.said_by
+    ((_, one),) = single(["time_ms"], known)
+    assert (one.unit, one.said_by) == ("ms", "name")
+    ((_, one),) = single(["execution_time"], known)
+    assert one.quantity == ""
