@@ -148,7 +148,7 @@ def test_two_commands_and_no_editing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [rtde, airbot])
+@pytest.mark.parametrize("make", [rtde, airbot, panda_bag, panda_mat])
 def test_the_second_command_identifies(
     make: Make, data_dir: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
