@@ -105,7 +105,7 @@ class Layout:
 PER_SI = {
     "s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "rad": 1.0, "deg": 180 / np.pi, "rad/s": 1.0, "deg/s": 180 / np.pi,
     "rpm": 30 / np.pi, "N m": 1.0, "mN m": 1e3, "A": 1.0, "mA": 1e3,
-    "N m turned": 1.0,
+    "N m turned": 1.0, "rad at the motors": 1.0, "rad/s at the motors": 1.0,
 }  # fmt: skip
 Rename = Callable[[str], str]
 
@@ -374,7 +374,36 @@ def _list_names() -> Layout:
     return _layout("brackets", one, both, first=0)
 
 
+def _motors() -> Layout:
+    one = _seven()
+    both = {
+        "position": ("q#", 100 * one.q, "rad at the motors"),
+        "velocity": ("dq#", 100 * one.dq, "rad/s at the motors"),
+        "effort": ("tau#", one.tau, "N m"),
+    }
+    return _layout("angles of motors behind gears of 100", one, both)
+
+
+def _mixed_clocks() -> Layout:
+    one = _seven()
+    both = {
+        "position": ("q#", one.q, "rad"),
+        "velocity": ("qd#", one.dq, "deg/s"),
+        "effort": ("tau#", one.tau, "N m"),
+    }
+    return _layout("a clock of us, velocities in deg/s", one, both, clock=("stamp", "us"))
+
+
+def _gripper() -> Layout:
+    one = _seven()
+    both = {"position": ("q#", one.q, "rad"), "effort": ("tau#", one.tau, "N m")}
+    made = _layout("a gripper that moves", one, both, first=0)
+    more = {"q7": 0.02 * (1 + np.sin(one.t)), "tau7": np.cos(one.t)}
+    return replace(made, columns=made.columns | more)
+
+
 _TRAPS: tuple[Callable[[], Layout], ...] = (
-    _alphabetical, _exchanged, _degrees, _mixed, _currents, _called_torque, _thousandths, _milliseconds,
-    _commands_alone, _unnamed_pair, _wrong_unit, _turned, _fingers, _model_beside, _list_names,
+    _alphabetical, _exchanged, _degrees, _mixed, _currents, _called_torque, _thousandths, _milliseconds, _motors,
+    _mixed_clocks, _gripper, _commands_alone, _unnamed_pair, _wrong_unit, _turned, _fingers, _model_beside,
+    _list_names,
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.names import Family
-from dynid.layouts.physics import DECISIVE, EXPLAINS, Motion, description_scale, exchanges, gain, misfit
+from dynid.layouts.physics import DECISIVE, EXPLAINS, FITS, Motion, description_scale, exchanges, gain, misfit
 from dynid.robot.model import RobotModel
 
 KEY = "log.order"
@@ -20,8 +20,6 @@ WORDS = {
     ALPHABETICAL: "in alphabetical order of the joints",
     TIP_TO_BASE: "from tip to base",
 }
-# A reading that is right leaves the joints that it changes at most this share of their torque.
-FITS = 0.25
 Order = tuple[int, ...]
 
 

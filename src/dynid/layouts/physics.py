@@ -21,6 +21,8 @@ SAMPLES, BLOCKS = 400, 10
 # in diagnosis.wiring_checks.
 DECISIVE = float(np.log(6.0))
 RIDGE = 1e-8
+# A reading that is right leaves the joints that it changes at most this share of their torque.
+FITS = 0.25
 # Coulomb friction turns over within this share of the greatest speed.
 WIDTH = 0.03
 # Seconds cut from both ends of a run, where the filter swings.

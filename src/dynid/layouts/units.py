@@ -17,6 +17,7 @@ from dynid.layouts.names import Meaning
 from dynid.layouts.physics import (
     DECISIVE,
     EXPLAINS,
+    FITS,
     Motion,
     Recording,
     description_scale,
@@ -41,6 +42,8 @@ BEYOND, BESIDE = 0.1, 0.05
 TOO_FAST = 3.0
 # A logged velocity follows the derivative where it explains this share of it; their units fit within this factor.
 FOLLOWS, ALIKE = 0.5, 1.2
+# Positions that fit far better this many times as large are those of motors, or of another unit.
+STRETCHES = (0.5, 0.7, 1.4, 2.0)
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ def _velocity_decision(
 ) -> Decision:
     key, options = "log.velocity.unit", _options(VELOCITIES)
     units = list(dict.fromkeys(v for *_, v in pairs))
-    if len(units) == 1:
+    if len(units) == 1 and sure:
         why = ("it is the derivative of the position in this unit",)
         return decided(Decision(key, units[0], why, options=options, optional=True), answers)
     if sure or not units:
@@ -242,8 +245,11 @@ def _by_torque(
     if told is None:
         return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
     advantage, words = told
+    stretched = _stretched(robot, motion, best)
+    if stretched is not None and len(left) == 1:
+        return None, (f"as {best}, but {stretched}",), ask
     if advantage > DECISIVE:
-        return best, (f"{words} as {best}",), ""
+        return (best, (f"{words} as {best}",), "") if stretched is None else (None, (stretched,), ask)
     if advantage < -DECISIVE:
         if len(left) > 1 and not named:
             return others[0], (f"{words} as {others[0]}",), ""
@@ -253,6 +259,18 @@ def _by_torque(
         if len(left) == 1
         else (None, ("nothing decides between them",), ask)
     )
+
+
+def _stretched(robot: RobotModel, motion: Motion | None, unit: str) -> str | None:
+    """What speaks for positions of another size than the unit's: those of motors before their gears, for one."""
+    here = None if motion is None else misfit(robot, motion.read_as(si(unit, "angle")))
+    if motion is None or here is None:
+        return None
+    for factor_ in STRETCHES:
+        there = misfit(robot, motion.read_as(factor_ * si(unit, "angle")))
+        if there is not None and gain(there, here) > DECISIVE and (np.sqrt(there[there < 1]) <= FITS).all():
+            return f"a rigid arm fits the torque far better with {factor_:g} times the angles: motors before gears?"
+    return None
 
 
 def _evidence(robot: RobotModel, motion: Motion, unit: str, other: str) -> tuple[float, str] | None:
