@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
+from dynid.exporters import c_motion
 from dynid.exporters.c_test import self_test
 from dynid.exporters.expression import Graph, statements
 from dynid.exporters.mixed import share
@@ -76,6 +77,7 @@ class _Writer:
             "",
             *self._parameters(),
             *(line for function in functions for line in (*function, "")),
+            *c_motion.functions(self.model, self.prefix),
             *self_test(self.model, self.prefix),
         ]
         return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
@@ -101,6 +103,7 @@ class _Writer:
             f"#define {guard}",
             "",
             f"#define {M}_N {self.n} /* joints */",
+            f"#define {M}_NB {self.nb} /* bodies */",
             f"#define {M}_NP {self.count} /* parameters of {p}_regressor_times */",
             "",
             "#ifdef __cplusplus",
@@ -127,6 +130,7 @@ class _Writer:
             f"void {p}_torque({inputs}, double tau[{M}_N]);",
             "/* Y(q, dq, ddq) pi for any parameters pi, friction included. */",
             f"void {p}_regressor_times({inputs}, const double pi[{M}_NP], double tau[{M}_N]);",
+            *c_motion.declarations(p),
             "",
             "#ifdef __cplusplus",
             "}",
