@@ -7,6 +7,8 @@ The folder (default: $DYNID_DATA) holds a folder a robot. Every `robot*.urdf|xml
 
     dynid identify ROBOT LOG --config MAPPING --out RUN
 
+Logs of commands have no mapping: their experiment names the drives' gains and the split of the folder's description.
+Plain least squares takes the commanded torque as it is, without a delay.
 Rows marked "expert" use the experiment files of tests/robots; where a folder has no mapping, the sections [log] and
 [data] of that file alone serve as one ("columns only").
 A score of either method is ||tau - tau_hat|| / ||tau|| over all joints on held-out motion, both filtered alike, on
@@ -67,7 +69,16 @@ EXPERTS = {
     "ur10e_innopolis": ("ur10e_innopolis.toml", "ur10e_innopolis.experiment.toml"),
     "kr300_rptu": ("kr300_rptu.toml", "kr300_rptu.experiment.toml"),
 }
-COMMANDS_ONLY = ("aliengo_pace", "z1_pace")  # no torque was measured
+# No torque was measured: gains of the drives and the split for scores, as the folders' descriptions have them.
+SPLIT = """
+[data]
+train = [{ trajectory = "*", part = [0.0, 0.7] }]
+validate = [{ trajectory = "*", part = [0.7, 1.0] }]
+"""
+COMMANDS_ONLY = {
+    "aliengo_pace": f"[drive]\nkp = 25.0\nkd = 0.5\n{SPLIT}",
+    "z1_pace": f"[drive]\nkp = [80.0, 120.0, 120.0, 80.0, 80.0, 80.0, 80.0]\nkd = 2.5\n{SPLIT}",
+}
 EXPERT, COLUMNS_ONLY = "expert", "columns only"
 WORSE = 1.03  # at most so many times what plain least squares misses
 EXPORTS = {"URDF": "robot.urdf", "MJCF": "robot.xml", "C": "robot.c"}
@@ -116,7 +127,7 @@ GOALS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One run of the command; without a mapping there is nothing to run yet."""
+    """One run of the command; mapping: None = of commands, whose gains the benchmark knows."""
 
     folder: str
     robot: Path
@@ -176,7 +187,8 @@ def run(case: Case, scratch: Path, timeout: float) -> Row:
     """The command on one case, what it wrote, and plain least squares on the same motion."""
     row = Row(case.name)
     if case.mapping is None:
-        return row
+        case = replace(case, mapping=scratch / "drive.toml")
+        case.mapping.write_text(COMMANDS_ONLY[case.folder])
     if case.note == COLUMNS_ONLY:
         mapping = scratch / case.mapping.name
         mapping.write_text(columns_of(case.mapping.read_text()))
@@ -240,8 +252,8 @@ def plain_scores(case: Case, cutoff: float) -> list[float]:
     """Per cent that plain least squares at a cut-off (Hz) misses, moving and all; nothing where it cannot be run."""
     assert case.mapping is not None
     try:
-        robot = load_robot(case.robot)
         experiment = Experiment.read(case.mapping)
+        robot = experiment.with_drives(load_robot(case.robot))
         prepared = [
             equations(arm_of(robot), motion, cutoff)
             for motion in motions(experiment, case.log, robot, experiment.data.train)

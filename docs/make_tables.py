@@ -33,6 +33,7 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "Selections": schema.SelectionEntry,
     "`[prepare]`: signals": schema.PrepareSection,
     "`[model]`: terms": schema.ModelSection,
+    "`[drive]`: position controllers": schema.DriveSection,
     "`[robot]`: how the robot stands": schema.RobotSection,
     "`[statics]`: static poses": schema.StaticsSection,
     "`[estimate]`: method": schema.EstimateSection,

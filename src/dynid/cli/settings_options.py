@@ -11,10 +11,11 @@ import typer
 
 from dynid.base.options import Described, options_of
 from dynid.identification.blocks import Blocks
+from dynid.robot.servo import ServoSettings
 from dynid.signals.settings import Preparation
 
 # The tables of experiment.toml whose keys are options, too.
-TABLES: Mapping[str, type[Any]] = {"prepare": Preparation, "estimate": Blocks}
+TABLES: Mapping[str, type[Any]] = {"drive": ServoSettings, "prepare": Preparation, "estimate": Blocks}
 # What a command calls the values that were given: table -> key -> value.
 WRITTEN = "written"
 Written = dict[str, dict[str, Any]]

@@ -33,6 +33,7 @@ from dynid.log.selection import Selection
 from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
+from dynid.robot.servo import ServoSettings
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
@@ -163,10 +164,19 @@ class Experiment:
         return self.with_drives(read_robot(path, self.reading, diagnostics))
 
     def with_drives(self, robot: RobotModel) -> RobotModel:
-        """The robot with the gear ratios, torque constants and drive gains of [robot].
+        """The robot with the gear ratios, torque constants and drive gains of [robot], and the controllers of [drive].
 
-        Raises InputErrors with the line of a joint that the robot does not have.
+        Raises InputErrors with the line of a joint that the robot does not have, InputError with that of a wrong gain.
         """
+        controllers = ServoSettings(**self.content.drive.model_dump())
+        try:
+            return self._with_constants(robot).with_servo(controllers)
+        except InputErrors:
+            raise
+        except DynidError as error:
+            raise self._placed(error, ("drive",)) from error
+
+    def _with_constants(self, robot: RobotModel) -> RobotModel:
         section = self.content.robot
         given: dict[str, dict[int, float]] = {}
         errors: list[DynidError] = []

@@ -44,6 +44,7 @@ from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.factor.thinning import thinned
+from dynid.identification.commands import with_found_servo
 from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
 from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_recipe
 from dynid.log.read import Log
@@ -101,6 +102,7 @@ def identify(
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
+    robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
     call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
     if settings is not None and settings.choice_left_out:
         sink.warn("model-not-chosen", settings.choice_left_out)
@@ -203,6 +205,23 @@ class _Found:
     shapes: tuple[ShapeEstimate, ...]
     stiffness: dict[str, list[dict[str, object]]]
     left_out: LeftOut | None = None
+
+
+def _with_torque(
+    robot: RobotModel,
+    log: Log,
+    validation: Log | None,
+    settings: Settings,
+    threads: int,
+    diagnostics: Diagnostics,
+) -> tuple[RobotModel, Log, Log | None]:
+    """Robot and logs whose commands stand in for the effort where none was measured, at their gains and delay."""
+    robot = with_found_servo(robot, log, settings.seed, threads, diagnostics)
+    return (
+        robot,
+        replace(log, robot=robot),
+        None if validation is None else replace(validation, robot=robot),
+    )
 
 
 def _read(call: _Call) -> _Data:

@@ -20,6 +20,7 @@ from dynid.identification.blocks import Blocks
 from dynid.log.mapping import LogSection
 from dynid.log.selection import Selection
 from dynid.robot.reading import Reading
+from dynid.robot.servo import ServoSettings
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import FASTEST, LONGEST, Preparation
 from dynid.terms.catalogue import CATALOGUE as TERMS
@@ -43,6 +44,7 @@ Named = str | dict[str, Any]
 if TYPE_CHECKING:
     PrepareSection = Any
     ReadingSection = Strict
+    DriveSection = Any
     SelectionEntry = Any
     Folds = int
     Seed = int
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 else:
     PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
     ReadingSection = model_of(Reading, "ReadingSection")
+    DriveSection = model_of(
+        ServoSettings, "DriveSection", doc="[drive]: the drives' position controllers, of logs of commands."
+    )
     SelectionEntry = model_of(
         Selection,
         "SelectionEntry",
@@ -231,6 +236,7 @@ class ExperimentFile(Strict):
         default_factory=list,
     )
     robot: RobotSection = RobotSection()
+    drive: DriveSection = DriveSection()
     log: LogSection | None = None
     data: DataSection = DataSection()
     prepare: PrepareSection = PrepareSection()

@@ -115,6 +115,7 @@ class ChannelMap:
     Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
     delimiter, decimal: of text files, None = as found.
     clocks: of columns with time stamps of their own, the time column of each.
+    Commands, where there is no effort, make the torque by the position controllers of the robot's drives.
     topics: of bags, where unqualified columns are; none = the only topic that fits.
     definitions: of bags, files or folders of message definitions that the bag lacks.
     own_names: groups that are left out take dynid's own columns where the file has them.
@@ -127,6 +128,9 @@ class ChannelMap:
     motor_position: Mapping[str, Channel] = field(default_factory=dict)
     motor_velocity: Mapping[str, Channel] = field(default_factory=dict)
     temperature: Mapping[str, Channel] = field(default_factory=dict)
+    command_position: Mapping[str, Channel] = field(default_factory=dict)
+    command_velocity: Mapping[str, Channel] = field(default_factory=dict)
+    command_effort: Mapping[str, Channel] = field(default_factory=dict)
     extra: Mapping[str, Channel] = field(default_factory=dict)
     clocks: Mapping[str, Channel] = field(default_factory=dict)
     trajectory: str | None = None
@@ -145,6 +149,16 @@ class ChannelMap:
     topics: tuple[str, ...] = ()
     definitions: tuple[Path, ...] = ()
     own_names: bool = False
+
+    @property
+    def commanded(self) -> bool:
+        """Whether commands stand in for an effort that was not measured."""
+        return bool(self.command_position) and not self.effort
+
+    @property
+    def gives_torque(self) -> bool:
+        """Whether chunks have a torque, measured or commanded."""
+        return bool(self.effort) or self.commanded
 
 
 @dataclass(frozen=True)

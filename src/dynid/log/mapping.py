@@ -21,7 +21,14 @@ from dynid.robot.model import RobotModel
 Columns = str | list[str] | dict[str, str]
 # A run of the columns of an array, as NumPy writes it: q[0:6], counted from 0, the end not included.
 _RUN = re.compile(r"(.*)\[(\d*):(\d*)\]")
-OWN_COLUMNS = {"position": "q_{joint}", "velocity": "dq_{joint}", "effort": "tau_{joint}"}
+OWN_COLUMNS = {
+    "position": "q_{joint}",
+    "velocity": "dq_{joint}",
+    "effort": "tau_{joint}",
+    "command_position": "q_des_{joint}",
+    "command_velocity": "dq_des_{joint}",
+    "command_effort": "tau_ff_{joint}",
+}
 Lines = dict[tuple[Key, ...], int]
 
 
@@ -129,7 +136,21 @@ class LogSection(Strict):
     time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
     position: PositionEntry | None = key(None, "see `[log.position]`; without it `q_<joint>`")
     velocity: TimedEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
-    effort: EffortEntry | None = key(None, "see `[log.effort]`; needed by every command")
+    effort: EffortEntry | None = key(
+        None, "see `[log.effort]`; needed by every command, or else commands are"
+    )
+    command_position: JointEntry | None = key(
+        None,
+        "keys as `[log.velocity]`, in the convention of `[log.position]`: what the drives were told, from which the "
+        "torque is made [where no effort was measured](servos.md); without it `q_des_<joint>`",
+    )
+    command_velocity: JointEntry | None = key(
+        None,
+        "keys as `[log.velocity]`: the velocity that they were told; without it `dq_des_<joint>`, or zero",
+    )
+    command_effort: JointEntry | None = key(
+        None, "keys as `[log.velocity]`: torque fed forward on top; without it `tau_ff_<joint>`, or zero"
+    )
     motor_position: MotorEntry | None = key(
         None, "see `[log.motor_position]`; second encoder of all or some joints"
     )
@@ -199,6 +220,8 @@ def canonical_map(
 ) -> ChannelMap:
     """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
 
+    Where there is no tau_<joint>, commands may be there: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>.
+
     theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some,
     or theta_m_<joint> and dtheta_m_<joint>, the motor's own.
 
@@ -226,6 +249,8 @@ def canonical_map(
         have = [j for j in robot.joint_names if f"{prefix}_{j}" in names]
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in have}
 
+    effort = group("tau", "N m")
+    commanded = {} if effort else group("q_des", "rad")
     reflected = bool(some("theta", "rad"))
     own = "" if reflected else "_m"
     return ChannelMap(
@@ -235,7 +260,10 @@ def canonical_map(
         motor_side="link" if reflected else "motor",
         position=group("q", "rad"),
         velocity=group("dq", "rad/s"),
-        effort=group("tau", "N m"),
+        effort=effort,
+        command_position=commanded,
+        command_velocity=group("dq_des", "rad/s") if commanded else {},
+        command_effort=group("tau_ff", "N m") if commanded else {},
         effort_side=str(robot.drive.torque_side),
         trajectory="traj" if "traj" in names else None,
         extra={name: Channel(name, "1", 1.0) for name in extra if name in names},
@@ -261,6 +289,9 @@ def completed(
         position=mapping.position or own.position,
         velocity=mapping.velocity or own.velocity,
         effort=mapping.effort or own.effort,
+        command_position=mapping.command_position or own.command_position,
+        command_velocity=mapping.command_velocity or own.command_velocity,
+        command_effort=mapping.command_effort or own.command_effort,
         motor_position=mapping.motor_position or own.motor_position,
         motor_velocity=mapping.motor_velocity if moved else own.motor_velocity,
         motor_side=mapping.motor_side if moved else own.motor_side,
@@ -373,6 +404,11 @@ class _Resolver:
                 "motor_velocity", s.motor_velocity, ("angular velocity", "velocity"), whole=False
             ),
             temperature=self.joints("temperature", s.temperature, ("temperature",)),
+            command_position=self.joints("command_position", s.command_position, ("angle", "length")),
+            command_velocity=self.joints(
+                "command_velocity", s.command_velocity, ("angular velocity", "velocity")
+            ),
+            command_effort=self.joints("command_effort", s.command_effort, ("torque", "force")),
             extra={
                 name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
                 for name, entry in s.extra.items()

@@ -27,6 +27,9 @@ _KINDS = {
     "theta": ("motor_position", "rad"),
     "dtheta": ("motor_velocity", "rad/s"),
     "temperature": ("temperature", "degC"),
+    "q_des": ("command_position", "rad"),
+    "dq_des": ("command_velocity", "rad/s"),
+    "tau_ff": ("command_effort", "N m"),
 }
 
 
@@ -146,7 +149,8 @@ def _plain_text(column: Any) -> Any:
 class Arrays:
     """Measured arrays of a robot, before they are a log; see Log.from_arrays.
 
-    by_joint: q, dq, tau, theta, dtheta, temperature: those that there are, (T, n) each; (T,) will do for one joint.
+    by_joint: q, dq, tau, theta, dtheta, temperature, q_des, dq_des, tau_ff: those that there are, (T, n) each;
+        (T,) will do for one joint.
     joint_names: (n,), of their columns.    trajectory: name of every row, (T,).    extra: (T,) each.
     """
 

@@ -20,6 +20,7 @@ from dynid.base.overview import Overview, listed
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
 from dynid.log.clocks import OnOneClock
+from dynid.log.commands import delayed, slopes
 from dynid.log.files import file_hash, open_table
 from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
 from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
@@ -114,6 +115,9 @@ class Log:
         theta: npt.ArrayLike | None = None,
         dtheta: npt.ArrayLike | None = None,
         temperature: npt.ArrayLike | None = None,
+        q_des: npt.ArrayLike | None = None,
+        dq_des: npt.ArrayLike | None = None,
+        tau_ff: npt.ArrayLike | None = None,
         extra: Mapping[str, npt.ArrayLike] | None = None,
         trajectory: npt.ArrayLike | None = None,
         joints: Sequence[str] | None = None,
@@ -124,6 +128,7 @@ class Log:
 
         t: (T,) s.    q, dq, tau: (T, n) rad, rad/s, N m (m, m/s, N); missing values are nan.
         theta, dtheta: (T, n), reflected motion of motors with encoders of their own.    temperature: (T, n), degC.
+        q_des, dq_des, tau_ff: (T, n), what the drives were told; in place of tau, by the robot's `servo`.
         extra: further channels that terms read, (T,) each.    trajectory: name of every row (T,), None = one motion.
         joints: names of the arrays' columns in their order; None = robot.joint_names.
         units: of t, q, dq, tau, ... where they are not those above, e.g. {"q": "deg", "tau": "A"}.
@@ -132,6 +137,7 @@ class Log:
         Raises UsageError for arrays that do not fit together, InputError for units and joints that are not known.
         """
         given = {"q": q, "dq": dq, "tau": tau, "theta": theta, "dtheta": dtheta, "temperature": temperature}
+        given |= {"q_des": q_des, "dq_des": dq_des, "tau_ff": tau_ff}
         by_joint = {key: values for key, values in given.items() if values is not None}
         arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
         mapping = _channel_map(arrays.section(units or {}), robot)
@@ -166,6 +172,9 @@ class Log:
             "motor position": m.motor_position,
             "motor velocity": m.motor_velocity,
             "temperature": m.temperature,
+            "commanded position": m.command_position if m.commanded else {},
+            "commanded velocity": m.command_velocity if m.commanded else {},
+            "commanded effort": m.command_effort if m.commanded else {},
         }
         channels = [f"{name} ({_units(group)})" for name, group in groups.items() if group] + list(m.extra)
         return Overview(
@@ -197,8 +206,8 @@ class Log:
 
     @property
     def has_effort(self) -> bool:
-        """Whether joint effort was logged."""
-        return bool(self.mapping.effort)
+        """Whether joint effort was logged, or commands from which it is made."""
+        return self.mapping.gives_torque
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -217,7 +226,17 @@ class Log:
         return [[self.sha256[str(t.file)], t.first_row, t.start_time, t.end_time] for t in self.trajectories]
 
     def chunks(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yields consecutive chunks of one trajectory; sorted by time if the mapping says so."""
+        """Yields consecutive chunks of one trajectory; sorted by time if the mapping says so.
+
+        Torque that is made of commands begins when the first of them acts: rows before that are left out.
+        """
+        chunks = self._selected(trajectory, rows)
+        servo = self.robot.drive.servo
+        if self.mapping.commanded and servo is not None and servo.lag > 0:
+            chunks = delayed(chunks, servo.lag)
+        yield from chunks
+
+    def _selected(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
         if self.mapping.sort:
             yield _sorted(self, trajectory)
             return
@@ -250,6 +269,8 @@ class Log:
         tau = _mapped(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
+        if m.commanded:
+            tau = self._commanded(data, t, q, dq)
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -262,6 +283,23 @@ class Log:
             temperature=self._stack(data, m.temperature),
             extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
         )
+
+    def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
+        """The torque that the drives' controllers make of the commands, on time."""
+        m, servo = self.mapping, self.robot.drive.servo
+        if servo is None or not servo.known:
+            raise InputError(
+                "no-gains",
+                found="commands in place of a measured torque, and no gains of the position controllers",
+                expected="kp, and kd if there is damping, of every joint",
+                do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
+            )
+        q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
+        if q_des is None:
+            raise UsageError("no-command", found="no commanded positions", expected="one a joint")
+        q_des, dq_des = self._at_joints(q_des, dq_des, m.position_side, m.position_sign, m.position_offset)
+        tau_ff = self._stack(data, m.command_effort)
+        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
 
     def _motors(
         self, data: Mapping[str, Float], q: Float, dq: Float | None
@@ -401,7 +439,8 @@ def _of_columns(table: Table, columns: Sequence[str]) -> Table:
 
 
 def _columns(m: ChannelMap) -> list[str]:
-    groups = (m.position, m.velocity, m.effort, m.motor_position, m.motor_velocity, m.temperature, m.extra)
+    groups = [m.position, m.velocity, m.effort, m.motor_position, m.motor_velocity, m.temperature, m.extra]
+    groups += [m.command_position, m.command_velocity, m.command_effort] if m.commanded else []
     names = [m.time.column, *(channel.column for group in groups for channel in group.values())]
     return list(dict.fromkeys(names))
 

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import InputError, UsageError
 from dynid.robot.linkage import FourBar
+from dynid.robot.servo import Servo
 
 # Rows of N, scaled to unit length, that are closer than this to being dependent cannot be told from it.
 SINGULAR = 1e-9
@@ -36,6 +37,7 @@ class Drive:
     torque_side: the side on which a logged torque is measured.
     linkages: one a joint, None = none; () = none at all.
     stiffness, damping: of the transmission at the joint, (n,), N m/rad and N m s/rad; nan, or () for all, = unknown.
+    servo: the position controllers, whose torque stands in for one that was not measured; None = unknown.
 
     Raises InputError if N is singular or not finite, an inertia or damping is negative, or a stiffness not positive.
     """
@@ -48,6 +50,7 @@ class Drive:
     linkages: tuple[FourBar | None, ...] = ()
     stiffness: Float = field(default_factory=lambda: np.zeros(0))
     damping: Float = field(default_factory=lambda: np.zeros(0))
+    servo: Servo | None = None
 
     def __post_init__(self) -> None:
         n = np.shape(self.transmission)[0]
@@ -57,6 +60,10 @@ class Drive:
         for name in ("stiffness", "damping"):
             given = getattr(self, name) if len(getattr(self, name)) else np.full(n, np.nan)
             object.__setattr__(self, name, locked(given, (n,), name))
+        if self.servo is not None and len(self.servo.kp) != n:
+            raise UsageError(
+                "servo-count", found=f"controllers of {len(self.servo.kp)} joints", expected=f"{n}"
+            )
         if not any(self.linkages):
             object.__setattr__(self, "linkages", ())
         elif len(self.linkages) != n:

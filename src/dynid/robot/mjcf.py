@@ -23,6 +23,7 @@ from dynid.robot.link_checks import (
     stop,
     unsupported_joint,
 )
+from dynid.robot.mjcf_actuators import servo_of
 from dynid.robot.mjcf_lint import check_mjcf
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.reading import Reading
@@ -243,7 +244,13 @@ class _Reader:
             inertia_prior=np.array([b.inertia if b.known else np.full(10, np.nan) for b in self.bodies]),
             gravity=np.zeros(3) if weightless else np.array(m.opt.gravity),
             limits=self._limits(joints),
-            drive=Drive(np.eye(n), np.array(m.dof_armature[dofs]), unknown, unknown),
+            drive=Drive(
+                np.eye(n),
+                np.array(m.dof_armature[dofs]),
+                unknown,
+                unknown,
+                servo=servo_of(self.mujoco, m, joints),
+            ),
             projection=np.eye(n),
             projection_offset=np.zeros(n),
             friction_prior=np.column_stack([damping, m.dof_frictionloss[dofs]]),

@@ -33,12 +33,14 @@ _NUMERIC = {
 }  # fmt: skip
 _FOLDERS = {"mesh": "meshdir", "texture": "texturedir", "hfield": "meshdir", "skin": "meshdir"}
 _DROPPED = {
-    "asset", "visual", "actuator", "sensor", "contact", "keyframe", "tendon", "equality", "deformable",
+    "asset", "visual", "sensor", "contact", "keyframe", "tendon", "equality", "deformable",
     "custom", "extension", "statistic", "camera", "light", "site", "skin", "flexcomp", "composite", "plugin",
     "size",
 }  # fmt: skip
 _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
+# Of the actuators those that may be position controllers of a joint.
+_CONTROLLERS = {"position", "general"}
 
 
 def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
@@ -214,6 +216,12 @@ def _strip(root: Element, diagnostics: Diagnostics) -> None:
             ):
                 diagnostics.warn("mjcf-left-out", f"<{child.tag}> is left out of the model", child.place)
         element.children = [child for child in element.children if child.tag not in _DROPPED]
+        if element.tag == "actuator":
+            element.children = [
+                child
+                for child in element.children
+                if child.tag in _CONTROLLERS and "joint" in child.attributes
+            ]
         for unwanted in ("material", "hfield") if element.tag == "geom" else ():
             element.attributes.pop(unwanted, None)
         for unwanted in ("meshdir", "texturedir", "assetdir") if element.tag == "compiler" else ():

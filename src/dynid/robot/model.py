@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from dynid.base.overview import Overview, counted, listed
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
 from dynid.robot.reading import Reading
+from dynid.robot.servo import Servo, ServoSettings
 
 
 class JointType(StrEnum):
@@ -227,6 +228,14 @@ class RobotModel:
     def prismatic(self) -> tuple[bool, ...]:
         """Whether each independent joint is prismatic, (n,)."""
         return tuple(self.joint_types[i] is JointType.PRISMATIC for i in self.independent_bodies)
+
+    def with_servo(self, servo: Servo | ServoSettings | None) -> RobotModel:
+        """The robot with these position controllers, or with settings put over those of its description.
+
+        Raises InputError for settings of joints that do not exist, or that are no gains.
+        """
+        made = servo.over(self.drive.servo, self.joint_names) if isinstance(servo, ServoSettings) else servo
+        return replace(self, drive=replace(self.drive, servo=made))
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
         """Maps independent motion (T, n) to the motion of every tree joint (T, nb)."""

@@ -13,6 +13,7 @@ from dynid.robot.drive import Drive, TorqueSide
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.reading import Reading
+from dynid.robot.servo import Servo
 
 
 def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "damping": _plain(robot.drive.damping),
             "torque_side": str(robot.drive.torque_side),
             "linkages": [None if one is None else asdict(one) for one in robot.drive.linkages],
+            "servo": None if robot.drive.servo is None else _servo_to_dict(robot.drive.servo),
         },
     }
 
@@ -90,6 +92,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             stiffness=_array(drive.get("stiffness", []), np.nan),
             damping=_array(drive.get("damping", []), np.nan),
             linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
+            servo=_servo_from_dict(drive["servo"]) if drive.get("servo") else None,
         ),
     )
 
@@ -97,6 +100,22 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
 def _reading(data: Mapping[str, Any]) -> Reading:
     known = {one.name for one in fields(Reading)}
     return Reading(**{key: value for key, value in data.items() if key in known and value is not None})
+
+
+def _servo_to_dict(servo: Servo) -> dict[str, Any]:
+    names = ("kp", "kd", "effort_limit", "dead_band")
+    times = {name: finite_or_none(getattr(servo, name)) for name in ("delay", "hold")}
+    return {name: _plain(getattr(servo, name)) for name in names} | times
+
+
+def _servo_from_dict(data: Mapping[str, Any]) -> Servo:
+    return Servo(
+        kp=_array(data["kp"], np.nan),
+        kd=_array(data["kd"], np.nan),
+        effort_limit=_array(data["effort_limit"], np.inf),
+        dead_band=_array(data["dead_band"], np.nan),
+        **{name: np.nan if data[name] is None else float(data[name]) for name in ("delay", "hold")},
+    )
 
 
 def _plain(values: Float) -> Any:

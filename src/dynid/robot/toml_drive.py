@@ -11,6 +11,7 @@ from dynid.base.errors import DynidError
 from dynid.robot.drive import Drive, TorqueSide, singular
 from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits
+from dynid.robot.servo import Servo
 from dynid.robot.toml_parts import Findings, angle
 from dynid.robot.toml_schema import Description, DriveEntry, Joint
 
@@ -59,6 +60,22 @@ def drive(
         linkages=linkages,
         stiffness=_over([entry.stiffness for entry in entries], known.stiffness),
         damping=_over([entry.damping for entry in entries], known.damping),
+        servo=_servo(entries, description.drive.delay, known.servo),
+    )
+
+
+def _servo(entries: Sequence[DriveEntry], delay: float | None, known: Servo | None) -> Servo | None:
+    written = any(value is not None for one in entries for value in (one.kp, one.kd, one.dead_band))
+    if not written and delay is None:
+        return known
+    before = known or Servo.unknown(len(entries))
+    return Servo(
+        kp=_over([one.kp for one in entries], before.kp),
+        kd=_over([one.kd for one in entries], before.kd),
+        effort_limit=before.effort_limit,
+        dead_band=_over([one.dead_band for one in entries], before.dead_band),
+        delay=before.delay if delay is None else delay,
+        hold=before.hold,
     )
 
 

@@ -48,7 +48,10 @@ class LinkageEntry(Strict):
 
 
 class DriveEntry(Strict):
-    """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2), torque constant (N m/A), gain, elasticity."""
+    """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2), torque constant (N m/A), gain, elasticity.
+
+    kp, kd, dead_band: of its position controller, N m/rad, N m s/rad and rad.
+    """
 
     gear_ratio: Number | None = None
     rotor_inertia: NotNegative | None = None
@@ -56,6 +59,9 @@ class DriveEntry(Strict):
     drive_gain: Positive | None = None
     stiffness: Positive | None = None
     damping: NotNegative | None = None
+    kp: Positive | None = None
+    kd: NotNegative | None = None
+    dead_band: NotNegative | None = None
     linkage: LinkageEntry | None = None
 
 
@@ -124,9 +130,10 @@ class Coupling(Strict):
 
 
 class WholeDrive(Strict):
-    """What the joints' drives share: the side of logged torque and, for coupled joints, couplings or the matrix N."""
+    """What the joints' drives share: side of logged torque, delay of commands (s), couplings or the matrix N."""
 
     torque_side: Literal["motor", "link"] = "link"
+    delay: NotNegative | None = None
     transmission: list[list[Number]] | None = None
     coupling: tuple[Coupling, ...] = ()
 

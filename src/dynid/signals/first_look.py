@@ -58,7 +58,7 @@ def median_step(log: Log, index: int) -> float:
 def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> list[Signals]:
     """Uniform positions, velocities and torques of the first segments of a log, for what is chosen from its spectra."""
     n, m = log.robot.n, log.mapping
-    velocity, effort = set(m.velocity) == set(log.robot.joint_names), bool(m.effort)
+    velocity, effort = set(m.velocity) == set(log.robot.joint_names), m.gives_torque
     wanted = np.arange(n * (1 + bool(m.velocity) + effort))
     found, total = [], 0
     for trajectory, base in zip(log.trajectories, bases, strict=True):

@@ -135,7 +135,7 @@ def _names(log: Log) -> tuple[str, ...]:
     groups = (
         ("q", True),
         ("dq", bool(m.velocity)),
-        ("tau", bool(m.effort)),
+        ("tau", m.gives_torque),
         ("theta", bool(m.motor_position)),
         (
             "dtheta",

@@ -262,7 +262,7 @@ class Prepared:
             (name, n)
             for name, logged in (
                 ("dq", bool(m.velocity) and measured),
-                ("tau", bool(m.effort)),
+                ("tau", m.gives_torque),
                 ("theta", bool(m.motor_position)),
                 ("dtheta", measured and self._measures_motors),
                 ("temperature", bool(m.temperature)),

@@ -17,6 +17,7 @@ from dynid.signals.filter import zero_phase_filter
 WINDOW_SECONDS = 4.0
 LEAST_ROWS = 64
 CROSSOVER_ORDER = 2
+MOVED = 2e-3  # rad or m, that a joint has to go before a velocity that never changes counts as not measured
 LOWEST_CROSSOVER = 1.0  # Hz: lower ones need seconds to settle, and there the two hardly differ
 WORTH = 0.8  # what is taken in place of the logged velocity must leave at most this share of its noise,
 NEGLIGIBLE = 0.02  # if that is more than this share of the acceleration's power, up to which rows trust it
@@ -89,6 +90,7 @@ def compare_velocities(
     noise of the acceleration, w^2 N behind the filter. The logged velocity is taken where its noise is below 2 %
     of the acceleration's power; elsewhere the derivative, or both with a crossover frequency (the derivative's noise
     grows with frequency, the logged one's does not), where that leaves less than 0.8 of the noise of what is simpler.
+    A logged velocity that never changes while its joint moves lacks all of the motion.
     Source: cross-spectra of two sensors of one signal, Bendat and Piersol 2010, chapter 7.
     """
     usable = [p for p in parts if p.dq is not None and p.q.shape[1] >= LEAST_ROWS]
@@ -112,9 +114,11 @@ def compare_velocities(
         weight = weight * zero_phase_filter(cutoff, order, rate).gain(frequency) ** 2
     delay = _delay(aa, bb, ab, w, frequency <= cutoff)
     shared = (ab * np.exp(1j * w * delay[:, None])).real
+    dead = _dead(usable)[:, None]
+    shared = np.where(dead, aa, shared)
     late = np.maximum(shared, 0.0) * np.abs(1.0 - np.exp(-1j * w * delay[:, None])) ** 2
     from_position = weight * (aa - shared)
-    from_velocity = weight * (bb - shared + late)
+    from_velocity = weight * np.where(dead, aa, bb - shared + late)
     crossover = np.array(
         [
             _crossover(frequency, x, y, cutoff, rate, float((weight * s).sum()))
@@ -162,6 +166,13 @@ def _delay(aa: Float, bb: Float, ab: Float, w: Float, inside: Bool) -> Float:
     total = (strength * w**2).sum(axis=1)
     slope = (strength * w * np.angle(ab)).sum(axis=1)
     return np.asarray(np.where(total > 0, -slope / np.where(total > 0, total, 1.0), 0.0))
+
+
+def _dead(parts: Sequence[Signals]) -> Bool:
+    """(n,) joints whose position moves while their logged velocity never changes: a channel that nobody fills."""
+    moved = np.max([np.ptp(part.q, axis=1) for part in parts], axis=0) > MOVED
+    still = np.max([np.ptp(part.dq, axis=1) for part in parts if part.dq is not None], axis=0) == 0
+    return np.asarray(moved & still)
 
 
 def _crossover(

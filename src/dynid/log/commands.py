@@ -1,0 +1,66 @@
+"""Torque made of commands: when it acts, and the slopes that a controller's damping needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.log.chunks import joined, taken
+from dynid.log.log import RawChunk
+
+# Rows of the past beside those that are asked for: slopes of the interpolation take one on each side.
+BESIDE = 2
+
+
+def slopes(t: Float, q: Float) -> Float:
+    """The derivative (T, n) of positions at times t, by second-order differences; zero of a single row."""
+    own = _later_than_before(t)
+    if own.sum() < 2:
+        return np.zeros_like(q)
+    dq = np.empty_like(q)
+    dq[own] = np.gradient(q[own], t[own], axis=0)
+    # A row that repeats a stamp has the slope of the one before.
+    return np.asarray(dq[own][np.maximum(np.cumsum(own) - 1, 0)])
+
+
+def delayed(chunks: Iterator[RawChunk], seconds: float) -> Iterator[RawChunk]:
+    """The chunks with their torque so many seconds later; rows before the first torque are left out.
+
+    Between rows by cubic Hermite interpolation, which takes nothing off the motion's frequencies.
+    """
+    past: RawChunk | None = None
+    start = np.inf
+    for chunk in chunks:
+        whole = chunk if past is None else joined([past, chunk])
+        start = min(start, float(whole.t[0]))
+        index = np.flatnonzero(chunk.t - seconds >= start)
+        if whole.tau is not None and len(index):
+            tau = _interpolated(whole.t, whole.tau, chunk.t - seconds)
+            part = taken(replace(chunk, tau=tau), index)
+            yield replace(part, first_row=chunk.first_row + int(index[0]))
+        needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - BESIDE
+        past = taken(whole, slice(max(needed, 0), None))
+
+
+def _interpolated(t: Float, values: Float, at: Float) -> Float:
+    """Values (T, n) at times `at`, t increasing but for rows that repeat a stamp."""
+    own = _later_than_before(t)
+    t, values = t[own], values[own]
+    if len(t) < 2:
+        return np.repeat(values[:1], len(at), axis=0)
+    slope = np.gradient(values, t, axis=0)
+    k = np.clip(np.searchsorted(t, at, side="right") - 1, 0, len(t) - 2)
+    h = (t[k + 1] - t[k])[:, None]
+    s = np.clip((at - t[k])[:, None] / h, 0.0, 1.0)
+    before, after = s**2 * (3.0 - 2.0 * s), s * (1.0 - s)
+    rise = h * (after * (1.0 - s) * slope[k] - after * s * slope[k + 1])
+    return np.asarray(values[k] + before * (values[k + 1] - values[k]) + rise)
+
+
+def _later_than_before(t: Float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    own = np.ones(len(t), dtype=np.bool_)
+    own[1:] = t[1:] > np.maximum.accumulate(t)[:-1]
+    return own

@@ -1,0 +1,114 @@
+"""From commands to a model: gains, delay, friction and armature of an arm in MuJoCo whose torque nobody measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.errors import InputError
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.robot import load_robot
+from dynid.robot.model import RobotModel
+from dynid.robot.servo import ServoSettings
+from dynid.run.result import Identification
+from tests.command_line import Run
+from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, Recording, recorded, robot_file
+
+PLAIN = Settings(terms=DEFAULT_TERMS)
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    return recorded()
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> RobotModel:
+    return load_robot(robot_file(tmp_path_factory.mktemp("arm")))
+
+
+@pytest.fixture(scope="module")
+def found(recording: Recording, arm: RobotModel) -> Identification:
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD)))
+    return identify(known, recording.log(known), PLAIN)
+
+
+def parameter(found: Identification, name: str) -> tuple[float, float]:
+    names = [found.estimate.columns[k].name for k in found.estimate.base.independent]
+    i = names.index(name)
+    return float(found.estimate.value[i]), float(found.estimate.half_width()[i])
+
+
+def test_the_delay_is_found(found: Identification) -> None:
+    servo = found.robot.drive.servo
+    assert servo is not None
+    assert servo.delay == pytest.approx(0.010, abs=0.001)
+    assert servo.hold == pytest.approx(0.005)
+    (note,) = [one for one in found.diagnostics if one.identifier == "command-delay"]
+    assert "samples" in note.text
+    assert "held for 5 ms" in note.text
+
+
+def test_the_model_is_that_of_the_plant(found: Identification) -> None:
+    assert found.training.scores.total_relative < 0.03
+    for j in (0, 1):
+        # MuJoCo's dry friction is a soft constraint, which a measured torque finds a tenth too small as well.
+        viscous, coulomb = (parameter(found, f"{name}{j + 1}")[0] for name in ("fv", "fc"))
+        assert viscous + coulomb == pytest.approx(DAMPING[j] + FRICTION[j], rel=0.1)
+    assert parameter(found, "Ia2")[0] == pytest.approx(ARMATURE[1], rel=0.1)
+
+
+def test_a_delay_that_is_declared_is_taken(recording: Recording, arm: RobotModel) -> None:
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
+    servo = identify(known, recording.log(known), PLAIN).robot.drive.servo
+    assert servo is not None
+    assert servo.delay == 0.01
+    assert servo.hold == pytest.approx(0.005)
+
+
+def test_gains_are_sought_on_the_scale_of_the_description(recording: Recording, arm: RobotModel) -> None:
+    found = identify(arm, recording.log(arm, dq_des=np.zeros_like(recording.q)), PLAIN)
+    servo = found.robot.drive.servo
+    assert servo is not None
+    assert servo.kp == pytest.approx(KP, rel=0.05)
+    (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "drive-gain"]
+    assert "the description's masses" in doubt.text
+    assert "--kp" in doubt.text
+
+
+def test_gains_have_no_scale_without_inertias(recording: Recording, arm: RobotModel) -> None:
+    bare = replace(arm, inertia_prior=np.full_like(arm.inertia_prior, np.nan))
+    with pytest.raises(InputError, match="no-gains"):
+        identify(bare, recording.log(bare), PLAIN)
+
+
+def test_commands_from_the_command_line(recording: Recording, tmp_path: Path, run: Run) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ("shoulder", "elbow")
+    rows = {"q": recording.q, "dq": recording.dq, "q_des": recording.q_des}
+    columns = {f"{key}_{joint}": x[:, j] for key, x in rows.items() for j, joint in enumerate(names)}
+    log, robot = tmp_path / "log.parquet", robot_file(tmp_path)
+    pq.write_table(pa.table({"t": recording.t} | columns), log)
+    out = tmp_path / "run"
+    ended = run("identify", robot, log, "--kp", "[60, 40]", "--kd", "[1.5, 1]", "--no-auto", "--out", out)
+    assert ended.code == 0, ended.err
+    ended = run("validate", out, log)
+    assert ended.code == 0, ended.err
+    assert "training-is-validation" in ended.err
+
+
+def test_a_velocity_that_never_changes_is_not_used(recording: Recording, arm: RobotModel) -> None:
+    from dynid.signals.prepare import prepare
+
+    dead = replace(recording, dq=recording.dq * [1.0, 0.0])
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
+    settings = prepare(dead.log(known)).settings
+    assert settings.velocity == "differentiate" or settings.crossover is not None
+    if settings.crossover is not None:
+        assert settings.crossover[1] >= 200.0
