@@ -122,6 +122,12 @@ def test_a_robot_file_may_hold_gains(tmp_path: Path) -> None:
     assert read.delay == 0.004
 
 
+def test_joints_that_are_held_leave_the_others_their_controllers(tmp_path: Path) -> None:
+    held = load_robot(robot_file(tmp_path, POSITION), lock={"shoulder": 0.3}).drive.servo
+    assert held is not None
+    assert held.kp.tolist() == [40.0]
+
+
 def test_controllers_are_kept_in_a_run(tmp_path: Path) -> None:
     robot = load_robot(robot_file(tmp_path, POSITION)).with_servo(ServoSettings(delay=0.01, dead_band=0.02))
     again = robot_from_dict(robot_to_dict(robot)).drive.servo

@@ -168,11 +168,9 @@ class Experiment:
 
         Raises InputErrors with the line of a joint that the robot does not have, InputError with that of a wrong gain.
         """
-        controllers = ServoSettings(**self.content.drive.model_dump())
+        driven = self._with_constants(robot)
         try:
-            return self._with_constants(robot).with_servo(controllers)
-        except InputErrors:
-            raise
+            return driven.with_servo(ServoSettings(**self.content.drive.model_dump()))
         except DynidError as error:
             raise self._placed(error, ("drive",)) from error
 

@@ -212,6 +212,7 @@ def _driven(robot: RobotModel, free: list[int], held: list[int]) -> Drive:
         linkages=tuple(drive.linkages[j] for j in free) if drive.linkages else (),
         stiffness=drive.stiffness[free],
         damping=drive.damping[free],
+        servo=None if drive.servo is None else drive.servo.of(free),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
+from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import InputError, UsageError
 from dynid.base.options import check_options, option
 
@@ -159,6 +159,18 @@ class Servo:
     def unknown(n: int) -> Servo:
         """Controllers of which nothing is known: no damping, no limit, no dead band."""
         return Servo(np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n))
+
+    def of(self, joints: Sequence[int] | Int) -> Servo:
+        """Those of some joints, by number."""
+        index = np.asarray(joints, dtype=np.int64)
+        return Servo(
+            self.kp[index],
+            self.kd[index],
+            self.effort_limit[index],
+            self.dead_band[index],
+            self.delay,
+            self.hold,
+        )
 
     @property
     def lag(self) -> float:
