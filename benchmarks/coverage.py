@@ -5,7 +5,7 @@
 Every experiment has a motion, a noise and a correlation time of its own (0.05, 0.2 or 0.5 s; the filter alone leaves
 0.1 s). Finished experiments are kept in the file given by --out, and the same command goes on where it stopped. The
 table gives the share of base parameters inside their intervals by method, for textbook intervals, and for what dynid
-does when nothing is said: real bodies near those of the description, which here has nothing to do with the truth.
+does when nothing is said: consistent bodies near those of the description, which here has nothing to do with the truth.
 --short: logs of 24 s, whose blocks are shorter; residuals up to 3 and to 8 Hz, by turns.
 """
 

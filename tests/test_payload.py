@@ -123,14 +123,14 @@ def test_a_load_that_cannot_exist_is_replaced_by_the_closest_one_that_can(
         d = pi - strange.parameters
         return float(d @ np.linalg.solve(strange.covariance, d))
 
-    # No other body that can exist is closer: neither the true one nor any on the way to it.
+    # No other physically consistent body is closer: neither the true one nor any on the way to it.
     for share in (0.001, 0.01, 0.1, 1.0):
         other = real.parameters + share * (found.parameters - real.parameters)
         assert away(real.parameters) <= away(other) * (1 + 1e-6)
     data = payload_data(strange)
     assert not data["physical"]
     assert data["real_body"]["ten_parameters"] == real.parameters.tolist()
-    assert any("closest body that can exist" in line for line in payload_lines(strange))
+    assert any("closest physically consistent body" in line for line in payload_lines(strange))
 
 
 def test_gains_calibrated_on_a_known_load(unloaded: Identification, loaded: Log) -> None:

@@ -105,7 +105,7 @@ def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
     sink = Diagnostics()
     found = identify(ROBOT, logs[0], SETTINGS, threads=1, diagnostics=sink)
     assert found.estimate.method == "wls"
-    assert [d.identifier for d in sink.warnings] == ["not-made-real"]
+    assert [d.identifier for d in sink.warnings] == ["not-consistent"]
     with pytest.raises(SolverError):
         identify(ROBOT, logs[0], replace(SETTINGS, estimator=FeasibleFit(required=True)), threads=1)
     monkeypatch.undo()
@@ -113,7 +113,7 @@ def test_no_real_bodies_cost_the_default_a_warning_and_the_asked_for_an_error(
     sink = Diagnostics()
     found = identify(ROBOT, logs[0], SETTINGS, threads=1, diagnostics=sink)
     assert found.estimate.method == "feasible"
-    assert [d.identifier for d in sink.warnings] == ["not-made-real"]
+    assert [d.identifier for d in sink.warnings] == ["not-consistent"]
     assert np.isfinite(found.validations[0].scores.total_relative)
 
 

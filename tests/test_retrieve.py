@@ -1,4 +1,4 @@
-"""Real bodies from tables of coefficients: the Panda's published ones, revealed ones, and broken tables."""
+"""Physically consistent bodies from tables of coefficients: published, revealed, and broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real bodies cost is told: to those who asked for them, and in place of those that nobody asked for."""
+"""What consistent bodies cost is reported: to those who asked for them, and in place of those that nobody asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError
 from dynid.estimate import WLS
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.physical import excuse, unconstrained
+from dynid.estimate.physical import unconstrained, warn_or_raise
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -49,11 +49,11 @@ def test_a_mass_window_that_the_log_contradicts_is_told(log: Path) -> None:
 def test_what_was_asked_for_must_be_found_and_the_default_need_not() -> None:
     error = SolverError("infeasible", found="no bodies")
     with pytest.raises(SolverError):
-        excuse(error, True, Diagnostics())
+        warn_or_raise(error, True, Diagnostics())
     sink = Diagnostics()
-    excuse(error, False, sink)
+    warn_or_raise(error, False, sink)
     (warning,) = sink.warnings
-    assert warning.identifier == "not-made-real"
+    assert warning.identifier == "not-consistent"
     assert "(no bodies)" in warning.text
 
 

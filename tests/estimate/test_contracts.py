@@ -133,7 +133,7 @@ class TestFeasible(EstimatorContract):
 
 
 class OnFactorsOfMotion(MotionEstimatorContract):
-    """Estimators of real bodies, on the factors of a robot in motion."""
+    """Estimators of physically consistent bodies, on the factors of a robot in motion."""
 
     draws = 6
 

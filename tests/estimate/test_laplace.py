@@ -1,4 +1,4 @@
-"""The posterior over real bodies: its pieces against differences, its limits, and draws that are all real."""
+"""The posterior over consistent bodies: its pieces against differences, its limits, and draws that are all real."""
 
 from __future__ import annotations
 

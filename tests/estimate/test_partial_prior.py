@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
-from dynid.estimate.physical import made_real
+from dynid.estimate.physical import project_to_physical
 from dynid.estimate.prior import FREE_SHARE, free_direction_rows, prior_pull
 from dynid.estimate.regression import regression_of
 from dynid.factor.assemble import Assembly
@@ -162,7 +162,7 @@ def test_directions_that_the_data_barely_know_stay_where_they_know_least(tmp_pat
 def test_an_exact_description_costs_nothing_and_is_not_blamed(tmp_path: Path, seed: int) -> None:
     case = regression(tmp_path, arm(), seed=seed)
     free, said = WLS().fit(case), Diagnostics()
-    real, estimator = made_real(default_estimator(), case, free, False, said)
+    real, estimator = project_to_physical(default_estimator(), case, free, False, said)
     assert not said.warnings
     assert real.method == "feasible"
     assert worst(real, free) < 1.1
@@ -174,13 +174,13 @@ def test_an_exact_description_costs_nothing_and_is_not_blamed(tmp_path: Path, se
 def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
     case = regression(tmp_path, arm((3.0, 0.3, 10.0, 0.1)))
     free, said = WLS().fit(case), Diagnostics()
-    strong, _ = made_real(FeasibleFit(strength=1e5, prior="entropic"), case, free, True, said)
+    strong, _ = project_to_physical(FeasibleFit(strength=1e5, prior="entropic"), case, free, True, said)
     (warning,) = said.warnings
     assert warning.identifier == "constraints-cost"
     assert "pull to the description's inertias (strength = 100000)" in warning.text
     # Chosen on unseen blocks it is weak, and there is nothing to be told.
     said = Diagnostics()
-    real, _ = made_real(default_estimator(), case, free, False, said)
+    real, _ = project_to_physical(default_estimator(), case, free, False, said)
     assert not said.warnings
     assert worst(real, free) < worst(strong, free)
 
@@ -192,11 +192,11 @@ def test_bodies_that_no_model_without_rotors_has_are_told_with_what_holds_them(
     """A drive that cancels more inertia than the wrist has: only an impossible wrist can stand for that."""
     case = regression(tmp_path, arm(), PLAIN, lost=np.array([0.0, 0.0, 0.05, 0.01]))
     free, said = WLS().fit(case), Diagnostics()
-    real, _ = made_real(default_estimator(), case, free, asked, said)
+    real, _ = project_to_physical(default_estimator(), case, free, asked, said)
     (warning,) = said.warnings
     assert "predict left-out blocks" in warning.text
     assert "what holds them back: " in warning.text
     assert "Ia" in warning.text
     assert (warning.identifier, real.method) == (
-        ("constraints-cost", "feasible") if asked else ("not-made-real", "wls")
+        ("constraints-cost", "feasible") if asked else ("not-consistent", "wls")
     )

@@ -32,7 +32,7 @@ from tests.export.models import AGREE, states
 @pytest.fixture(scope="module")
 def identified(robot_file: Path, train_log: Path) -> Identification:
     robot = load_robot(robot_file)
-    # Short and noisy: without constraints its bodies cannot exist.
+    # Short and noisy: without constraints its bodies are not physically consistent.
     return identify(robot, read_log(train_log, robot), Settings(estimator=WLS(), automatic=False), threads=1)
 
 
@@ -121,9 +121,9 @@ def test_the_closest_real_bodies_are_written(identified: Identification, tmp_pat
     assert ExportModel.of_run(identified).unphysical()
     exported = export(identified, tmp_path / f"m.{suffix}", feasible=True)
     assert exported.moved is not None
-    # Two joints and good data: what no real body has lies in directions that the torque does not show.
+    # Two joints and good data: what no physically consistent body has lies in directions that the torque does not show.
     assert (exported.moved < 1e-3).all()
-    assert "closest real bodies" in "\n".join(summary_lines(exported, identified))
+    assert "closest physically consistent bodies" in "\n".join(summary_lines(exported, identified))
     if suffix != "json":
         robot = load_robot(tmp_path / f"m.{suffix}")
         assert all(is_physical(pi) for pi in robot.inertia_prior)
@@ -266,7 +266,7 @@ def test_an_ensemble_is_so_many_files(identified: Identification, tmp_path: Path
 def test_drawn_models_are_projected_on_real_bodies(
     identified: Identification, tmp_path: Path, suffix: str
 ) -> None:
-    # The estimate itself belongs to no real bodies here.
+    # The estimate itself belongs to no physically consistent bodies here.
     assert ExportModel.of_run(identified).unphysical()
     exported = export(identified, tmp_path / f"m.{suffix}", ensemble=3, seed=2)
     assert exported.ensemble is not None

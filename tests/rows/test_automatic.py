@@ -209,8 +209,8 @@ def test_held_torque_and_joints_that_stick(tmp_path: Path) -> None:
         identify(robot, log, Settings(terms=ROTRADI_TERMS, rows=rows), diagnostics=sink).estimate
         for rows in (AutomaticRows(), TorqueRows())
     )
-    # The published inertias belong to no real bodies, which the default finds out and leaves as it is.
-    assert "not-made-real" in {d.identifier for d in sink.warnings}
+    # The published inertias belong to no physically consistent bodies, which the default finds out and leaves as it is.
+    assert "not-consistent" in {d.identifier for d in sink.warnings}
     assert automatic.method == "wls"
     true = automatic.base.reduce(full(THETA))
     errors = [float(np.median(np.abs(e.value - true) / np.abs(true))) for e in (automatic, torque)]

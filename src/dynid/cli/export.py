@@ -27,14 +27,18 @@ def command(
         bool, typer.Option("--allow-unphysical", help="Write bodies that cannot exist as well.")
     ] = False,
     feasible: Annotated[
-        bool, typer.Option("--feasible", help="Closest real bodies, where the run's cannot exist.")
+        bool,
+        typer.Option("--feasible", help="Closest physically consistent bodies, where the run's are not."),
     ] = False,
     ensemble: Annotated[
         int,
         typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
     ] = 0,
     posterior: Annotated[
-        bool, typer.Option("--posterior", help="Draw from the posterior over real bodies: data and prior.")
+        bool,
+        typer.Option(
+            "--posterior", help="Draw from the posterior over physically consistent bodies: data and prior."
+        ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
     validation: Annotated[

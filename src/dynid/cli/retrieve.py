@@ -1,4 +1,4 @@
-"""dynid retrieve: bodies that can exist from a table of dynamic coefficients."""
+"""dynid retrieve: physically consistent bodies from a table of dynamic coefficients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(
     *,
     told: Told,
 ) -> None:
-    """Find masses, centres and inertias of real bodies behind dynamic coefficients."""
+    """Find masses, centres and inertias of physically consistent bodies behind dynamic coefficients."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.estimate import FeasibleFit

@@ -41,7 +41,7 @@ _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
 
 @dataclass(frozen=True)
 class FeasibleFit:
-    """Least squares among real bodies: min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
+    """Least squares among consistent bodies: min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
 
     The strength is that of the pull to the inertias that the description gives. Bodies without one, friction and all
     else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
@@ -113,7 +113,7 @@ class FeasibleFit:
 
     @property
     def unconstrained(self) -> Estimator:
-        """The method whose answer is brought to real bodies."""
+        """The method whose answer is brought to physically consistent bodies."""
         if self.inner is not None:
             return self.inner
         return (WLS if self.weights == "joint" else OLS)(intervals=self.intervals)
@@ -210,7 +210,7 @@ class FeasibleFit:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
 
     def _nearest(self, regression: Regression, free: Estimate, method: str) -> tuple[Estimate, Feasible]:
-        """The real bodies nearest to an answer, in the metric of its textbook covariance."""
+        """The physically consistent bodies nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size

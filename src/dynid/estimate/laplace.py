@@ -1,4 +1,4 @@
-"""What data and prior together say of real bodies, expanded in coordinates in which every point is a real body."""
+"""The posterior of physically consistent bodies, expanded in coordinates in which every point is such a body."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Posterior:
         return np.sqrt(np.diag(self.covariance))
 
     def sample(self, count: int, seed: int = 0) -> Float:
-        """Parameters of draws, (count, p), all of real bodies and within the bounds of friction.
+        """Parameters of draws, (count, p), all of physically consistent bodies and within the bounds of friction.
 
         Coordinates bend away from directions that data know well, so a draw is no step along the tangent: estimate and
         prior are moved at random by as much as they are uncertain, and the mode is sought again from the old one.
@@ -78,9 +78,10 @@ def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Poste
     """The posterior of full parameters theta whose bodies are all real.
 
     -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, for theta with
-    real bodies, with C the estimate's covariance from blocks (see _whitening for its correlations). It is expanded
-    to second order about its mode in log-Cholesky coordinates x, where its density is p(theta(x)) |d theta / d x|; the
-    logarithm of that determinant is linear in x. An unknown body's prior is a plausible one.
+    consistent bodies, with C the estimate's covariance from blocks (see _whitening for its correlations). It is
+    expanded to second order about its mode in log-Cholesky coordinates x, where its density is
+    p(theta(x)) |d theta / d x|; the logarithm of that determinant is linear in x. An unknown body's prior is a
+    plausible one.
     spread: (p,) prior standard deviations at strength 1.
     Raises SolverError if the mode is not found.
     Source: Tierney and Kadane 1986 (Laplace); Rucker and Wensing 2022 (coordinates).
@@ -206,10 +207,10 @@ def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: 
 
 
 def _mode(problem: Problem, theta: Float) -> Float:
-    """Parameters of greatest density, by damped Newton steps from strictly real bodies, friction kept to its bounds.
+    """Parameters of greatest density, by damped Newton steps from strictly consistent bodies, friction within bounds.
 
     In theta the misfit is a square and the volume a sum of w_i log det of trailing minors of the pseudo-inertias, so
-    that the problem is convex, and damped steps do not leave the real bodies (Nesterov and Nemirovski 1994).
+    that the problem is convex, and damped steps do not leave the consistent bodies (Nesterov and Nemirovski 1994).
     """
     volume = Volume.of(problem)
     F = problem.A.T @ problem.A + np.diag(problem.pull)

@@ -36,11 +36,11 @@ NOT_NEGATIVE = {
 
 
 def unconstrained(estimator: Estimator) -> Estimator:
-    """The method whose answer is brought to real bodies; any other method itself."""
+    """The method whose answer is brought to physically consistent bodies; any other method itself."""
     return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
 
 
-def made_real(
+def project_to_physical(
     wanted: Estimator, regression: Regression, free: Estimate, asked: bool, diagnostics: Diagnostics
 ) -> tuple[Estimate, Estimator]:
     """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
@@ -56,7 +56,7 @@ def made_real(
         fit, reason = wanted.settled(regression, free)
         real, found = fit.solution(regression, free, reason)
     except SolverError as error:
-        excuse(error, asked, diagnostics)
+        warn_or_raise(error, asked, diagnostics)
         return free, unconstrained(wanted)
     if not much_worse(real, free):
         return real, fit
@@ -75,7 +75,7 @@ def made_real(
         return real, fit
     if unseen > MUCH_WORSE:
         diagnostics.warn(
-            "not-made-real",
+            "not-consistent",
             f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept, of which only "
             f"combinations of parameters have a meaning; {_ADD}, or set feasible = true under [estimate] to have "
             "consistent bodies all the same",
@@ -117,13 +117,13 @@ def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
     return (*bodies, *joints)
 
 
-def excuse(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
+def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
     """Warns of consistent bodies that were not found; raises the error if they were asked for."""
     if asked:
         raise error
     # What nobody asked for must not cost the run.
     diagnostics.warn(
-        "not-made-real",
+        "not-consistent",
         f"the solver found no physically consistent bodies ({error.found}), which says nothing of the robot: the "
         "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
         "a prior under [estimate]",

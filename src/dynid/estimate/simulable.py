@@ -13,7 +13,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError
 from dynid.simulation.mechanism import Mechanism
 
-# Of the mass matrix of the nearest real bodies, and of each coordinate's own inertia where those have next to none.
+# Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.
 SHARE, LEAST_SHARE = 0.5, 1e-3
 ROUNDS, CUTS = 60, 12
 # Cuts aim a little above what is asked of an answer, or they would close in on it for ever.
@@ -46,9 +46,9 @@ class Simulable:
         first: Float,
         least: Float,
     ) -> Simulable:
-        """The set whose floor F is half the mass matrix of real bodies with base parameters `real` (b,).
+        """The set whose floor F is half the mass matrix of consistent bodies with base parameters `real` (b,).
 
-        first: (b,) parameters that give each coordinate a size of inertia where real bodies have next to none.
+        first: (b,) parameters that give each coordinate a size of inertia where consistent bodies have next to none.
         Raises SolverError where a coordinate moves no inertia at all.
         """
         rest = np.zeros_like(x)

@@ -176,7 +176,7 @@ def _variants(task: TorqueTask) -> list[Float]:
         for term in task.information.terms:
             width = len(term.columns(task.information.robot))
             if term.of_bodies:
-                # Whole bodies heavier or lighter, so that each variant is a robot that could exist.
+                # Whole bodies heavier or lighter, so that each variant is physically consistent.
                 wrong[first : first + width] = np.repeat(wrong[first : first + width : 10], 10)
             first += width
         found.append(theta * wrong)

@@ -102,7 +102,7 @@ def sample_parameters(
     theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
     feasible: project every draw on the physically consistent parameters, in the metric of the covariance and, where
     that says nothing, of the prior.
-    posterior: draw from the posterior over real bodies instead: what the data leave open varies as the prior does.
+    posterior: draw from the posterior over consistent bodies: what the data leave open varies as the prior does.
     Deterministic for a seed.
     Raises UsageError for a count below 1 or above 10,000, SolverError if no parameters are feasible.
     """

@@ -108,7 +108,7 @@ def export(
     feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
-    posterior: draw them from the posterior over real bodies instead.
+    posterior: draw them from the posterior over physically consistent bodies instead.
     unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
     still there.
     force: replace files.
@@ -353,7 +353,8 @@ def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
             "unphysical",
             found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
             expected="bodies that exist: simulators refuse others or run away",
-            do="pass --feasible for the closest real bodies, identify with method 'feasible', or --allow-unphysical",
+            do="pass --feasible for the closest physically consistent bodies, identify with method 'feasible', or "
+            "--allow-unphysical",
         )
     return not faults
 
@@ -398,7 +399,8 @@ def summary_lines(exported: Exported, run: Identification) -> list[str]:
     lines = [f"wrote {files[0]}" + (f" ... {files[-1]} ({len(files)} files)" if len(files) > 1 else "")]
     if exported.moved is not None:
         lines.append(
-            f"closest real bodies; change of the torque on the fitted motion, %: {_shares(exported.moved)}"
+            "closest physically consistent bodies; change of the torque on the fitted motion, %: "
+            + _shares(exported.moved)
         )
     if exported.ensemble is not None:
         lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")

@@ -19,7 +19,7 @@ _EXACT = 1e-12
 def reduced(model: ExportModel) -> tuple[Float, Float]:
     """Inertia (nb, 10) and rotors (n,) with the same torque for every motion, most of them zero.
 
-    They belong to no real bodies; where regrouping would cost digits the model's own come back.
+    They belong to no physically consistent bodies; where regrouping would cost digits the model's own come back.
     """
     robot = model.robot
     base = structural_base(robot, RigidBody() + RotorInertia(), TorqueRows())

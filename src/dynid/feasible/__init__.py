@@ -1,4 +1,4 @@
-"""Feasible models: parameters of bodies that can exist, under whatever else is known of them."""
+"""Feasible models: parameters of physically consistent bodies, under whatever else is known of them."""
 
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.cones import Block, Cone, triangle

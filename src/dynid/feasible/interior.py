@@ -20,7 +20,7 @@ ROUNDS = 6
 STAGES, GENTLE, LOOSE = 9, 1e4, 0.1
 SETTLED = 1e-20
 LEAST_STEP = 1e-10
-# How near to the edge of what can exist a first guess and a step may come.
+# How near to the edge of physical consistency a first guess and a step may come.
 INSIDE = 0.9
 _BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
@@ -166,7 +166,7 @@ class Minimum:
 
 
 def entropic_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Float, Certificate] | None:
-    """The minimum among bodies that can exist, the other parameters within bounds (p,); None if the search stalls.
+    """The minimum among consistent bodies, the other parameters within bounds (p,); None if the search stalls.
 
     Newton's method with the bounds that hold in force. f is convex: what passes every other constraint is the
     constrained minimum as well.
@@ -192,7 +192,7 @@ def entropic_optimum(problem: Entropic, lower: Float, upper: Float) -> tuple[Flo
 
 def _minimum(problem: Entropic, theta: Float, held: Int) -> Minimum | None:
     # From theta, whose bodies exist, with held parameters where they are. The distance weighs much at first and less
-    # and less, so that no body is thrown against the edge of what can exist.
+    # and less, so that no body is thrown against the edge of physical consistency.
     program = problem.program
     A = (program.spread[:, None] * program.T)[held]
     u = program.unknowns(theta)

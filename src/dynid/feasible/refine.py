@@ -1,4 +1,4 @@
-"""Nonlinear fits without constraints on bodies: any log-Cholesky coordinates are a real body."""
+"""Nonlinear fits without constraints on bodies: any log-Cholesky coordinates are a physically consistent body."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ class Experiment:
 
     @property
     def _method(self) -> str:
-        # Whoever wants no real bodies and names no method wants what they would be drawn from.
+        # Whoever wants no physically consistent bodies and names no method wants what they would be drawn from.
         section = self.content.estimate
         if section.method is not None:
             return section.method

@@ -35,7 +35,7 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.physical import excuse, made_real, much_worse, unconstrained, unphysical
+from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, unphysical, warn_or_raise
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
 from dynid.estimate.source import LogSource
@@ -115,7 +115,7 @@ def identify(
         try:
             validations = _held_out_blocks(found, found.estimator, call.diagnostics)
         except SolverError as error:
-            excuse(error, data.settings.estimator != default_estimator(), call.diagnostics)
+            warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
             validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
     else:
         hashes.join()
@@ -283,7 +283,9 @@ def _fit(call: _Call, data: _Data) -> _Found:
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
-    estimate, estimator = made_real(settings.estimator, fitted.regression, free, asked, call.diagnostics)
+    estimate, estimator = project_to_physical(
+        settings.estimator, fitted.regression, free, asked, call.diagnostics
+    )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(
         search, model.as_estimated(estimate), settled, fitted, free, estimate, estimator, shapes, stiffness

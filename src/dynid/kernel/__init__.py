@@ -144,7 +144,7 @@ def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None
 
 
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float, threads: int = 1) -> Float:
-    """Joint torque (T, n) for inertial parameters (n, 10), which need not belong to real bodies."""
+    """Joint torque (T, n) for inertial parameters (n, 10), which need not belong to physically consistent bodies."""
     _check(tree, q, dq, ddq)
     pi = _c(np.reshape(inertia, (tree.n, 10)))
     if (native := _chosen()) is not None:

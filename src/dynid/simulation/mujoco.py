@@ -240,7 +240,7 @@ class _Compiled:
             raise InputError(
                 "mjcf",
                 found=f"a robot that MuJoCo does not accept: {' '.join(str(error).split())}",
-                expected="bodies that could exist: positive masses, inertias within the triangle inequality",
+                expected="physically consistent bodies: positive masses, inertias within the triangle inequality",
             ) from error
         self.data = self.mujoco.MjData(self.model)
         names = list(plant.robot.joint_names)

@@ -56,7 +56,7 @@ def transformed(pi: Float, T: Float) -> Float:
 
 
 def pseudo_inertia(pi: Float) -> Float:
-    """(4, 4) pseudo-inertia [[S, h], [h', m]], S = tr(I)/2 - I: positive definite for every real body.
+    """(4, 4) pseudo-inertia [[S, h], [h', m]], S = tr(I)/2 - I: positive definite for every physically consistent body.
 
     Source: Wensing, Kim and Slotine 2018, eq. 14.
     """

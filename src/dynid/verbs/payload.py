@@ -81,7 +81,7 @@ class Payload:
 
     @property
     def physical(self) -> bool:
-        """Whether the ten numbers belong to a real body."""
+        """Whether the ten numbers belong to a physically consistent body."""
         return is_physical(self.parameters)
 
     def half_width(self, level: float = 0.95) -> Float:
@@ -117,7 +117,7 @@ class Payload:
         return replace(self, parameters=scaled, covariance=covariance, degrees_of_freedom=freedom)
 
     def real(self, margin: float = 1e-6) -> Payload:
-        """The closest load that can exist, in the metric of the covariance; the same where it exists already.
+        """The closest physically consistent load, in the metric of the covariance; the same where it is so already.
 
         min (pi - pi_found)' C^-1 (pi - pi_found) + a weak pull to a small body, pseudo-inertia >= margin.
         The covariance stays the found one's.
@@ -248,7 +248,7 @@ def payload(
 
 
 def payload_lines(found: Payload) -> list[str]:
-    """The payload in words, one line a number, with half widths of 95 % intervals, and the closest real body."""
+    """The payload in words, one line a number, with half widths of 95 % intervals, and the closest consistent body."""
     lines = [
         f"payload at body '{found.body}' ({found.method} fit), centre in its joint frame, inertia about it:"
     ]
@@ -258,7 +258,7 @@ def payload_lines(found: Payload) -> list[str]:
     ]
     if not found.physical:
         real = ", ".join(f"{value:.4g}" for value in found.real().properties)
-        lines.append(f"closest body that can exist, same order and units: {real}")
+        lines.append(f"closest physically consistent body, same order and units: {real}")
     return [
         *lines,
         f"relative torque error of the loaded log: {100 * found.relative:.3g} % with it, "
@@ -267,7 +267,7 @@ def payload_lines(found: Payload) -> list[str]:
 
 
 def payload_data(found: Payload) -> dict[str, Any]:
-    """The payload as plain data: found values with half widths, and the closest real body for `known_payload`."""
+    """The payload as plain data: found values with half widths, and the closest consistent body for `known_payload`."""
     real = found.real()
     return {
         "body": found.body,
@@ -414,7 +414,8 @@ def _judge(found: Payload, diagnostics: Diagnostics) -> None:
     if not found.physical:
         diagnostics.warn(
             "payload-unphysical",
-            "no real body has these ten numbers: the motion excites the payload's inertia too little to be trusted",
+            "no physically consistent body has these ten numbers: the motion excites the payload's inertia too little "
+            "to be trusted",
         )
     if found.half_width()[0] > abs(found.mass):
         diagnostics.warn("no-payload", f"a mass of {found.mass:.3g} kg does not differ from none")

@@ -1,4 +1,4 @@
-"""Bodies that can exist from dynamic coefficients: a published or revealed table in, full parameters out."""
+"""Physically consistent bodies from dynamic coefficients: a published or revealed table in, full parameters out."""
 
 from __future__ import annotations
 

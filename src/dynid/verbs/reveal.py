@@ -60,7 +60,7 @@ def reveal(
     """Finds the parameters of a model from M(q) (T, n, n) and g(q) (T, n) at positions q (T, n), nan = not known.
 
     mass_matrix, gravity: samples, or functions that give M (n, n) and g (n,) of one position (n,).
-    terms: the model; None = rigid bodies.    feasible: whether every body must be one that can exist; among those that
+    terms: the model; None = rigid bodies.    feasible: whether every body must be consistent; among those that
     explain the samples alike it is the one closest to the description.
     Source: Gaz et al. 2019, reverse engineering of a controller's model.
     Raises UsageError for neither M nor g or wrong shapes, UnfitDataError for a matrix that is not one of inertia
