@@ -125,20 +125,20 @@ def main() -> None:
     parser.add_argument("--joints", type=int, default=7)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--streamed", type=Path, help=argparse.SUPPRESS)
-    told = parser.parse_args()
-    if told.streamed is not None:
-        streamed(told.streamed, told.joints)
+    arguments = parser.parse_args()
+    if arguments.streamed is not None:
+        streamed(arguments.streamed, arguments.joints)
         return
     with tempfile.TemporaryDirectory() as folder:
-        print(f"{told.messages} messages of {told.joints} joints, seconds")
+        print(f"{arguments.messages} messages of {arguments.joints} joints, seconds")
         heads = ("one by one", "raw", "first look", "reading", "streamed", "x both", "x streamed")
         print(f"{'':<10}" + "".join(f"{head:>12}" for head in heads))
         for name in STORAGES:
-            compare(made(Path(folder) / name, told.messages, told.joints), told.joints)
-        if told.memory:
-            longer = made(Path(folder) / "longer_mcap", 4 * told.messages, told.joints)
+            compare(made(Path(folder) / name, arguments.messages, arguments.joints), arguments.joints)
+        if arguments.memory:
+            longer = made(Path(folder) / "longer_mcap", 4 * arguments.messages, arguments.joints)
             for path in (Path(folder) / "run_mcap", longer):
-                options = ["--streamed", str(path), "--joints", str(told.joints)]
+                options = ["--streamed", str(path), "--joints", str(arguments.joints)]
                 subprocess.run([sys.executable, __file__, *options], check=True)
 
 

@@ -250,13 +250,13 @@ def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
         own = [r for r in results if r["fault"] == fault.name]
         if not own:
             continue
-        told = [said(r) - common for r in own]
-        named = sum(bool(words & set(fault.words)) for words in told)
+        reported = [said(r) - common for r in own]
+        named = sum(bool(words & set(fault.words)) for words in reported)
         noticed = sum(
-            bool(words) or r["level"] in ("doubtful", "poor") for words, r in zip(told, own, strict=True)
+            bool(words) or r["level"] in ("doubtful", "poor") for words, r in zip(reported, own, strict=True)
         )
         other: dict[str, int] = {}
-        for words in told:
+        for words in reported:
             if not words & set(fault.words):
                 for word in words or {"nothing"}:
                     other[word] = other.get(word, 0) + 1

@@ -431,7 +431,7 @@ def written(page: str, text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cases, prints the table, and writes it where told."""
+    """Runs the cases, prints the table, and writes it to the named file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=Path(default))

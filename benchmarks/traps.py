@@ -4,8 +4,8 @@
 
 Every robot is described with masses, centres and inertias 20 to 30 % off; every log has encoder steps, torque noise and
 friction that the model does not hold exactly. A fault is named if the run stops, doubts or warns with one of the words
-that mean it, noticed if it does so at all or the verdict is not "good", silent otherwise; how loudly it is told (by a
-stop, a doubt, a warning) is counted apart. Runs that are in --out already are not repeated. --bare: descriptions
+that mean it, noticed if it does so at all or the verdict is not "good", silent otherwise; how loudly it is reported (by
+a stop, a doubt, a warning) is counted apart. Runs that are in --out already are not repeated. --bare: descriptions
 without inertias. --auto: the model is left to the data, as it is without an experiment file. --more: ten further
 faults in place of the thirteen, each on a description that is as well known as its comment says.
 """
@@ -334,15 +334,15 @@ def _ids(items: Sequence[Diagnostic | ResidualFinding]) -> list[str]:
 def kind(result: Mapping[str, Any]) -> str:
     """named, noticed or silent; for a clean log stopped, doubted, warned or passed."""
     fault = BY_NAME[result["fault"]]
-    told = {result["stop"], *result["doubted"], *result["warned"]} - {None}
+    reported = {result["stop"], *result["doubted"], *result["warned"]} - {None}
     if fault.name == CLEAN:
-        # The friction of clean logs is not quite the model's, so to be told of it is right.
-        told -= {"friction-form"}
+        # The friction of clean logs is not quite the model's, so to report it is right.
+        reported -= {"friction-form"}
         loud = "stopped" if result["stop"] else "doubted" if result["doubted"] else ""
-        return loud or ("warned" if told or result["level"] != "good" else "passed")
-    if told & set(fault.words):
+        return loud or ("warned" if reported or result["level"] != "good" else "passed")
+    if reported & set(fault.words):
         return "named"
-    return "noticed" if told or result["level"] not in ("good", "") else "silent"
+    return "noticed" if reported or result["level"] not in ("good", "") else "silent"
 
 
 def loudest(result: Mapping[str, Any]) -> str:

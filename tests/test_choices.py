@@ -36,11 +36,11 @@ def test_a_name_is_an_entry_without_options() -> None:
         ({"rows": "power", "rate": 1}, "unknown-option", "expected one of no option"),
     ],
 )
-def test_what_is_unknown_is_told(entry: object, identifier: str, says: str) -> None:
-    with pytest.raises(InputError) as told:
+def test_what_is_unknown_is_reported(entry: object, identifier: str, says: str) -> None:
+    with pytest.raises(InputError) as reported:
         named_kind(entry, "rows", KINDS, tuple)  # type: ignore[arg-type]
-    assert told.value.identifier == identifier
-    assert says in str(told.value)
+    assert reported.value.identifier == identifier
+    assert says in str(reported.value)
 
 
 def test_options_are_of_the_kind_of_their_field() -> None:
@@ -54,7 +54,7 @@ def test_options_are_of_the_kind_of_their_field() -> None:
         (Coulomb, "joints", [1], "expected a list of texts"),
         (MomentumRows, "hold", "cubic", "expected 'linear' or 'zero'"),
     ):
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as reported:
             option_value(kind, "x", option, value)
-        assert told.value.identifier == "wrong-value"
-        assert says in str(told.value)
+        assert reported.value.identifier == "wrong-value"
+        assert says in str(reported.value)

@@ -107,7 +107,7 @@ def test_good_data_is_frozen() -> None:
         ("name = 5\ncount = 'x'\n[x]\n", "unknown-key", ("f.toml:1:", "f.toml:2:", "f.toml:3:")),
     ],
 )
-def test_every_mistake_is_told_with_its_line(text: str, identifier: str, says: tuple[str, ...]) -> None:
+def test_every_mistake_is_reported_with_its_line(text: str, identifier: str, says: tuple[str, ...]) -> None:
     with pytest.raises(InputErrors) as caught:
         check(text)
     assert identifier in {error.identifier for error in caught.value.errors}

@@ -21,12 +21,12 @@ FILES = {"run.json", "model.json", "report.html", "robot.toml", "logs"} | TABLES
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[demo.DemoResult, dict[str, float]]:
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def progress(stage: str, seconds: float) -> None:
-        told[stage] = told.get(stage, 0.0) + seconds
+        reported[stage] = reported.get(stage, 0.0) + seconds
 
-    return demo.run_demo(tmp_path_factory.mktemp("demo") / "run", fast=True, progress=progress), told
+    return demo.run_demo(tmp_path_factory.mktemp("demo") / "run", fast=True, progress=progress), reported
 
 
 def test_the_run_folder_is_complete_and_alone(finished: tuple[demo.DemoResult, dict[str, float]]) -> None:
@@ -62,11 +62,11 @@ def test_intervals_hold_the_truth(finished: tuple[demo.DemoResult, dict[str, flo
 
 
 def test_the_text_ends_with_the_report(finished: tuple[demo.DemoResult, dict[str, float]]) -> None:
-    result, told = finished
+    result, reported = finished
     assert result.report.is_file()
     assert result.text().splitlines()[-1].endswith(str(result.report))
     assert (demo.NUMPY_HINT in result.text()) == (result.kernel == "numpy")
-    assert told["simulation"] == pytest.approx(sum(demo.FAST_SECONDS))
+    assert reported["simulation"] == pytest.approx(sum(demo.FAST_SECONDS))
 
 
 def test_the_logs_open_with_the_description_beside_them(

@@ -71,7 +71,7 @@ def test_rotors_are_known_at_the_joints(tmp_path: Path, arm: RobotModel) -> None
     assert found.drive.reflected_rotor_inertia.tolist() == pytest.approx([0.5, 0.2])
 
 
-def test_mistakes_are_told_with_their_line(tmp_path: Path, arm: RobotModel) -> None:
+def test_mistakes_are_reported_with_their_line(tmp_path: Path, arm: RobotModel) -> None:
     one = experiment(tmp_path, "[robot.drive_gain]\nshoulder = 1.0\nelbw = 2.0")
     with pytest.raises(InputErrors, match=r"experiment\.toml:4.*'elbw'.*did you mean 'elbow'"):
         one.with_drives(arm)

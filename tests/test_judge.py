@@ -109,7 +109,7 @@ def scored(origin: Origin, *noise: float) -> Validation:
     return Validation(Sums.of_arrays(measured, predicted).scores(origin, JOINTS[: len(noise)], ["a"]))
 
 
-def told(*validations: Validation, diagnostics: Diagnostics | None = None) -> Verdict:
+def reported(*validations: Validation, diagnostics: Diagnostics | None = None) -> Verdict:
     case = synthetic_regression(1)
     estimate = WLS().fit(case.regression)
     training = scored(Origin.TRAINING, 0.1, 0.1)
@@ -127,7 +127,7 @@ def told(*validations: Validation, diagnostics: Diagnostics | None = None) -> Ve
 def test_levels_follow_the_worst_joint_on_unseen_data(
     noise: tuple[float, ...], level: str, start: str
 ) -> None:
-    verdict = told(scored(Origin.HELD_OUT_LOG, *noise))
+    verdict = reported(scored(Origin.HELD_OUT_LOG, *noise))
     assert verdict.level == level
     assert verdict.headline.startswith(start)
     assert "misses" in verdict.headline
@@ -138,19 +138,19 @@ def test_levels_follow_the_worst_joint_on_unseen_data(
 
 def test_the_worst_of_several_validations_counts() -> None:
     good, poor = scored(Origin.HELD_OUT_LOG, 0.1, 0.1), scored(Origin.HELD_OUT_BLOCKS, 0.1, 0.6)
-    assert told(good, poor).level == told(poor, good).level == "poor"
+    assert reported(good, poor).level == reported(poor, good).level == "poor"
 
 
 def test_nothing_held_out_is_never_good() -> None:
     for validations in ((), (scored(Origin.TRAINING, 0.01, 0.01),)):
-        verdict = told(*validations)
+        verdict = reported(*validations)
         assert verdict.level == "usable"
         assert "nothing is known about other motions" in verdict.headline
         assert any(f.title == "Not validated" for f in verdict.findings)
 
 
 def test_much_worse_than_training_is_said() -> None:
-    verdict = told(scored(Origin.HELD_OUT_LOG, 0.2, 0.2))
+    verdict = reported(scored(Origin.HELD_OUT_LOG, 0.2, 0.2))
     assert any("in training" in f.title for f in verdict.findings)
     assert verdict.level == "usable"
 
@@ -159,7 +159,7 @@ def test_a_joint_without_torque_is_not_scored() -> None:
     rng = np.random.default_rng(0)
     measured = np.column_stack([rng.normal(0, 1, 100), np.zeros(100)])
     scores: Scores = Sums.of_arrays(measured, 0.99 * measured).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"])
-    verdict = told(Validation(scores))
+    verdict = reported(Validation(scores))
     assert verdict.level == "good"
     assert any(f.title == "elbow: no torque variation" for f in verdict.findings)
 
@@ -179,10 +179,10 @@ def test_what_was_not_excited_is_named() -> None:
     finding = next(f for f in verdict.findings if "not excited" in f.title)
     assert finding.title.startswith("1 of 5")
     assert "a5" in finding.text
-    assert any(f.level == "good" for f in told().findings)
+    assert any(f.level == "good" for f in reported().findings)
 
 
-def test_a_high_condition_number_and_failed_iterations_are_told() -> None:
+def test_a_high_condition_number_and_failed_iterations_are_reported() -> None:
     case = synthetic_regression(1)
     base = replace(case.regression.base, singular_values=np.array([1000.0, 500.0, 10.0, 2.0, 1.0]))
     regression = replace(case.regression, base=base)
@@ -204,7 +204,7 @@ def test_warnings_of_the_log_become_findings() -> None:
     diagnostics = Diagnostics()
     diagnostics.warn("saturated", "joint 'elbow' saturates")
     diagnostics.note("cutoff", "5 Hz")
-    verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+    verdict = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
     log = [f for f in verdict.findings if f.title.startswith("Log:")]
     assert [(f.title, f.text) for f in log] == [("Log: saturated", "joint 'elbow' saturates")]
 
@@ -217,7 +217,7 @@ def test_warnings_name_their_joint_and_doubts_about_the_model_lower_the_verdict(
     ):
         diagnostics = Diagnostics()
         diagnostics.warn(identifier, "5 % of the effort lies at its end", Place(joint="elbow"))
-        verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+        verdict = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
         assert verdict.level == level
         assert verdict.findings[-1].text == "joint 'elbow': 5 % of the effort lies at its end"
 
@@ -246,8 +246,8 @@ def test_a_doubt_caps_the_verdict_and_is_named_first(
         if accepted:
             diagnostics.accept("torque-sign")
         diagnostics.claim("torque-sign", found="turned", do="mend it", place=Place(joint="elbow"))
-        verdict = told(scored(Origin.HELD_OUT_LOG, *noise), diagnostics=diagnostics)
-        plain = told(scored(Origin.HELD_OUT_LOG, *noise))
+        verdict = reported(scored(Origin.HELD_OUT_LOG, *noise), diagnostics=diagnostics)
+        plain = reported(scored(Origin.HELD_OUT_LOG, *noise))
         if accepted:
             # The cap is lifted, and nothing else.
             assert (verdict.level, verdict.headline) == (plain.level, plain.headline)
@@ -264,7 +264,7 @@ def test_further_doubts_are_listed_behind_the_first() -> None:
     diagnostics = Diagnostics()
     for code in ("joint-order", "torque-sign", "joint-order"):
         diagnostics.claim(code, found="something")  # type: ignore[arg-type]
-    verdict = told(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
+    verdict = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
     assert "joint-order: something" in verdict.headline
     assert "Doubts besides: torque-sign." in verdict.headline
 
@@ -358,7 +358,7 @@ def stretch(seconds: float) -> Residuals:
     [
         (100.0, 50.0, 0.0, ""),
         (None, 500.0, 0.2, ""),
-        (100.0, 2.8e5, 0.0, "Hardly told apart"),
+        (100.0, 2.8e5, 0.0, "Hardly identifiable"),
         (100.0, 50.0, 0.6, "base parameters come from the description"),
         (4.8, 50.0, 0.0, "Little data"),
         (5.2, 50.0, 0.0, ""),

@@ -1,4 +1,4 @@
-"""What scores leave out is told: rest, masked times, and motion outside the training's range."""
+"""What scores leave out is reported: rest, masked times, and motion outside the training's range."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_held_out_blocks_leave_out_what_their_log_does(logs: dict[str, Log]) -> 
         np.testing.assert_allclose(more, wanted, rtol=1e-8)
 
 
-def test_terminal_run_and_report_tell_both_figures(result: Identification) -> None:
+def test_terminal_run_and_report_show_both_figures(result: Identification) -> None:
     scores = result.validations[0].scores
     assert scores.all_samples is not None
     kept, whole = (f"{100 * one.total_relative:.3g} %" for one in (scores, scores.all_samples))
@@ -154,7 +154,7 @@ def test_masked_times_are_left_out_under_their_reason() -> None:
     np.testing.assert_array_equal(whole.left_out["rest"], resting[50:150])
 
 
-def test_motion_beyond_the_training_is_told_with_its_share(
+def test_motion_beyond_the_training_is_reported_with_its_share(
     logs: dict[str, Log], result: Identification
 ) -> None:
     assert not validate(result, logs["sticking"], threads=1).scores.beyond_text
@@ -173,8 +173,8 @@ def test_motion_beyond_the_training_is_told_with_its_share(
     assert "velocity of" in found.scores.beyond_text
     assert score_lines(found.scores)[-1].startswith("  outside the training's range: velocity of ")
     verdict = judge(result.estimate, result.structural, result.training, (found,), Diagnostics())
-    (told,) = (one for one in verdict.findings if "outside the training's range" in one.title)
-    assert told.level == "warning"
+    (reported,) = (one for one in verdict.findings if "outside the training's range" in one.title)
+    assert reported.level == "warning"
 
 
 def test_a_range_is_widened_and_compared_as_it_says() -> None:

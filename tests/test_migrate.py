@@ -88,10 +88,10 @@ def test_a_newer_run_says_which_version_wrote_it(old: Path, run: Run) -> None:
         if name == "run.json":
             data["provenance"]["dynid"] = "9.8"
         (old / "run" / name).write_text(json.dumps(data))
-    told = run("report", old / "run")
-    assert told.code == 3
-    assert f"a run of format {FORMAT + 1}, written by dynid 9.8" in told.err
-    assert "pip install --upgrade dynid" in told.err
+    reported = run("report", old / "run")
+    assert reported.code == 3
+    assert f"a run of format {FORMAT + 1}, written by dynid 9.8" in reported.err
+    assert "pip install --upgrade dynid" in reported.err
     (old / "run" / "model.json").write_text('{"format": true}')
     assert "run-format" in run("migrate", old / "run").err
 

@@ -216,7 +216,7 @@ def test_stiffness_is_separable_only_with_an_offset_shoulder(robot: RobotModel) 
     assert rank(replace(robot, T_parent_joint=T), MODEL) < rank(robot, MODEL)
 
 
-def test_of_identical_springs_only_the_sums_can_be_told(robot: RobotModel) -> None:
+def test_of_identical_springs_only_the_sums_can_be_determined(robot: RobotModel) -> None:
     second = replace(SPRINGS, label="second")
     assert rank(robot, MODEL + second) == rank(robot, MODEL)
     base = structural_base(robot, MODEL + second, TorqueRows())

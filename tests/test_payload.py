@@ -101,7 +101,7 @@ def test_the_verb_takes_frames_and_calibrates(unloaded: Identification, loaded: 
     np.testing.assert_allclose(twice.parameters, 2.0 * direct.parameters)
 
 
-def test_no_load_is_told(unloaded: Identification, tmp_path: Path) -> None:
+def test_no_load_is_reported(unloaded: Identification, tmp_path: Path) -> None:
     log = write(unloaded.robot, tmp_path / "bare.parquet", 3, np.zeros(10))
     diagnostics = Diagnostics()
     find_payload(unloaded, log, threads=1, diagnostics=diagnostics)
@@ -187,7 +187,7 @@ def test_the_command(run: Run, unloaded: Identification, loaded: Log, tmp_path: 
     assert run("payload", tmp_path / "run", tmp_path / "other.csv").code == 3
 
 
-def test_gains_that_nobody_checked_are_told(
+def test_gains_that_nobody_checked_are_reported(
     run: Run, unloaded: Identification, loaded: Log, tmp_path: Path
 ) -> None:
     drive = replace(unloaded.robot.drive, drive_gain=np.full(6, 11.0))

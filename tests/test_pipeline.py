@@ -140,17 +140,17 @@ def test_threads_do_not_change_a_byte(logs: tuple[Log, Log], result: Identificat
 
 
 def test_without_a_second_log_blocks_are_held_out(logs: tuple[Log, Log]) -> None:
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def progress(stage: str, seconds: float) -> None:
-        told[stage] = told.get(stage, 0.0) + seconds
+        reported[stage] = reported.get(stage, 0.0) + seconds
 
     found = identify(ROBOT, logs[1], SETTINGS, threads=1, progress=progress)
     (held_out,) = found.validations
     assert held_out.scores.origin is Origin.HELD_OUT_BLOCKS
     assert (held_out.scores.r2 > 0.98).all()
-    assert set(told) == {"reading", "equations", "residuals"}
-    assert all(seconds == pytest.approx(12.0, rel=0.2) for seconds in told.values())
+    assert set(reported) == {"reading", "equations", "residuals"}
+    assert all(seconds == pytest.approx(12.0, rel=0.2) for seconds in reported.values())
 
 
 def test_a_log_that_was_fitted_is_never_called_validation(
@@ -266,7 +266,7 @@ def test_the_recipe_says_what_was_done(result: Identification) -> None:
     assert result.provenance["seed"] == 0
 
 
-def test_what_could_be_identified_is_told_in_words() -> None:
+def test_what_could_be_identified_is_reported_in_words() -> None:
     lines = describe_base(ROBOT)
     assert lines[0].startswith("base parameters: ")
     assert " of 30 parameters (rigid_body)" in lines[0]

@@ -364,7 +364,7 @@ def test_a_command_of_a_named_module(module: Path, run: Run) -> None:
     assert run("--plugin", "my_kinds", "hello", "arm").out == "hello arm\n"
 
 
-def test_what_a_plug_in_lacks_or_breaks_is_told(installed: Path, module: Path, tmp_path: Path) -> None:
+def test_what_a_plug_in_lacks_or_breaks_is_reported(installed: Path, module: Path, tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match=r"'broken' of the package dynid-tiny, which cannot be imported"):
         TERMS["broken"]
     (module / "my_broken.py").write_text("1 / 0\n")

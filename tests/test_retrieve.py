@@ -99,7 +99,7 @@ def test_broken_tables(tmp_path: Path, text: str, message: str) -> None:
         read_coefficients(tmp_path / "c.csv", load_robot(ROBOT))
 
 
-def test_every_wrong_line_is_told(tmp_path: Path) -> None:
+def test_every_wrong_line_is_reported(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("formula,value\nm7,1\nm9,1\nm7,x\n")
     with pytest.raises(InputErrors) as stopped:
         read_coefficients(tmp_path / "c.csv", load_robot(ROBOT))

@@ -68,12 +68,12 @@ def settings_of(folder: Path, text: str) -> Settings:
 def test_types_and_ranges_are_strict(text: str, line: int, found: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         settings_of(tmp_path, text)
-    told = str(caught.value)
-    assert told.startswith("error[")
-    assert f"experiment.toml:{line}: found" in told
-    assert found in told
-    assert expected in told
-    assert "\n" not in told
+    reported = str(caught.value)
+    assert reported.startswith("error[")
+    assert f"experiment.toml:{line}: found" in reported
+    assert found in reported
+    assert expected in reported
+    assert "\n" not in reported
 
 
 def test_python_has_the_same_ranges() -> None:

@@ -1,4 +1,4 @@
-"""Springs and transmissions on whole logs: geometry sought, friction's side told, wrong drive data refused."""
+"""Springs and transmissions on whole logs: geometry sought, friction's side found, wrong drive data refused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def log(robot: RobotModel, tmp_path_factory: pytest.TempPathFactory) -> Log:
 
 
 def test_the_geometry_of_a_lever_is_found(robot: RobotModel, log: Log) -> None:
-    # Only angle and ratio of the two lengths are told apart from stiffness: the anchor is known.
+    # Only angle and ratio of the two lengths are distinguishable from stiffness: the anchor is known.
     guess = replace(SPRINGS, geometry=replace(GEOMETRY, crank=0.25, angle=GEOMETRY.angle - 0.35))
     bounds = {"crank": (0.1, 0.8), "angle": (GEOMETRY.angle - 1.35, GEOMETRY.angle + 1.15)}
     found = search_geometry(robot, log, replace(SETTINGS, terms=WITHOUT), guess, bounds, starts=3)
@@ -131,7 +131,7 @@ def test_without_coupling_both_sides_are_one(robot: RobotModel, tmp_path: Path) 
     assert np.abs(found.relative[0] - found.relative[1]).max() < 1e-6
 
 
-def test_a_log_too_short_to_hold_blocks_out_is_told_with_what_to_do(robot: RobotModel, log: Log) -> None:
+def test_a_log_too_short_to_hold_blocks_out_is_reported_with_what_to_do(robot: RobotModel, log: Log) -> None:
     terms = RigidBody() + MotorInertia() + Viscous() + SPRINGS
     with pytest.raises(UnfitDataError, match=r"at least 6, to hold 3 parts out .*shorter block_seconds"):
         compare_sides(robot, log, replace(SETTINGS, terms=terms, block_seconds=20.0))
@@ -162,7 +162,9 @@ def test_a_negative_spring_is_doubted_with_its_evidence(robot: RobotModel, tmp_p
         (150.0**2, "gear ratio 150 squared.*motor turns per joint turn"),
     ],
 )
-def test_the_wrong_side_of_the_gear_is_told_by_the_prior(scale: float, says: str, tmp_path: Path) -> None:
+def test_the_wrong_side_of_the_gear_is_determined_by_the_prior(
+    scale: float, says: str, tmp_path: Path
+) -> None:
     robot = arm(coupled=False)
     robot = replace(robot, drive=replace(robot.drive, torque_side=TorqueSide.LINK))
     terms = RigidBody() + MotorInertia()

@@ -377,7 +377,7 @@ def write_both(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users of this kind here")
-def test_a_read_only_parent_is_told(shared_folder: Path) -> None:
+def test_a_read_only_parent_is_reported(shared_folder: Path) -> None:
     shared_folder.chmod(0o777)
     with as_an_ordinary_user():
         write_both(shared_folder)
@@ -395,7 +395,7 @@ def test_a_read_only_parent_is_told(shared_folder: Path) -> None:
     assert tree(shared_folder) == {}
 
 
-def test_a_parent_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_parent_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with pytest.raises(ResourceError, match="cannot-write"):
         write_both(tmp_path / "file")
@@ -424,8 +424,8 @@ def test_the_real_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         assert process.stdout.readline() == "writing\n"
         assert len(tree(tmp_path)) == 5
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in told
+        _, reported = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in reported
     assert tree(tmp_path) == {}
 
 

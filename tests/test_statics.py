@@ -155,7 +155,7 @@ def test_both_ways_on_a_log(robot: RobotModel, poses: StaticPoses, tmp_path: Pat
         assert run_.verdict.level == "good"
         z = (run_.estimate.value - run_.estimate.base.reduce(true_values(robot))) / run_.estimate.std
         assert np.mean(np.abs(z) < 3) > 0.85
-    # What the poses told is what the model has at rest, up to constant torques.
+    # What the poses determine is what the model has at rest, up to constant torques.
     given = found.static.given()
     held = given.rows @ found.two_step.estimate.full_vector
     np.testing.assert_allclose(held, given.value, rtol=1e-6, atol=1e-6 * np.abs(given.value).max())

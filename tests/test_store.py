@@ -1,4 +1,4 @@
-"""Run folders: everything comes back, damage is told, and nothing half-written stays."""
+"""Run folders: everything comes back, damage is reported, and nothing half-written stays."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_a_failing_replacement_keeps_the_old_run(
 # Damage
 
 
-def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+def test_what_is_no_run_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "nothing", tmp_path, tmp_path / "file"):
         with pytest.raises(InputError, match="not-a-run"):
@@ -262,7 +262,7 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RUN_FILES - {"parameters.parquet", "report.html", "manifest.json"}))
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "garbage"])
-def test_damaged_files_are_told(name: str, damage: str, copy: Path) -> None:
+def test_damaged_files_are_reported(name: str, damage: str, copy: Path) -> None:
     path = copy / name
     if damage == "missing":
         path.unlink()
@@ -295,7 +295,9 @@ def test_damaged_files_are_told(name: str, damage: str, copy: Path) -> None:
         ("model.json", ("structural",), {}),
     ],
 )
-def test_wrong_content_is_told(name: str, where: tuple[str | int, ...], value: object, copy: Path) -> None:
+def test_wrong_content_is_reported(
+    name: str, where: tuple[str | int, ...], value: object, copy: Path
+) -> None:
     data = json.loads((copy / name).read_text())
     inner = data
     for key in where[:-1]:
@@ -307,7 +309,7 @@ def test_wrong_content_is_told(name: str, where: tuple[str | int, ...], value: o
     assert str(copy) in str(error.value)
 
 
-def test_factors_of_another_model_are_told(copy: Path) -> None:
+def test_factors_of_another_model_are_reported(copy: Path) -> None:
     table = read_table(copy / "factors.parquet")
     table["columns"] = [[c + 1000 for c in columns] for columns in table["columns"]]
     write_table(copy / "factors.parquet", table)

@@ -354,7 +354,7 @@ def test_a_coarse_effort_is_coarse_and_not_cut_off(robot: RobotModel, clean: Col
     assert "joint 'j2'" in warnings["quantised-effort"]
     assert not {"saturated", "constant-effort"} & set(warnings)
     assert not np.isfinite(summary.cut_off).any()
-    # A coarse effort that is cut off is told all the same.
+    # A coarse effort that is cut off is reported all the same.
     low, high = np.quantile(coarse["tau_j2"], [0.3, 0.7])
     summary, warnings, _ = mended({**coarse, "tau_j2": np.clip(coarse["tau_j2"], low, high)}, robot, tmp_path)
     assert "saturated" in warnings
@@ -441,7 +441,7 @@ def test_saturated_effort_is_pointed_out(robot: RobotModel, clean: Columns, tmp_
     assert f"{peak:.4g}" in warnings["saturated"]
 
 
-def test_steps_of_the_velocity_are_told(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
+def test_steps_of_the_velocity_are_reported(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:
     coarse = {name: np.round(x / 0.02) * 0.02 if name.startswith("dq") else x for name, x in clean.items()}
     summary, warnings, notes = mended(coarse, robot, tmp_path)
     np.testing.assert_allclose(summary.velocity_step, 0.02, rtol=1e-6)

@@ -345,7 +345,7 @@ def opened() -> Iterator[set[str]]:
         if watching and event in ("open", "os.listdir", "os.scandir"):
             paths.add(str(arguments[0]))
 
-    sys.addaudithook(hook)  # cannot be taken away again, so it is told to stop
+    sys.addaudithook(hook)  # cannot be taken away again, so it is made to stop
     yield paths
     watching = False
 

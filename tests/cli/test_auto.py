@@ -1,4 +1,4 @@
-"""dynid identify chooses the model by itself unless it is told one."""
+"""dynid identify chooses the model by itself unless one is named."""
 
 from __future__ import annotations
 

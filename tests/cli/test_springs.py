@@ -47,7 +47,7 @@ def experiment(folder: Path, *labels: str) -> Path:
     return path
 
 
-def test_a_lever_is_found_and_told_as_a_line_of_the_experiment(
+def test_a_lever_is_found_and_reported_as_a_line_of_the_experiment(
     run: Run, robot_file: Path, spring_log: Path, tmp_path: Path
 ) -> None:
     config = experiment(tmp_path, "balancer")
@@ -78,7 +78,7 @@ def test_a_lever_is_found_and_told_as_a_line_of_the_experiment(
         (("one", "two"), ("--label", "three", "--bound", "crank=0.1:0.2"), "label 'three'"),
     ],
 )
-def test_what_cannot_be_sought_is_told(
+def test_what_cannot_be_sought_is_reported(
     run: Run,
     robot_file: Path,
     spring_log: Path,

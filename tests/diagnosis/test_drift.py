@@ -1,4 +1,4 @@
-"""Drift with time and with temperature, told apart."""
+"""Drift with time and with temperature, distinguished."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
     assert residuals is not None
     assert residuals.temperature is not None
     np.testing.assert_allclose(residuals.temperature[:, 0], warmth(residuals.t), atol=0.2)
-    told = [one for one in found.residual_findings if one.identifier == "drift"]
-    assert [one.joint for one in told] == ["column"]
-    assert "temperature" in told[0].title
-    assert any(finding.title == told[0].title for finding in found.verdict.findings)
+    reported = [one for one in found.residual_findings if one.identifier == "drift"]
+    assert [one.joint for one in reported] == ["column"]
+    assert "temperature" in reported[0].title
+    assert any(finding.title == reported[0].title for finding in found.verdict.findings)
 
 
 def test_evidence_without_temperature_knows_time_alone() -> None:

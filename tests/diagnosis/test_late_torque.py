@@ -1,4 +1,4 @@
-"""Torque of one joint that comes late: told as such, not as the waves and the friction that it resembles."""
+"""Torque of one joint that comes late: reported as such, not as the waves and the friction that it resembles."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
     assert own[0].title.endswith(f"torque comes {way}" if joint else f"torque turns round {way}")
     assert ("Friction that builds up" in own[0].advice) == (joint == 0)
     assert "torque_delay" in own[0].advice
-    told = float(own[0].text.split(" ")[1])
-    assert told == pytest.approx(1e3 * abs(seconds), rel=0.3)
+    reported = float(own[0].text.split(" ")[1])
+    assert reported == pytest.approx(1e3 * abs(seconds), rel=0.3)
     assert "gear-ripple" not in {one.identifier for one in diagnose(evidence)}
 
 
-def test_a_delay_of_all_joints_is_told_elsewhere() -> None:
+def test_a_delay_of_all_joints_is_reported_elsewhere() -> None:
     assert LateTorque().look(late((0.012, 0.012, 0.012))) == []
 
 

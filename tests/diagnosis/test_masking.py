@@ -59,7 +59,7 @@ def test_times_belong_to_their_trajectory() -> None:
     assert (masked.min(), masked.max()) == pytest.approx((1.75, 3.25))
 
 
-def test_how_much_is_left_out_is_told() -> None:
+def test_how_much_is_left_out_is_reported() -> None:
     batches = [ramp(), replace(ramp(), trajectory="b")]
     sink = Diagnostics()
     sound = left_out(batches, Within((Interval("a", 2.0, 4.0),), 0.0), "contact", sink)
@@ -122,9 +122,9 @@ def test_what_is_masked_says_so() -> None:
     one = replace(finding, times=(Interval("a", 3.0, 3.5),))
     found = without_times([ramp()], (one,), 4.0, Diagnostics())
     assert found is not None
-    batches, (told,) = found
-    assert told.masked
-    assert "left out of the fit" in told.advice
+    batches, (reported,) = found
+    assert reported.masked
+    assert "left out of the fit" in reported.advice
     (samples,) = batches
     assert (samples.t[~samples.keep].min(), samples.t[~samples.keep].max()) == pytest.approx((2.75, 3.75))
     assert without_times([ramp()], (), 4.0, Diagnostics()) is None
@@ -164,7 +164,7 @@ def clip_and_shake(one: Recording) -> Recording:
     return replace(one, tau=tau)
 
 
-def told_of(residual_findings: tuple[ResidualFinding, ...]) -> set[str]:
+def reported_of(residual_findings: tuple[ResidualFinding, ...]) -> set[str]:
     return {one.identifier for one in residual_findings if one.masked}
 
 
@@ -179,7 +179,7 @@ def test_a_spoilt_log_gives_nearly_what_the_clean_one_gives(
     assert not any(item.identifier == "masked" for item in quiet)
     spoilt, sink = found_in(spoil(one), tmp_path, "spoilt")
     assert [item.identifier for item in sink.warnings].count("masked") == 1
-    assert told_of(spoilt.residual_findings) == names
+    assert reported_of(spoilt.residual_findings) == names
     error = spoilt.training.scores.total_relative
     assert error < 1.3 * clean.training.scores.total_relative
     a, b = clean.estimate, spoilt.estimate

@@ -52,7 +52,7 @@ def test_short_stretches_are_no_torque(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("frequency", [14.0, 40.0, 90.0])
-def test_a_joint_that_rings_above_the_cut_off_is_told(frequency: float) -> None:
+def test_a_joint_that_rings_above_the_cut_off_is_reported(frequency: float) -> None:
     evidence = evidence_of(small_arm(), seed=0)
     rng = np.random.default_rng(1)
     t = np.arange(0.0, 40.0, 1.0 / RATE)
@@ -64,8 +64,8 @@ def test_a_joint_that_rings_above_the_cut_off_is_told(frequency: float) -> None:
     tau = tau + np.outer(0.05 * ringing / ringing.std(), [0.0, 1.0, 0.0])
     (found,) = diagnose(replace(evidence, raw=RawTorque(RATE, (tau,))), (Resonance(),))
     assert (found.joint, found.level) == ("shoulder", "note")
-    told = float(found.title.split(" at ")[1].split(" Hz")[0])
-    assert told == pytest.approx(frequency, abs=0.8)
+    reported = float(found.title.split(" at ")[1].split(" Hz")[0])
+    assert reported == pytest.approx(frequency, abs=0.8)
     assert found.curve is not None
     assert found.curve.x[np.argmax(found.curve.y)] == pytest.approx(frequency, abs=0.8)
 

@@ -79,10 +79,12 @@ def test_the_reading_that_fits_is_named_without_any_description(
     (doubt,) = sink.doubts
     assert doubt.identifier == identifier
     assert says in doubt.text
-    told = re.search(r"misses ([\d.e+]+) % of the torque of '(\w+)' as declared, and ([\d.]+) %", doubt.text)
-    assert told is not None
-    assert told[2] in evidence.robot.joint_names
-    assert float(told[3]) < 0.5 * float(told[1])
+    reported = re.search(
+        r"misses ([\d.e+]+) % of the torque of '(\w+)' as declared, and ([\d.]+) %", doubt.text
+    )
+    assert reported is not None
+    assert reported[2] in evidence.robot.joint_names
+    assert float(reported[3]) < 0.5 * float(reported[1])
 
 
 def test_the_declared_reading_passes() -> None:
@@ -241,7 +243,7 @@ def test_torque_of_another_size() -> None:
     assert list(sink) == []
 
 
-def test_arms_that_are_too_heavy_for_their_length_are_told_without_a_description() -> None:
+def test_arms_that_are_too_heavy_for_their_length_are_reported_without_a_description() -> None:
     robot = small_arm()
     evidence = evidence_of(robot, seed=6)
     unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))

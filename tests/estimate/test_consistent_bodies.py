@@ -32,7 +32,7 @@ def found(log: Path, estimator: FeasibleFit) -> Identification:
     return identify(robot, read_log(log, robot), Settings(estimator=estimator, automatic=False), threads=1)
 
 
-def test_a_mass_window_that_the_log_contradicts_is_told(log: Path) -> None:
+def test_a_mass_window_that_the_log_contradicts_is_reported(log: Path) -> None:
     mass = float(MACHINES["polar"].robot.inertia_prior[:, 0].sum())
     right = found(log, FeasibleFit(total_mass=(0.5 * mass, 2.0 * mass)))
     assert right.verdict.level == "good"

@@ -69,7 +69,7 @@ def test_total_least_squares_intervals_hold() -> None:
     assert np.mean(inside) > 0.85
 
 
-def test_too_much_noise_is_told() -> None:
+def test_too_much_noise_is_reported() -> None:
     case = noisy_columns(1, 0.1)
     source = case.regression.source
     assert isinstance(source, DenseSource)
@@ -79,7 +79,7 @@ def test_too_much_noise_is_told() -> None:
     assert "stronger than the residual allows" in found.status.text
 
 
-def test_unknown_noise_is_told() -> None:
+def test_unknown_noise_is_reported() -> None:
     found = TLS().fit(noisy_columns(1, 0.3, known=False).regression)
     assert "weighted least squares" in found.status.text
 

@@ -66,7 +66,7 @@ def test_a_spoilt_block_stands_out() -> None:
     assert np.abs(found.shift[:, 10]).max() > 0.8
 
 
-def test_factors_of_another_model_tell_nothing() -> None:
+def test_factors_of_another_model_give_nothing() -> None:
     case, other = synthetic_regression(1), synthetic_regression(1, base=6)
     assert influence_of(OLS().fit(case.regression), other.regression.factors) is None
 

@@ -97,7 +97,9 @@ def test_where_data_speak_it_is_the_estimate_and_its_covariance(
     assert np.median(std / estimate.std) > 0.8
 
 
-def test_what_the_data_do_not_tell_is_labelled_by_the_prior(found: Identification, result: Posterior) -> None:
+def test_what_the_data_do_not_determine_is_labelled_by_the_prior(
+    found: Identification, result: Posterior
+) -> None:
     categories = np.array([str(c) for c in found.estimate.base.categories()])
     hidden = result.prior_share[categories == "not identifiable"]
     known = result.prior_share[categories == "identifiable"]

@@ -175,7 +175,7 @@ def test_ridge_between_its_limits() -> None:
 
 
 def test_ridge_is_certain_where_the_prior_speaks() -> None:
-    # A parameter without data: the interval is the prior's, given the parameters that the data do tell.
+    # A parameter without data: the interval is the prior's, given the parameters that the data do determine.
     case = synthetic_regression(5, count=60, blocks=6)
     X = [one.copy() for one in case.X]
     for one in X:

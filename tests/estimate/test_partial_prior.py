@@ -178,7 +178,7 @@ def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
     (warning,) = said.warnings
     assert warning.identifier == "constraints-cost"
     assert "pull to the description's inertias (strength = 100000)" in warning.text
-    # Chosen on unseen blocks it is weak, and there is nothing to be told.
+    # Chosen on unseen blocks it is weak, and there is nothing to report.
     said = Diagnostics()
     real, _ = project_to_physical(default_estimator(), case, free, False, said)
     assert not said.warnings
@@ -186,7 +186,7 @@ def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_bodies_that_no_model_without_rotors_has_are_told_with_what_holds_them(
+def test_bodies_that_no_model_without_rotors_has_are_reported_with_what_holds_them(
     tmp_path: Path, asked: bool
 ) -> None:
     """A drive that cancels more inertia than the wrist has: only an impossible wrist can stand for that."""

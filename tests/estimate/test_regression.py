@@ -1,4 +1,4 @@
-"""A regression made of factors holds what the data tell apart."""
+"""A regression made of factors holds what the data determine."""
 
 from __future__ import annotations
 

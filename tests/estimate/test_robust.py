@@ -75,7 +75,7 @@ def test_intervals_hold_with_outliers() -> None:
     assert np.mean(inside) > 0.88
 
 
-def test_so_many_outliers_are_told() -> None:
+def test_so_many_outliers_are_reported() -> None:
     found = IRLS().fit(with_blows(1, 0.3, size=15.0).regression)
     assert "look at the residuals" in found.status.text
 

@@ -293,7 +293,7 @@ def test_rows_without_acceleration_serve_as_well() -> None:
 
 
 @pytest.mark.parametrize("method", [DIDIM(rounds=1), IV(rounds=1), CLOE(rounds=1, tolerance=1e-6)])
-def test_rounds_that_run_out_are_told(method: Estimator) -> None:
+def test_rounds_that_run_out_are_reported(method: Estimator) -> None:
     found = method.fit(measured_regression(2).regression)
     assert not found.status.ok
     assert "rounds" in found.status.text
@@ -311,7 +311,7 @@ def test_what_cannot_be_simulated_is_an_error_with_advice() -> None:
         DIDIM().fit(regression)
 
 
-def test_springs_are_told_by_deflections_not_by_torque() -> None:
+def test_springs_are_determined_by_deflections_not_by_torque() -> None:
     case = measured_regression(3, elastic=True, seconds=5.0)
     columns = [case.regression.columns[i].term for i in case.regression.base.independent]
     spring = np.array([term == "stiffness" for term in columns])

@@ -138,7 +138,7 @@ def test_what_was_recorded_counts() -> None:
     assert with_past.figures(*at).logdet > alone.figures(*at).logdet
 
 
-def test_quantities_that_nothing_tells_are_refused() -> None:
+def test_quantities_that_nothing_determines_are_refused() -> None:
     base = INFORMATION.base
     alone = next(
         name for name, kind in zip(base.names, base.categories(), strict=True) if kind == "identifiable"

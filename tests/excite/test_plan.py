@@ -91,14 +91,16 @@ def test_stopping_keeps_the_best_so_far() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_progress_reaches_its_end(workers: int) -> None:
-    told: list[tuple[int, int, float]] = []
+    reported: list[tuple[int, int, float]] = []
     task = Task(BASIS, INFORMATION, Bounds(MotionLimits.of(ROBOT)))
-    plan = design_motion(task, 2, 4, candidates=6, workers=workers, progress=lambda *now: told.append(now))
-    counts = [done for done, _, _ in told]
+    plan = design_motion(
+        task, 2, 4, candidates=6, workers=workers, progress=lambda *now: reported.append(now)
+    )
+    counts = [done for done, _, _ in reported]
     assert counts == sorted(counts)
     assert counts[-1] == 8
-    assert {most for _, most, _ in told} == {8}
-    assert told[-1][2] >= plan.value - 1e-9
+    assert {most for _, most, _ in reported} == {8}
+    assert reported[-1][2] >= plan.value - 1e-9
 
 
 def test_terms_that_read_a_log_are_refused_by_channel() -> None:
@@ -151,7 +153,7 @@ def test_start_poses_outside_are_named() -> None:
         small(Task(BASIS, INFORMATION, bounds(), start=np.array([9.0] + [0.0] * 6)))
 
 
-def test_motion_too_small_to_tell_anything_is_refused() -> None:
+def test_motion_too_small_to_determine_anything_is_refused() -> None:
     still = replace(bounds(), limits=MotionLimits.of(ROBOT, acceleration=[1e-9]))
     with pytest.raises(UnfitDataError, match="unidentifiable"):
         small(Task(BASIS, INFORMATION, still))

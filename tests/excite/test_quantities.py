@@ -67,7 +67,7 @@ def test_a_payload_has_the_columns_of_the_last_body() -> None:
         payload_information(friction)
 
 
-def test_what_cannot_be_told_of_a_payload_is_one_combination() -> None:
+def test_what_cannot_be_determined_of_a_payload_is_one_combination() -> None:
     # One vertical axis: of a load on it torque knows only the inertia about that axis.
     single = replace(
         ROBOT,

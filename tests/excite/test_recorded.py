@@ -135,7 +135,7 @@ def test_one_of_several_motions_is_found_in_its_place() -> None:
     np.testing.assert_allclose(found.missing, [[0.0, 6.0]], atol=0.02)
 
 
-def test_one_of_several_motions_with_rest_around_it_is_told_from_the_whole() -> None:
+def test_one_of_several_motions_with_rest_around_it_is_recognised_in_the_whole() -> None:
     whole = MOTIONS["together"]
     t = np.arange(0.0, 16.0, 0.005)
     for part, (motion, start) in enumerate(zip(parts_of(whole), (0.0, 6.0), strict=True), start=1):

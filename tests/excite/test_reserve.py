@@ -112,10 +112,10 @@ def test_a_larger_covariance_makes_the_motion_gentler() -> None:
         t = np.linspace(0.0, plan.trajectory.duration, 4000)
         tau = INFORMATION.terms.torque(ROBOT, Samples.from_motion(*plan.trajectory.motion(t)), THETA)
         peaks.append((np.abs(tau) / LIMITS.torque).max())
-        told = reserve_of(ROBOT, INFORMATION.terms, plan.bounds, plan.trajectory)
-        assert told is not None
-        assert (told.kind, told.drawn) == ("covariance", 200)
-        assert told.within >= 195
+        reported = reserve_of(ROBOT, INFORMATION.terms, plan.bounds, plan.trajectory)
+        assert reported is not None
+        assert (reported.kind, reported.drawn) == ("covariance", 200)
+        assert reported.within >= 195
     assert peaks[1] < 0.9 * peaks[0]
     with pytest.raises(UnfitDataError, match="torque of joint"):
         designed(spread(1e4))

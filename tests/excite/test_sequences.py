@@ -99,12 +99,12 @@ def test_poses_are_reached_from_both_sides_and_held(poses: MovesPlan) -> None:
     np.testing.assert_array_equal(chain.poses[held[0::2] + 1], chain.poses[held[1::2] + 1])
 
 
-def test_chosen_poses_tell_gravity_better_than_drawn_ones(poses: MovesPlan) -> None:
+def test_chosen_poses_determine_gravity_better_than_drawn_ones(poses: MovesPlan) -> None:
     chain = poses.trajectory
     chosen = chain.poses[np.flatnonzero(chain.hold > 0)[0::2] + 1]
     limits = BOUNDS.limits
 
-    def told(q: np.ndarray) -> float:
+    def reported(q: np.ndarray) -> float:
         zero = np.zeros_like(q)
         names = 10 * ROBOT.n_bodies
         Y = RigidBody().torque_regressor(
@@ -115,8 +115,8 @@ def test_chosen_poses_tell_gravity_better_than_drawn_ones(poses: MovesPlan) -> N
         return float(np.log(s[:17]).sum())
 
     rng = np.random.default_rng(0)
-    drawn = [told(rng.uniform(limits.lower, limits.upper, (8, 7))) for _ in range(40)]
-    assert told(chosen) > np.quantile(drawn, 0.9)
+    drawn = [reported(rng.uniform(limits.lower, limits.upper, (8, 7))) for _ in range(40)]
+    assert reported(chosen) > np.quantile(drawn, 0.9)
 
 
 def test_the_same_seed_gives_the_same_poses(poses: MovesPlan) -> None:

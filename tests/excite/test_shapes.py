@@ -134,7 +134,7 @@ def test_shapes_of_a_urdf_ride_on_their_bodies(tmp_path: Path) -> None:
     assert found.names(robot) == ("base - two",)
 
 
-def test_packages_are_found_above_the_file_or_where_told(tmp_path: Path) -> None:
+def test_packages_are_found_above_the_file_or_where_named(tmp_path: Path) -> None:
     (tmp_path / "my_robot" / "meshes").mkdir(parents=True)
     write_stl(tmp_path / "my_robot" / "meshes" / "m.stl")
     shape = MESH.format("package://my_robot/meshes/m.stl")
@@ -149,8 +149,8 @@ def test_packages_are_found_above_the_file_or_where_told(tmp_path: Path) -> None
         shape_capsules(load_robot(beside), beside)
     (tmp_path / "my_robot" / "package.xml").write_text("<package/>")
     assert len(shape_capsules(load_robot(beside), beside).capsules) == 4
-    told = arm(tmp_path / "told", shape)
-    assert len(shape_capsules(load_robot(told, packages=tmp_path), told).capsules) == 4
+    reported = arm(tmp_path / "told", shape)
+    assert len(shape_capsules(load_robot(reported, packages=tmp_path), reported).capsules) == 4
 
 
 def test_what_is_no_shape_is_named(tmp_path: Path) -> None:

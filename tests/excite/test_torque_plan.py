@@ -142,9 +142,13 @@ def test_models_are_drawn_from_the_covariance_of_a_run(arm: RobotModel) -> None:
 
 
 def test_stopping_keeps_the_best_so_far_and_the_search_is_repeatable(arm: RobotModel) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     found = design_torque(
-        task_of(arm), 1, 80, progress=lambda done, _most, _best: told.append(done), stop=lambda: len(told) > 0
+        task_of(arm),
+        1,
+        80,
+        progress=lambda done, _most, _best: reported.append(done),
+        stop=lambda: len(reported) > 0,
     )
     assert (found.stopped, found.generations) == (True, 1)
     assert found.tightest.margin >= 0

@@ -173,19 +173,19 @@ def test_a_run_from_a_urdf_changes_that_file(physical: Identification, tmp_path:
     assert (tmp_path / "own.urdf").read_text() == text
 
 
-def test_files_named_relative_to_the_source_are_told(physical: Identification, tmp_path: Path) -> None:
+def test_files_named_relative_to_the_source_are_reported(physical: Identification, tmp_path: Path) -> None:
     export(physical, tmp_path / "first.urdf")
     mesh = '<visual><geometry><mesh filename="parts/a.stl"/></geometry></visual></link>'
     text = (tmp_path / "first.urdf").read_text().replace("</link>", mesh, 1)
     (tmp_path / "own.urdf").write_text(text)
     run = replace(physical, robot=load_robot(tmp_path / "own.urdf"))
     (tmp_path / "other").mkdir()
-    for target, told in ((tmp_path / "new.urdf", False), (tmp_path / "other" / "new.urdf", True)):
+    for target, reported in ((tmp_path / "new.urdf", False), (tmp_path / "other" / "new.urdf", True)):
         diagnostics = Diagnostics()
         export(run, target, diagnostics=diagnostics)
         texts = [item.text for item in diagnostics.warnings if item.identifier == "relative-files"]
-        assert bool(texts) == told
-        assert not told or "parts/a.stl" in texts[0]
+        assert bool(texts) == reported
+        assert not reported or "parts/a.stl" in texts[0]
 
 
 def test_a_folder_without_permission_and_a_full_disk(

@@ -132,7 +132,7 @@ def without_numbers(data: bytes) -> bytes:
     return b"".join([*kept, data[position:]])
 
 
-def test_the_rest_that_no_body_can_have_is_told(tmp_path: Path) -> None:
+def test_the_rest_that_no_body_can_have_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path)
     model = known(path)
     light = np.array(model.inertia)

@@ -252,7 +252,7 @@ def test_tables_have_the_orders_of_their_names(tmp_path: Path) -> None:
             assert khalil["M"] == pytest.approx(body.mass)
 
 
-def test_rest_that_no_link_can_have_is_told(tmp_path: Path) -> None:
+def test_rest_that_no_link_can_have_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path)
     model = known(path)
     light = np.array(model.inertia)

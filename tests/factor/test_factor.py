@@ -225,6 +225,6 @@ def test_nothing_to_use_is_said() -> None:
 
 
 def test_progress_adds_up_to_the_data() -> None:
-    told: list[float] = []
-    assembly().factors(cut(motion(), 1000, 2000), progress=told.append)
-    assert abs(sum(told) - 3.0) < 0.2
+    reported: list[float] = []
+    assembly().factors(cut(motion(), 1000, 2000), progress=reported.append)
+    assert abs(sum(reported) - 3.0) < 0.2

@@ -131,7 +131,7 @@ def test_many_corners_become_few_planes_around_them() -> None:
     assert np.linalg.norm(around - [0.3, 0, 0], axis=1).max() < 0.1 * 1.06
 
 
-def test_sizes_and_flat_meshes_are_told() -> None:
+def test_sizes_and_flat_meshes_are_reported() -> None:
     with pytest.raises(UsageError, match=r"0\.001"):
         enclosing_points(1000 * BOX)
     with pytest.raises(UsageError, match="flat-hull"):

@@ -107,16 +107,16 @@ def test_starts_are_repeatable_and_the_best_is_kept() -> None:
     columns, truth, spread = two_bodies()
     A = np.random.default_rng(1).normal(size=(40, 20)) / spread
     rule = Rule("not the truth", lambda bodies: 1.8 - bodies.mass[0])
-    told: list[float] = []
+    reported: list[float] = []
     runs = [
         penalised_parameters(
             A, A @ truth, columns, [rule], truth, truth, spread, 1e-9,
-            Search(starts=3, rounds=4, annealing=50, threads=t), told.append,
+            Search(starts=3, rounds=4, annealing=50, threads=t), reported.append,
         )
         for t in (1, 2)
     ]  # fmt: skip
     np.testing.assert_array_equal(runs[0].parameters, runs[1].parameters)
-    assert told[:3] == [1 / 3, 2 / 3, 1.0]
+    assert reported[:3] == [1 / 3, 2 / 3, 1.0]
     assert runs[0].parameters[0] == pytest.approx(1.8, abs=1e-4)
     assert runs[0].cost <= runs[0].costs.min() * (1 + 1e-9)
 

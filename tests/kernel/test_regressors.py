@@ -48,7 +48,7 @@ def test_momentum_rate_regressor_is_pinocchios(seed: int, n: int, branching: flo
     tree, (q, dq, _) = random_tree(seed, n, branching), random_motion(seed, 3, n)
     R = k.momentum_rate_regressor(tree, q, dq).dense(10 * n)
     bodies = [random_inertia(100 + i, n) for i in range(12)]
-    # Ten linearly independent bodies at each joint tell every column apart.
+    # Ten linearly independent bodies at each joint make every column independent.
     assert np.linalg.matrix_rank(np.array([body[0] for body in bodies])) == 10
     for index in range(n):
         for body in bodies:

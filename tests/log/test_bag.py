@@ -50,7 +50,7 @@ def assert_same(chunk: RawChunk, rows: slice = slice(None)) -> None:
         np.testing.assert_array_equal(found, wanted[rows])
 
 
-def told(log: Log) -> set[str]:
+def reported(log: Log) -> set[str]:
     return {one.identifier for one in log.remarks}
 
 
@@ -64,7 +64,7 @@ def test_a_bag_is_the_log_of_its_numbers(name: str, bare: bool, robot: RobotMode
     assert_same(whole(log))
     assert log.trajectories[0].name == (path.name if path.is_dir() else path.stem)
     assert log.duration == pytest.approx(t[-1])
-    assert told(log) == {"topic", "other-joints", "clock", "no-checksums"}
+    assert reported(log) == {"topic", "other-joints", "clock", "no-checksums"}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_samples_are_those_of_a_table(robot: RobotModel, tmp_path: Path) -> 
                 np.testing.assert_allclose(getattr(two, part), getattr(one, part), rtol=0, atol=1e-12)
 
 
-def test_stamps_tell_the_time_not_the_reception(robot: RobotModel, tmp_path: Path) -> None:
+def test_stamps_give_the_time_not_the_reception(robot: RobotModel, tmp_path: Path) -> None:
     late = rng.integers(0, 4_000_000, T)
     messages = [
         replace(one, received=one.ns + int(wait))
@@ -129,7 +129,7 @@ def test_first_messages_without_a_stamp_are_left_out(robot: RobotModel, tmp_path
     messages[:3] = [replace(one, ns=0, received=one.ns) for one in messages[:3]]
     log = read_log(write_bag(tmp_path / "run_mcap", messages), robot)
     assert_same(whole(log), slice(3, None))
-    assert "no-stamps" in told(log)
+    assert "no-stamps" in reported(log)
 
 
 def test_a_gripper_on_the_same_topic(robot: RobotModel, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_gripper_on_the_same_topic(robot: RobotModel, tmp_path: Path) -> None:
             messages.append(State(one.ns + 1_000_000, ("finger",), np.ones(1), np.ones(1)))
     log = read_log(write_bag(tmp_path / "run.bag", messages), robot)
     assert_same(whole(log))
-    assert "other-messages" in told(log)
+    assert "other-messages" in reported(log)
 
 
 def test_arms_that_publish_in_parts_are_joined_by_stamp(robot: RobotModel, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_arms_that_publish_in_parts_are_joined_by_stamp(robot: RobotModel, tmp_p
     ]
     log = read_log(write_bag(tmp_path / "run_db3", parts), robot)
     assert_same(whole(log))
-    assert "joined" in told(log)
+    assert "joined" in reported(log)
     assert not Diagnostics(list(log.remarks)).warnings
 
 
@@ -163,7 +163,7 @@ def test_parts_at_other_times_are_brought_to_one(robot: RobotModel, tmp_path: Pa
     )
     log = read_log(write_bag(tmp_path / "run_mcap", parts), robot)
     chunk = whole(log)
-    assert "mixed-rates" in told(log)
+    assert "mixed-rates" in reported(log)
     np.testing.assert_allclose(chunk.q[:, 1], 2.0 + 0.7 * (chunk.q[:, 0] + 1.0) / 0.3, atol=1e-12)
     assert len(chunk.t) == np.count_nonzero((t >= later[0]) & (t <= later[-1]))
 
@@ -187,7 +187,7 @@ def test_nothing_is_invented_where_a_part_pauses(robot: RobotModel, tmp_path: Pa
     np.testing.assert_array_equal(chunk.q[:200], q[:200])
 
 
-def test_messages_that_lack_a_joint_are_left_out_and_told(robot: RobotModel, tmp_path: Path) -> None:
+def test_messages_that_lack_a_joint_are_left_out_and_reported(robot: RobotModel, tmp_path: Path) -> None:
     messages = states(t, NAMES, q, dq, tau)
     for k in (7, 99):
         messages[k] = State(messages[k].ns, NAMES[:1], q[k, :1])
@@ -353,10 +353,10 @@ def test_a_recording_in_several_files(robot: RobotModel, tmp_path: Path) -> None
     metadata.write_text(text)
     log = read_log(path, robot)
     assert_same(whole(log))
-    told_of = next(one.text for one in log.remarks if one.identifier == "message-count")
-    assert "claims 200 messages of /joint_states, 500 are there" in told_of
+    reported_of = next(one.text for one in log.remarks if one.identifier == "message-count")
+    assert "claims 200 messages of /joint_states, 500 are there" in reported_of
     metadata.write_text(text.replace("message_count: 200", "message_count: 500"))
-    assert "message-count" not in told(read_log(path, robot))
+    assert "message-count" not in reported(read_log(path, robot))
 
 
 def test_a_folder_has_a_hash_of_its_own(robot: RobotModel, tmp_path: Path) -> None:

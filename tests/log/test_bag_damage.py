@@ -104,8 +104,8 @@ def test_checksums(robot: RobotModel, tmp_path: Path) -> None:
         data[chunk + 33 : chunk + 37] = value.to_bytes(4, "little")
         path.write_bytes(data)
         if value != right ^ 1:
-            told = {one.identifier for one in read_log(path, robot).remarks}
-            assert ("no-checksums" in told) == (value == 0)
+            reported = {one.identifier for one in read_log(path, robot).remarks}
+            assert ("no-checksums" in reported) == (value == 0)
     with pytest.raises(UnfitDataError, match=r"error\[checksum\].*checksum mismatch.*copy it again"):
         open_table(path)
 

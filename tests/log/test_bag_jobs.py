@@ -60,14 +60,14 @@ def test_a_bag_gives_the_model_that_its_table_gives(
     for key, values in found[0].items():
         if values and isinstance(values[0], float):
             np.testing.assert_allclose(found[1][key], values, rtol=1e-9, atol=1e-12)
-    # The topic is part of the recipe, and what was read is told.
+    # The topic is part of the recipe, and what was read is reported.
     record = json.loads((tmp_path / "b" / "run.json").read_text())
     assert "/joint_states" in json.dumps(record["recipe"])
     done = run("validate", tmp_path / "b", bag)
     assert done.code == 0, done.err
 
 
-def test_check_tells_what_is_in_a_bag(run: Run, robot_file: Path, bag: Path, tmp_path: Path) -> None:
+def test_check_reports_what_is_in_a_bag(run: Run, robot_file: Path, bag: Path, tmp_path: Path) -> None:
     config = tmp_path / "experiment.toml"
     config.write_text('[log]\ntopic = "joint_states"\n')
     done = run("check", bag, "--robot", robot_file, "--config", config)

@@ -141,7 +141,7 @@ def test_readings_that_contradict_each_other(robot, tmp_path, change, identifier
     assert re.search(f"joint2.*{text}", str(sink.doubts[0]))
 
 
-def test_a_zero_that_is_far_off_is_told(robot: RobotModel, tmp_path: Path) -> None:
+def test_a_zero_that_is_far_off_is_reported(robot: RobotModel, tmp_path: Path) -> None:
     _, data = columns(robot)
     diagnostics = Diagnostics()
     check_log(logged(robot, tmp_path, theta_joint1=data["theta_joint1"] + 1.5), diagnostics)

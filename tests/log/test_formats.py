@@ -273,8 +273,10 @@ def test_hdf5_stays_within_its_file(tmp_path: Path) -> None:
     found = contents(tmp_path / "x.h5")
     assert [one.name for one in found.columns] == ["q[0]", "q[1]"]
     assert found.columns[0].info.unit == "rad"
-    told = "\n".join(found.left_out)
-    assert all(word in told for word in ("far: a link", "soft: a link", "virtual: numbers in another file"))
+    reported = "\n".join(found.left_out)
+    assert all(
+        word in reported for word in ("far: a link", "soft: a link", "virtual: numbers in another file")
+    )
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

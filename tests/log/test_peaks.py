@@ -12,7 +12,7 @@ NAMES = ("shoulder", "elbow")
 MOVED = np.array([True, True])
 
 
-def test_ends_that_hold_many_samples_are_told_and_handed_on() -> None:
+def test_ends_that_hold_many_samples_are_reported_and_handed_on() -> None:
     sink = Diagnostics()
     extreme = np.array([[5.0, 3.0], [4.0, 2.0]])
     saturated, ends = look_at_peaks(NAMES, extreme, np.array([[0.001, 0.05], [0.03, 0.04]]), MOVED, sink)
@@ -25,7 +25,7 @@ def test_ends_that_hold_many_samples_are_told_and_handed_on() -> None:
 
 
 @pytest.mark.parametrize("value", [1.5, -0.2])
-def test_an_effort_that_never_changes_is_told_as_such(value: float) -> None:
+def test_an_effort_that_never_changes_is_reported_as_such(value: float) -> None:
     extreme, shares = np.array([[5.0, value], [4.0, -value]]), np.array([[0.001, 1.0], [0.001, 1.0]])
     sink = Diagnostics()
     look_at_peaks(NAMES, extreme, shares, MOVED, sink)

@@ -76,7 +76,7 @@ def test_every_reader_keeps_the_contract(name: str, rows: int, tmp_path: Path) -
         assert names == (["a"] * 250 + ["b"] * 350)[start:stop]
 
 
-def test_readers_tell_their_files_apart(tmp_path: Path) -> None:
+def test_readers_recognise_their_files(tmp_path: Path) -> None:
     heads = [
         write_log(tmp_path / name, t, COLUMNS).read_bytes()[:4096] for name in ("log.parquet", "log.csv")
     ]
@@ -146,13 +146,14 @@ def test_row_groups_do_not_show(robot: RobotModel, tmp_path: Path) -> None:
 def test_statistics_of_the_file_only_save_time(robot: RobotModel, tmp_path: Path) -> None:
     holes = np.where(np.arange(T) == 5, np.nan, t)
     for name, times in (("whole", t), ("holes", holes)):
-        for told in (True, False):
+        for reported in (True, False):
             table = pa.table({"t": times, **COLUMNS})
-            path = tmp_path / f"{name}_{told}.parquet"
-            pq.write_table(table, path, row_group_size=150, write_statistics=told)
-            assert (open_table(path).extent("t") is not None) == told  # type: ignore[attr-defined]
+            path = tmp_path / f"{name}_{reported}.parquet"
+            pq.write_table(table, path, row_group_size=150, write_statistics=reported)
+            assert (open_table(path).extent("t") is not None) == reported  # type: ignore[attr-defined]
         a, b = (
-            read_log(tmp_path / f"{name}_{told}.parquet", robot).trajectories[0] for told in (True, False)
+            read_log(tmp_path / f"{name}_{reported}.parquet", robot).trajectories[0]
+            for reported in (True, False)
         )
         assert (a.first_row, a.row_count, a.start_time, a.end_time) == (
             (b.first_row, b.row_count, b.start_time, b.end_time)

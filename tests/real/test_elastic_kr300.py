@@ -57,9 +57,9 @@ def test_stiffness_of_axes_1_to_3(run: Identification) -> None:
 
 
 def test_the_report_warns_where_the_equations_disagree(run: Identification) -> None:
-    told = {(d.identifier, d.place.joint) for d in run.diagnostics}
-    assert ("one-encoder", None) in told
-    assert ("stiffness-disputed", "j1") in told
+    reported = {(d.identifier, d.place.joint) for d in run.diagnostics}
+    assert ("one-encoder", None) in reported
+    assert ("stiffness-disputed", "j1") in reported
     lost = next(d.text for d in run.diagnostics if d.identifier == "one-encoder")
     assert "j4, j5, j6" in lost
     assert "stiffness and damping" in lost
@@ -104,13 +104,13 @@ def test_exchanged_encoders_are_doubted_with_the_evidence(opened) -> None:  # ty
     only = replace(settings, rows=replace(settings.rows, joints=("j3",)))
     sink = Diagnostics()
     identify(robot, log, only, diagnostics=sink)
-    told = "\n".join(map(str, sink.doubts))
-    assert re.search(r"encoders-exchanged.*j3.*negative stiffness beyond doubt \(j3: -", told)
+    reported = "\n".join(map(str, sink.doubts))
+    assert re.search(r"encoders-exchanged.*j3.*negative stiffness beyond doubt \(j3: -", reported)
     robot, log, settings = exchanged(opened, ("j3",))
     sink = Diagnostics()
     identify(robot, log, settings, diagnostics=sink)
-    told = "\n".join(map(str, sink.doubts))
-    assert re.search(r"negative-stiffness.*columns of position and motor_position.*this joint", told)
+    reported = "\n".join(map(str, sink.doubts))
+    assert re.search(r"negative-stiffness.*columns of position and motor_position.*this joint", reported)
 
 
 def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type: ignore[no-untyped-def]
@@ -119,5 +119,5 @@ def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type
     wrong = replace(log, mapping=replace(log.mapping, motor_side="motor"))
     sink = Diagnostics()
     identify(robot, wrong, experiment.settings(), diagnostics=sink)
-    told = "\n".join(map(str, sink.doubts))
-    assert re.search(r"motor-position-side.*gear ratio, 256.9, was applied although", told)
+    reported = "\n".join(map(str, sink.doubts))
+    assert re.search(r"motor-position-side.*gear ratio, 256.9, was applied although", reported)

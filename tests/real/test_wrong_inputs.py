@@ -40,8 +40,8 @@ def run(robot_name: str, experiment_name: str, log: Path, trajectory: str) -> Id
 def test_sound_logs_pass(robot: str, experiment: str, folder: str, trajectory: str, data_dir: Path) -> None:
     found = run(robot, experiment, data_dir / folder / "data.parquet", trajectory)
     assert not found.diagnostics.doubts
-    told = {item.identifier for item in found.diagnostics.warnings}
-    assert not told & {"tilted-base", "payload", "unit-suspicion", "saturated", "torque-lag"}
+    reported = {item.identifier for item in found.diagnostics.warnings}
+    assert not reported & {"tilted-base", "payload", "unit-suspicion", "saturated", "torque-lag"}
 
 
 @pytest.mark.parametrize(("folder", "cutoff"), [("krang_lwa3", 3.0), ("lwr4_flobaroid", None)])

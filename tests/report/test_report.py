@@ -128,7 +128,7 @@ def test_a_very_short_log_is_shown(identification: Identification, count: int) -
     assert read(report_html(short)).open == []
 
 
-def test_held_out_and_training_are_told_apart(page: str) -> None:
+def test_held_out_and_training_are_distinguished(page: str) -> None:
     text = read(page).text
     assert "Held-out log" in text
     assert "Held-out blocks" in text

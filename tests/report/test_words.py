@@ -54,8 +54,8 @@ def test_only_what_the_data_determine_alone_is_known(identification: Identificat
 def test_the_terminal_counts_what_the_tables_hold(identification: Identification) -> None:
     base, full = parameter_lines(identification)
     words = [verdict.word for verdict in base_verdicts(identification.estimate, identification.factors)]
-    told = dict(re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", base.split(": ")[1]))
-    assert sum(int(count) for count in told) == len(words) == int(base.split()[0])
+    reported = dict(re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", base.split(": ")[1]))
+    assert sum(int(count) for count in reported) == len(words) == int(base.split()[0])
     assert f"{words.count(Word.IDENTIFIED)} identified" in base
     alone = [v.known for v in full_verdicts(identification.estimate, identification.factors) if v.known]
     assert f"{len(alone)} determined by the data alone (" in full
@@ -118,7 +118,7 @@ def test_two_tilts_have_two_meanings(identification: Identification) -> None:
     assert "tilt of the base about y" in text
 
 
-def test_a_column_of_an_unknown_interval_is_told_as_such(identification: Identification) -> None:
+def test_a_column_of_an_unknown_interval_is_reported_as_such(identification: Identification) -> None:
     estimate = identification.estimate
     unknown = replace(estimate, covariance=np.full_like(estimate.covariance, np.nan))
     found = full_verdicts(unknown, identification.factors)

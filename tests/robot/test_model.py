@@ -122,7 +122,7 @@ def test_independent_joints_know_their_bodies() -> None:
     assert one.has_mimic
 
 
-def test_a_drive_knows_only_what_it_was_told() -> None:
+def test_a_drive_knows_only_what_it_was_given() -> None:
     drive = robot().drive
     assert drive.coupled
     assert np.isnan(drive.reflected_rotor_inertia).tolist() == [True, True]

@@ -34,7 +34,7 @@ def test_zero_mass_links_are_merged_where_something_fixed_has_mass(tmp_path: Pat
     assert not list(diagnostics)
 
 
-def test_all_independent_errors_are_told_at_once(tmp_path: Path) -> None:
+def test_all_independent_errors_are_reported_at_once(tmp_path: Path) -> None:
     text = swap(swap(swap(ARM, '"1.5"', '"1,5"'), 'lower="-1"', 'lower="2"'), '"0 0 1"', '"0 0 0"')
     with pytest.raises(InputError) as caught:
         read(text, tmp_path / "robot.urdf")
@@ -43,7 +43,7 @@ def test_all_independent_errors_are_told_at_once(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_file_full_of_mistakes_is_told_of_the_first_ones(tmp_path: Path) -> None:
+def test_a_file_full_of_mistakes_is_reported_of_the_first_ones(tmp_path: Path) -> None:
     joints = "".join(
         f'<joint name="x{i}" type="fixed"><parent link="l{i}x"/><child link="l{i}y"/></joint>'
         for i in range(9000)

@@ -143,11 +143,11 @@ WHOLE = HEAD + BODY.format("a", "", "") + BODY.format("b", ', "PhysicsMassAPI"',
 )  # fmt: skip
 
 
-def read(folder: Path, text: str, **told: Any) -> tuple[Any, Diagnostics]:
+def read(folder: Path, text: str, **reported: Any) -> tuple[Any, Diagnostics]:
     pytest.importorskip("pxr")
     (folder / "r.usda").write_text(text + "}\n")
     said = Diagnostics()
-    return load_robot(folder / "r.usda", diagnostics=said, **told), said
+    return load_robot(folder / "r.usda", diagnostics=said, **reported), said
 
 
 def test_a_base_that_nothing_holds_stands_still(tmp_path: Path) -> None:

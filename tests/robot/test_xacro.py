@@ -61,7 +61,7 @@ def test_what_is_expanded_already_needs_no_package(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("include", "told", "error", "identifier", "says"),
+    ("include", "reported", "error", "identifier", "says"),
     [
         (None, {}, InputError, "xacro", "--xacro tool=VALUE"),
         (None, {"tool": "0", "mas": "1"}, InputError, "xacro-argument", "mass, tool"),
@@ -79,7 +79,7 @@ def test_what_is_expanded_already_needs_no_package(tmp_path: Path, monkeypatch: 
 )  # fmt: skip
 def test_what_does_not_expand_is_named(
     include: str | None,
-    told: dict[str, str],
+    reported: dict[str, str],
     error: type[DynidError],
     identifier: str,
     says: str,
@@ -90,7 +90,7 @@ def test_what_does_not_expand_is_named(
     (tmp_path / "out.xacro").write_text(MACRO)
     (folder / "bomb.xacro").write_text('<!DOCTYPE r [<!ENTITY a "b">]><r>&a;</r>')
     with pytest.raises(error) as stopped:
-        load_robot(path, xacro=told)
+        load_robot(path, xacro=reported)
     assert f"[{identifier}]" in str(stopped.value)
     assert says in str(stopped.value)
     assert str(folder) in str(stopped.value)

@@ -280,7 +280,7 @@ def test_real_logs_keep_torque_rows(name: str, data_dir: Path) -> None:
         assert isinstance(chosen(robot, log, preparation, experiment.terms()).rows, TorqueRows)
 
 
-def test_the_reason_is_told(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
+def test_the_reason_is_reported(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     found = run("identify", robot_file, train_log, "--out", tmp_path / "run")
     assert found.code == 0, found.err
     assert "torque rows: accelerations can be trusted" in found.out

@@ -82,7 +82,7 @@ def test_columns_are_the_filtered_columns_of_the_equations(form: str, degree: in
     ):
         np.testing.assert_array_equal(columns, of)
         wanted = f.low(lines)
-        # Both filters begin at rest; the momentum at the first sample is told apart from it by f1[P - P(0)].
+        # Both filters begin at rest; the momentum at the first sample differs from it by f1[P - P(0)].
         size = np.abs(wanted).max(axis=1, keepdims=True)
         assert (np.abs(panel - wanted) <= 2e-4 * np.maximum(size, 1e-6)).all()
 

@@ -76,7 +76,7 @@ def test_forms_have_the_same_base_parameters() -> None:
     np.testing.assert_allclose(total.B, link.B, atol=1e-7)
 
 
-def test_two_encoders_tell_more_apart_than_one() -> None:
+def test_two_encoders_determine_more_than_one() -> None:
     robot = random_robot(5, 3, 0.0)
     terms = RigidBody() + RotorInertia() + Viscous() + Offset() + Stiffness() + LinkOffset()
     rigid, elastic = structural_base(robot, terms, TorqueRows()), structural_base(robot, terms, ElasticRows())

@@ -62,7 +62,7 @@ def options(found: Identification) -> dict[str, str]:
     return {axis: option for axis, option in pairs if option not in ("none", "level")}
 
 
-def told(found: Identification) -> dict[str, str]:
+def reported(found: Identification) -> dict[str, str]:
     """Text of the doubts and warnings by identifier."""
     items = (*found.diagnostics.doubts, *found.diagnostics.warnings)
     return {one.identifier: str(one.text) for one in items}

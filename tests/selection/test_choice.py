@@ -93,7 +93,7 @@ def test_a_plain_robot_gets_the_plain_model(plain: Identification) -> None:
     assert inside.mean() > 0.85
 
 
-def test_the_choice_is_told_in_words(plain: Identification) -> None:
+def test_the_choice_is_reported_in_words(plain: Identification) -> None:
     (note,) = [one for one in plain.diagnostics if one.identifier == "model"]
     assert "friction: viscous + coulomb; rotor inertia: kept; offsets: none" in note.text
 
@@ -143,7 +143,7 @@ def test_rotors_that_are_not_there_are_left_out(tmp_path: Path) -> None:
         assert adopted
 
 
-def test_a_delay_is_told_and_taken_out(tmp_path: Path) -> None:
+def test_a_delay_is_reported_and_taken_out(tmp_path: Path) -> None:
     found = chosen(write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), delay=0.02))
     assert options(found)["time"] == "delayed"
     value, half, adopted = measurement_effects(found, "delay")
@@ -161,7 +161,7 @@ def test_a_long_delay_is_doubted_even_though_the_model_holds_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("degrees", [0.8, 3.0])
-def test_a_leaning_base_is_told(tmp_path: Path, degrees: float) -> None:
+def test_a_leaning_base_is_reported(tmp_path: Path, degrees: float) -> None:
     turn = np.radians(degrees) * np.array([0.6, -0.8, 0.0])
     leaning = replace(ROBOT, gravity=ROBOT.gravity + np.cross(turn, ROBOT.gravity))
     path = write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), robot=leaning)
@@ -172,8 +172,8 @@ def test_a_leaning_base_is_told(tmp_path: Path, degrees: float) -> None:
         assert adopted
         assert abs(got - value) <= 2 * half
         assert half < 0.3 * np.linalg.norm(turn)
-    told = found.diagnostics.doubts if degrees > 1.0 else found.diagnostics.warnings
-    (one,) = [one for one in told if one.identifier == "tilted-base"]
+    reported = found.diagnostics.doubts if degrees > 1.0 else found.diagnostics.warnings
+    (one,) = [one for one in reported if one.identifier == "tilted-base"]
     assert "leans by" in one.text
 
 
@@ -221,7 +221,7 @@ def test_a_short_log_keeps_the_default_model(tmp_path: Path) -> None:
     assert "too-short-to-choose" in [w.identifier for w in found.diagnostics.warnings]
 
 
-def test_a_wrong_gain_is_told_and_taken_out(tmp_path: Path) -> None:
+def test_a_wrong_gain_is_reported_and_taken_out(tmp_path: Path) -> None:
     theta = truth(PLAIN)
     tau = PLAIN.torque(ROBOT, Samples.from_motion(*motion(), rate=RATE), theta) * np.array([1.0, 1.1, 1.0])
     tau = tau + NOISE * tau.std(axis=0) * np.random.default_rng(1).normal(0, 1, tau.shape)

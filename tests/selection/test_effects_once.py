@@ -102,7 +102,7 @@ def test_the_diagnosis_names_what_plain_models_lack() -> None:
     assert "flattens" in found[0].text
 
 
-def test_a_zero_that_the_model_holds_is_told(askew: Identification) -> None:
+def test_a_zero_that_the_model_holds_is_reported(askew: Identification) -> None:
     (doubt,) = [one for one in askew.diagnostics.doubts if one.identifier == "zero-offset"]
     assert "'joint3'" in doubt.text
     assert "position.offset" in doubt.text

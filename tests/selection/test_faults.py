@@ -1,4 +1,4 @@
-"""Faults of a log are found by the choice of the model, told with joint and size, and nothing else imitates them."""
+"""Faults of a log are found by the choice of the model, named with joint and size, and nothing else imitates them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, told, torque
+from tests.selection.logs import RATE, ROBOT, TIME, adopted, chosen, inside, motion, options, reported, torque
 
 PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}
 
@@ -17,7 +17,7 @@ PLAIN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offset
 def test_a_clean_log_shows_none(tmp_path: Path) -> None:
     found = chosen(tmp_path, lambda tau: tau)
     assert options(found) == PLAIN
-    assert not told(found)
+    assert not reported(found)
     assert not adopted(found)
     assert inside(found) > 0.85
 
@@ -30,8 +30,8 @@ def test_a_delay_of_all_joints_is_one_and_nothing_else(tmp_path: Path, samples: 
     assert name == "delay"
     assert abs(value - samples / RATE) <= 2 * half < 0.001
     assert inside(found) > 0.85
-    assert set(told(found)) == {"torque-lag"}
-    assert "the model contains it" in told(found)["torque-lag"]
+    assert set(reported(found)) == {"torque-lag"}
+    assert "the model contains it" in reported(found)["torque-lag"]
 
 
 def test_a_delay_of_one_joint_names_it(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_a_delay_of_one_joint_names_it(tmp_path: Path) -> None:
     assert name == "delay2"
     assert abs(value - 0.02) <= 2 * half < 0.002
     assert inside(found) > 0.85
-    assert set(told(found)) == {"torque-lag"}
-    assert "on 'joint2'" in told(found)["torque-lag"]
+    assert set(reported(found)) == {"torque-lag"}
+    assert "on 'joint2'" in reported(found)["torque-lag"]
 
 
 @pytest.mark.parametrize("gain", [1.25, 0.8])
@@ -55,8 +55,8 @@ def test_a_wrong_gain_is_taken_out_to_its_size(tmp_path: Path, gain: float) -> N
     assert name == "dg2"
     assert abs(value - (gain - 1.0)) <= 1.5 * half < 0.02
     assert inside(found) > 0.85
-    assert set(told(found)) == {"drive-gain"}
-    assert f"'joint2' that is {100 * abs(value):.3g}" in told(found)["drive-gain"]
+    assert set(reported(found)) == {"drive-gain"}
+    assert f"'joint2' that is {100 * abs(value):.3g}" in reported(found)["drive-gain"]
 
 
 def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path) -> None:
 def test_a_gain_without_described_bodies_is_a_note_while_it_is_small(tmp_path: Path) -> None:
     bare = replace(ROBOT, inertia_prior=np.full_like(ROBOT.inertia_prior, np.nan))
     found = chosen(tmp_path, lambda tau: np.array([1.0, 1.08, 1.0]) * tau, bare)
-    assert not told(found)
+    assert not reported(found)
     (note,) = [one for one in found.diagnostics if one.identifier == "drive-gain"]
     assert "torque of 'joint2' that is" in note.text
     (finding,) = [one for one in found.verdict.findings if one.title.startswith("Model chosen")]
@@ -87,15 +87,15 @@ def test_a_gain_that_is_far_off_is_a_doubt_whatever_is_described(tmp_path: Path)
         assert found.verdict.level == "doubtful"
 
 
-def test_drift_is_kept_on_its_own_joint_and_told(tmp_path: Path) -> None:
+def test_drift_is_kept_on_its_own_joint_and_reported(tmp_path: Path) -> None:
     size = 0.05 * torque()[:, 1].std()
     found = chosen(tmp_path, lambda tau: tau + np.outer(TIME / TIME[-1], [0.0, size, 0.0]))
     assert options(found) == PLAIN | {"offsets": "offsets + drift on joint2"}
     ((name, (value, half)),) = adopted(found).items()
     assert name == "fd2"
     assert abs(value * TIME[-1] / 3600.0 - size) <= 2 * half * TIME[-1] / 3600.0 < 0.3 * size
-    assert set(told(found)) == {"torque-drift"}
-    assert "offset of 'joint2'" in told(found)["torque-drift"]
+    assert set(reported(found)) == {"torque-drift"}
+    assert "offset of 'joint2'" in reported(found)["torque-drift"]
 
 
 def cable(tau: Float) -> Float:

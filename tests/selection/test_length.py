@@ -56,7 +56,7 @@ def test_a_long_log_chooses_what_a_short_one_does(
     assert part.verdict.level == whole.verdict.level == "good"
 
 
-def test_more_folds_than_a_log_has_room_for_are_told(whole: Identification, folder: Path) -> None:
+def test_more_folds_than_a_log_has_room_for_are_reported(whole: Identification, folder: Path) -> None:
     log = read_log(folder / "log.parquet", ROBOT)
     settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), folds=500)
     found = identify(ROBOT, log, settings, threads=1, diagnostics=Diagnostics())

@@ -37,7 +37,7 @@ def regression(dependent: bool = False) -> SubsetRegression:
 
 @pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])
 @pytest.mark.parametrize("more", [(), ("d",), ("c", "d", "e")])
-def test_what_is_left_tells_the_errors_of_the_larger_model(
+def test_what_is_left_gives_the_errors_of_the_larger_model(
     held: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     one = regression()

@@ -1,4 +1,4 @@
-"""A joint's zero offset in logs that pinocchio simulated: found, in its interval, told from a lean, and exported."""
+"""A joint's zero offset in logs that pinocchio simulated: found, in its interval, apart from a lean, and exported."""
 
 from __future__ import annotations
 

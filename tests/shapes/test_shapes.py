@@ -166,7 +166,7 @@ def test_a_run_folder_keeps_shapes_and_choices(result: Identification, tmp_path:
     assert "earned its place" in report
 
 
-def test_a_term_that_is_not_needed_is_told(tmp_path: Path) -> None:
+def test_a_term_that_is_not_needed_is_reported(tmp_path: Path) -> None:
     true = BODIES + Coulomb(WIDTH) + Offset()
     theta = parameters(ROBOT, true, rotor_inertia=0.2, viscous=0.5, coulomb=1.5, offset=0.2)
     log = write(tmp_path / "plain.parquet", true, theta, 40.0, 3, 0.05)

@@ -73,11 +73,11 @@ def test_a_mean_is_a_log_again_continued_at_both_ends(
     np.testing.assert_allclose(chunk.tau, 10 * chunk.q, atol=1e-11)
 
 
-def test_a_slow_change_is_told(make_log: MakeLog) -> None:
-    for drift, told in ((0.0, 0), (5.0, 2)):
+def test_a_slow_change_is_reported(make_log: MakeLog) -> None:
+    for drift, reported in ((0.0, 0), (5.0, 2)):
         sink = Diagnostics()
         average_periods(repeated(make_log, noise=0.5, drift=drift), PERIOD, diagnostics=sink)
-        assert [one.identifier for one in sink.warnings] == ["drift"] * told
+        assert [one.identifier for one in sink.warnings] == ["drift"] * reported
 
 
 @pytest.mark.parametrize(

@@ -152,10 +152,10 @@ def test_one_log_is_written_whole_and_never_over_another(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", ["random", "random:4"])
 def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path: Path, text: str) -> None:
-    told: list[float] = []
+    reported: list[float] = []
     one = run_campaign(campaign(text=text), tmp_path / "one", 4, 1)
-    two = run_campaign(campaign(text=text), tmp_path / "two", 4, 2, lambda stage, done: told.append(done))
-    assert sum(told) == 4
+    two = run_campaign(campaign(text=text), tmp_path / "two", 4, 2, lambda stage, done: reported.append(done))
+    assert sum(reported) == 4
     assert [path.name for path in one] == [f"run_{k:04d}.parquet" for k in range(1, 5)]
     contents = [path.read_bytes() for path in one]
     assert contents == [path.read_bytes() for path in two]

@@ -157,7 +157,7 @@ def test_inertias_agree_with_pinocchio(seed: int) -> None:
 
 @many
 @given(seeds, st.floats(1.01, 3.0))
-def test_bodies_that_cannot_be_are_told_from_those_that_can(seed: int, excess: float) -> None:
+def test_bodies_that_cannot_be_are_distinguished_from_those_that_can(seed: int, excess: float) -> None:
     masses, places = points(seed)
     pi = body(masses, places)
     assert is_physical(pi)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from dynid_studies.madsen2020 import PAPER
-from dynid_studies.madsen_real import tell_real
+from dynid_studies.madsen_real import add_real
 from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Drawing, Study, StudyPage, Table, Text
 
@@ -99,7 +99,7 @@ def test_every_table_and_figure_of_the_paper_has_its_counterpart(study: Study) -
 
 def test_stiffness_of_a_real_robot(data_dir: Path) -> None:
     page = StudyPage(PAPER, full=False)
-    tell_real(page, data_dir / "kr300_rptu" / "data.parquet")
+    add_real(page, data_dir / "kr300_rptu" / "data.parquet")
     found = page.finish()
     assert len(found.results) == 9
     assert [(result.name, result.ours) for result in found.missed] == []

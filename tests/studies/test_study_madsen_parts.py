@@ -32,7 +32,7 @@ def run() -> Run:
     return measured(seed=4, seconds=10.0)
 
 
-def test_rows_of_the_base_parameters_span_what_motion_can_tell() -> None:
+def test_rows_of_the_base_parameters_span_what_motion_can_determine() -> None:
     L, base = base_rows(), structural_base(robot(), BODIES, TorqueRows())
     assert L.shape == (36, 60)
     # Same row space: either set is a combination of the other.

@@ -16,7 +16,7 @@ from dynid_studies import STUDIES
 from dynid_studies.index import read_entries, write_index
 from dynid_studies.page import study_html, study_markdown
 from dynid_studies.run import results_dict, run_study, study_module, write_study
-from dynid_studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, told
+from dynid_studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, reported
 from dynid_studies.svg import figure_svg, legend_of
 
 from dynid.base.errors import RefusedError, UsageError
@@ -56,7 +56,7 @@ def pendulum(dose: Dose, page: StudyPage) -> None:
         near("one", "period of 1 m", 2.006, 2.0, 0.01, "s"),
         near("two", "a misprint", 3.0, 4.0, 0.1, right=3.0, explanation="digits exchanged"),
         at_most("three", "error", 0.5, 0.1),
-        told("four", "count", 7.0),
+        reported("four", "count", 7.0),
     )
 
 
@@ -75,7 +75,7 @@ def test_results_keep_their_bounds() -> None:
     assert near("a", "", 3.0, 4.0, 0.1, right=3.0).deviation == pytest.approx(-0.25)
     assert at_most("a", "", 1.0, 1.0).ok
     assert not Result("a", "", float("nan")).ok
-    assert told("a", "", 1.0).deviation is None
+    assert reported("a", "", 1.0).deviation is None
     assert near("a", "", 1.0, 0.0, 2.0).deviation is None
 
 
@@ -145,9 +145,9 @@ def test_misuse_is_refused() -> None:
     page.section("one")
     with pytest.raises(UsageError, match="a row of 1 cells"):
         page.table("t", ("a", "b"), [(1.0,)])
-    page.results("r", told("x", "", 1.0))
+    page.results("r", reported("x", "", 1.0))
     with pytest.raises(UsageError, match="twice"):
-        page.results("r", told("x", "", 1.0))
+        page.results("r", reported("x", "", 1.0))
     with pytest.raises(UsageError, match="a row of 1 cells"):
         page.table("t", ("a", "b"), [(1.0, 2.0)], digits=(3,))
     page.table("t", ("a",), [(1.0,)], name="x")

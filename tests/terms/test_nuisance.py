@@ -182,7 +182,7 @@ def test_compliance_is_the_first_order_of_a_wound_up_joint() -> None:
     assert np.abs(found - change)[inside].max() < 1e-3 * np.abs(change[inside]).max()
 
 
-def test_drift_is_told_apart_from_an_offset_on_any_clock() -> None:
+def test_drift_is_distinguished_from_an_offset_on_any_clock() -> None:
     for origin in (0.0, 1.7e9):
         base = structural_base(ROBOT, Terms((Offset(), Drift(origin))), TorqueRows())
         assert base.rank == 6

@@ -37,7 +37,8 @@ def identify(
     settings: model, equations, method, signals; None = the default.
     validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
-    progress: told (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds as well.
+    progress: called with (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds
+    as well.
     accept: codes of claims that are to warn, not to stop, beside those of the settings.
 
     Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it

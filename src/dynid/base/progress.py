@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# Told (stage, seconds of data done).
+# Called with (stage, seconds of data done).
 Progress = Callable[[str, float], None]

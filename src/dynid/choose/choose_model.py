@@ -160,7 +160,7 @@ class _WideFit:
 def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
 
-    Of the columns that every candidate has those stay that any motion can tell apart; the others are few, and which of
+    Of the columns that every candidate has those stay that any motion can determine; the others are few, and which of
     them depend on which is a matter of the log: random states would not show what has a memory.
     """
     robot, assembly = search.robot, fitted.assembly
@@ -259,7 +259,7 @@ def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> 
             name = effect.option_at(wide.robot, [place for _, place in labels])
             before = f"{answers[-1].name} + " if len(answers) > 1 else ""
             answers.append(Option(before + name, answers[-1].labels + labels))
-    # Every drive has dry and viscous friction. A motion too poor to tell of them is no reason to leave them out, which
+    # Every drive has dry and viscous friction. A motion too poor to show them is no reason to leave them out, which
     # would be paid for on any other motion.
     own, whole = found[FRICTION.name], len(found[FRICTION.name][-1].labels)
     own[:-1] = [replace(one, without=whole - len(one.labels) + 1) for one in own[:-1]]

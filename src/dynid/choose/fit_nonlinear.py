@@ -29,7 +29,7 @@ PASSES = 4
 CONVERGED = 2e-3
 # Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
 LEAST_TO_COMPARE = 10
-# Equations that are kept in memory: enough to tell models apart, in every computer's memory.
+# Equations that are kept in memory: enough to compare models, in every computer's memory.
 LINE_BYTES = 300e6
 # Samples beside the filter's own settling that differences along time reach.
 SPARE = 2

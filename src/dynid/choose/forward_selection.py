@@ -13,7 +13,7 @@ from dynid.choose.wide_model import KEPT, Label
 from dynid.factor.comparison import gain
 from dynid.terms.choice import Role
 
-# Faults of the log are told to its owner, so chance has to be told apart more surely than for a choice.
+# Faults of the log are reported to its owner, so chance has to be ruled out more surely than for a choice.
 SURE = 3.0
 # Joints that are late together are so by about the same time; friction that is missing looks late by any time.
 LEAST_PART, MOST_PART = 0.3, 4.0

@@ -16,7 +16,7 @@ from dynid.cli.common import (
     print_diagnostics,
     say,
 )
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -33,9 +33,9 @@ def command(
     topic: TopicOption = None,
     force: ForceOption = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
-    """Average a repeated motion over its periods, and write one period with the noise of a single one told."""
+    """Average a repeated motion over its periods, and write one period with the noise of a single one."""
     import numpy as np
 
     from dynid.base.diagnostics import Diagnostics
@@ -45,7 +45,7 @@ def command(
 
     _refuse(out, (Path(robot), *logs), force)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_robot(told)
+    experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     model = experiment.robot(Path(robot), diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)

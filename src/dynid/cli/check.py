@@ -17,7 +17,7 @@ from dynid.cli.common import (
     print_diagnostics,
     say,
 )
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 from dynid.cli.settings_options import Written, with_settings
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def command(
     topic: TopicOption = None,
     accept: AcceptOption = None,
     *,
-    told: Told,
+    robot_options: RobotOptions,
     written: Written,
 ) -> None:
     """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
@@ -75,7 +75,7 @@ def command(
 
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
-    experiment = experiment.with_accepted(accept).with_robot(told)
+    experiment = experiment.with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(Path(robot), diagnostics)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
@@ -113,12 +113,12 @@ def _list_columns(logs: list[Path], config: Path | None) -> None:
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:
     doubts = ", ".join(dict.fromkeys(one.identifier for one in diagnostics.doubts))
     if word is None:
-        told = f"in doubt: {doubts}" if doubts else "nothing speaks against this log"
-        return f"{told}, as far as can be seen without a fit (--fit)"
-    told = (
+        seen = f"in doubt: {doubts}" if doubts else "nothing speaks against this log"
+        return f"{seen}, as far as can be seen without a fit (--fit)"
+    seen = (
         f"in doubt: {doubts}" if doubts else "no use as it is" if word == "POOR" else "fit for identification"
     )
-    return f"{told}; dynid identify ends with {word}"
+    return f"{seen}; dynid identify ends with {word}"
 
 
 def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> str:

@@ -1,4 +1,4 @@
-"""dynid excite: a motion that tells much about the robot and stays within its limits."""
+"""dynid excite: an informative motion and stays within its limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dynid.cli.common import ConfigOption, RobotArgument, claim_output, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.excitation.export import Format
@@ -129,7 +129,7 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
     from dynid.base.diagnostics import Diagnostics
@@ -152,7 +152,7 @@ def command(
         knots, free_knots, resume,
     )  # fmt: skip
     diagnostics = Diagnostics()
-    model = Experiment.read(config).with_robot(told).robot(robot, diagnostics)
+    model = Experiment.read(config).with_robot(robot_options).robot(robot, diagnostics)
     check_formats(forms, model, family, rate, time)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)
@@ -164,7 +164,7 @@ def command(
     settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
     written = _write(plan, out, forms, rate, settings, force)
     print_diagnostics(diagnostics)
-    _tell(plan, written)
+    _report(plan, written)
 
 
 def _write(
@@ -176,8 +176,8 @@ def _write(
     return write_plan(plan, out, forms, rate, settings, plan_html(plan), force)
 
 
-def _tell(plan: Sheet, written: tuple[Path, ...]) -> None:
-    from dynid.cli.excite_told import lines
+def _report(plan: Sheet, written: tuple[Path, ...]) -> None:
+    from dynid.cli.excite_lines import lines
 
     for line in lines(plan):
         say(line)

@@ -161,7 +161,7 @@ def _commanded(
         information = focused(information, wanted.focus, bounds, basis, None)
     task = TorqueTask(information, bounds, time, wanted.harmonics, wanted.frequency, highest, ramp, home)
     with progress_bar(search.starts * search.iterations) as advance, interruptible() as stop:
-        return design_torque(task, search.starts, search.iterations, search.seed, _teller(advance), stop)
+        return design_torque(task, search.starts, search.iterations, search.seed, _progress_to(advance), stop)
 
 
 def _designed(
@@ -185,7 +185,7 @@ def _designed(
             search.iterations,
             search.seed,
             workers=search.workers or default_threads(),
-            progress=_teller(advance),
+            progress=_progress_to(advance),
             stop=stop,
             first=first,
         )
@@ -207,7 +207,7 @@ def _resumed(task: Task, folder: Path) -> Float:
     return coefficients_of(task.basis, found.trajectory)
 
 
-def _teller(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
+def _progress_to(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
     done = 0
 
     def tell(now: int, _most: int, _best: float) -> None:

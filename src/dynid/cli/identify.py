@@ -21,7 +21,7 @@ from dynid.cli.common import (
     progress_bar,
     say,
 )
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 from dynid.cli.settings_options import Written, with_settings
 
 
@@ -62,7 +62,7 @@ def command(
     threads: ThreadsOption = None,
     force: ForceOption = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
     written: Written,
 ) -> None:
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
@@ -90,7 +90,7 @@ def command(
     diagnostics = Diagnostics()
     model_keys = {"rows": None if rows == "all" else rows, "automatic": auto}
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
-    experiment = experiment.with_accepted(accept).with_robot(told)
+    experiment = experiment.with_accepted(accept).with_robot(robot_options)
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -15,7 +15,7 @@ def command(
     robot: RobotArgument,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
     from dynid.base.diagnostics import Diagnostics
@@ -23,7 +23,7 @@ def command(
     from dynid.verbs.inspection import describe_base
 
     diagnostics = Diagnostics()
-    model = read_robot(robot, Reading(**told), diagnostics)
+    model = read_robot(robot, Reading(**robot_options), diagnostics)
     for line in (*describe(model), "", *describe_base(model, seed)):
         say(line)
     print_diagnostics(diagnostics)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -21,7 +21,7 @@ def command(
         str, typer.Option("--geometry", help="Shapes to take: collision or visual.")
     ] = "collision",
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
     from dynid.base.diagnostics import Diagnostics
@@ -34,7 +34,7 @@ def command(
         raise UsageError("geometry", found=f"geometry '{geometry}'", expected="collision or visual")
     if out is not None:
         check_targets([out], [robot], force=False)
-    diagnostics, reading = Diagnostics(), Reading(**told)
+    diagnostics, reading = Diagnostics(), Reading(**robot_options)
     kind = cast(Literal["collision", "visual"], geometry)
     entries = limits_from_description(robot, reading, kind, diagnostics)
     print_diagnostics(diagnostics)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -31,7 +31,7 @@ def command(
     ] = None,
     force: ForceOption = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Find masses, centres and inertias of physically consistent bodies behind dynamic coefficients."""
     from dynid.base.diagnostics import Diagnostics
@@ -42,7 +42,7 @@ def command(
     from dynid.identification.experiment import Experiment
     from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
 
-    experiment = Experiment.read(config).with_robot(told)
+    experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()
     if isinstance(fit, FeasibleFit) and "strength" not in experiment.content.estimate.options:
         fit = replace(fit, strength=1.0)  # coefficients hold no blocks to choose it by

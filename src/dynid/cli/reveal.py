@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -26,7 +26,7 @@ def command(
         Path | None, typer.Option("--bodies", help="CSV file for every single parameter; must not exist.")
     ] = None,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
     import numpy as np
@@ -43,7 +43,7 @@ def command(
         if path is not None:
             refuse_existing(path)
     diagnostics = Diagnostics()
-    model = read_robot(robot, Reading(**told), diagnostics)
+    model = read_robot(robot, Reading(**robot_options), diagnostics)
     q, M, g = read_model_table(table, model)
     terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
     found = reveal(model, q, M, g, terms, feasible)

@@ -13,8 +13,8 @@ from dynid.base.options import Described, options_of
 from dynid.robot.reading import Reading
 
 # What a command calls the values that were given: key of [robot] -> value.
-TOLD = "told"
-Told = dict[str, Any]
+PARAMETER = "robot_options"
+RobotOptions = dict[str, Any]
 _FORMS = {
     "root": "LINK", "tip": "LINK", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
     "xacro": "NAME=VALUE",
@@ -28,9 +28,9 @@ def described_robot() -> Mapping[str, tuple[Described, str]]:
 
 
 def with_robot(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of a robot; it is handed those that were given as `told`."""
+    """The command with the options of a robot; it is handed those that were given as `robot_options`."""
     hints = get_type_hints(command, include_extras=True)
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != TOLD]
+    own = [p for p in inspect.signature(command).parameters.values() if p.name != PARAMETER]
     parameters = [p.replace(annotation=hints[p.name]) for p in own]
     for name, (one, form) in described_robot().items():
         several = name in _SEVERAL
@@ -48,7 +48,7 @@ def with_robot(command: Callable[..., None]) -> Callable[..., None]:
 
     def wrapped(**given: Any) -> None:
         values = {name: given.pop(f"robot_{name}") for name in _FORMS}
-        command(**given, told=told_of(values))
+        command(**given, robot_options=values_of(values))
 
     wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -56,18 +56,18 @@ def with_robot(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def told_of(values: Mapping[str, Any]) -> Told:
+def values_of(values: Mapping[str, Any]) -> RobotOptions:
     """Keys of [robot] from texts as they stand on a command line; raises UsageError for a text of another form."""
-    told: Told = {name: values[name] for name in ("root", "tip") if values[name] is not None}
+    given: RobotOptions = {name: values[name] for name in ("root", "tip") if values[name] is not None}
     if values["gravity"] is not None:
-        told["gravity"] = _gravity(values["gravity"])
+        given["gravity"] = _gravity(values["gravity"])
     if values["packages"]:
-        told["packages"] = list(values["packages"])
+        given["packages"] = list(values["packages"])
     if values["lock"]:
-        told["lock"] = {name: _number(name, text) for name, text in _pairs("lock", values["lock"])}
+        given["lock"] = {name: _number(name, text) for name, text in _pairs("lock", values["lock"])}
     if values["xacro"]:
-        told["xacro"] = dict(_pairs("xacro", values["xacro"]))
-    return told
+        given["xacro"] = dict(_pairs("xacro", values["xacro"]))
+    return given
 
 
 def _gravity(text: str) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -40,7 +40,7 @@ def command(
         typer.Option("--workers", min=1, help="Processes; logs do not depend on it. Default: all."),
     ] = None,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Simulate a robot along a trajectory and write what its sensors see as a log."""
     from dynid.base.atomic_write import refuse_existing
@@ -53,7 +53,7 @@ def command(
 
     refuse_existing(out, "choose another --out")
     diagnostics = Diagnostics()
-    model = read_robot(robot, Reading(**told), diagnostics)
+    model = read_robot(robot, Reading(**robot_options), diagnostics)
     campaign = Campaign(
         read_setup(model, controller, plant, simulator),
         TrajectoryChoice.read(trajectory, model, duration),

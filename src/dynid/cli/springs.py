@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import LogsArgument, RobotArgument, TopicOption, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.terms.term import Term, Terms
@@ -32,7 +32,7 @@ def command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the further starts.")] = 0,
     topic: TopicOption = None,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Seek the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
     from dataclasses import replace
@@ -44,7 +44,7 @@ def command(
 
     bounds = _bounds(bound)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_robot(told)
+    experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     settings = experiment.settings()
     spring = _spring(settings.model, label)
     others = Terms(tuple(term for term in settings.model if term is not spring))
@@ -109,8 +109,8 @@ def _show(found: GeometrySearch) -> None:
     say(f"{'number':<10}{'value':>12}{'+- 2 std':>12}{'from':>12}{'to':>12}")
     rows = zip(found.names, found.values, found.std, found.lower, found.upper, found.at_bound, strict=True)
     for name, value, std, low, high, stuck in rows:
-        told = "  at its bound: widen it, or hold this number" if stuck else ""
-        say(f"{name:<10}{value:>12.5g}{2 * std:>12.2g}{low:>12.5g}{high:>12.5g}{told}")
+        note = "  at its bound: widen it, or hold this number" if stuck else ""
+        say(f"{name:<10}{value:>12.5g}{2 * std:>12.2g}{low:>12.5g}{high:>12.5g}{note}")
     say(
         f"torque missed: {100 * found.misfit_without:.3g} % without the spring, {100 * found.misfit:.3g} % with it; "
         f"{100 * found.agreeing:.0f} % of the starts end there"

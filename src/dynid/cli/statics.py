@@ -18,7 +18,7 @@ from dynid.cli.common import (
     print_diagnostics,
     say,
 )
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -49,7 +49,7 @@ def command(
     accept: AcceptOption = None,
     force: ForceOption = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
     from dynid.base.diagnostics import Diagnostics
@@ -67,7 +67,7 @@ def command(
                 out / name, partial(check_output, out / name, (robot, *poses, *(motion or ())), force)
             )
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(told)
+    experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
     found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)

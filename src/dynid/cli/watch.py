@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import ConfigOption, RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
     from dynid.online.watch import Watcher, WatchSettings
@@ -65,7 +65,7 @@ def command(
         typer.Option("--out", help="CSV file for the estimate over time; a page (.html) is put beside it."),
     ] = None,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Follow a CSV log as it grows (columns t, q_<joint>, tau_<joint>) and print how the estimate settles."""
     import sys
@@ -85,7 +85,7 @@ def command(
     if log != "-" and not Path(log).is_file():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config).with_robot(told)
+    experiment = Experiment.read(config).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
     rows = experiment.rows()
     far = np.inf

@@ -1,4 +1,4 @@
-"""What a model holds has to be told all the same: faults of the log that a term of the model explains."""
+"""What a model holds has to be reported all the same: faults of the log that a term of the model explains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnost
         )
     }
     held = Held(evidence.robot, sizes, source_rate, _seconds(evidence.residuals.t), evidence.torque_rms)
-    # What the residuals gave away already is not told a second time.
+    # What the residuals gave away already is not reported a second time.
     known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
     for term in evidence.terms:
         for notice in term.notices(held):
@@ -33,27 +33,27 @@ def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnost
 def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
     """Notes it, warns of it or claims it, as its level says.
 
-    A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is told at
-    its lesser level.
+    A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is reported
+    at its lesser level.
     """
     if notice.declared is None:
-        _tell(notice, notice.level, notice.found, diagnostics)
+        _report(notice, notice.level, notice.found, diagnostics)
         return
     if notice.sign is not None and _turned(evidence, notice.declared):
-        _tell(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
+        _report(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
         return
     rivals = {str(one): RIVALS[one](evidence) for one in notice.rivals}
     mirror = reading(evidence, notice.declared.mirror(evidence.robot))
     proof = prove(evidence, reading(evidence, notice.declared), mirror, rivals)
     if proof is not None and proof.holds:
         words = proof.words(evidence.robot.joint_names)
-        _tell(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
+        _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
     else:
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
-        _tell(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
+        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
 
 
-def _tell(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
+def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
     text = "; ".join(part for part in (found, notice.do) if part)
     if level is Level.NOTE:
         diagnostics.note(notice.identifier, text)

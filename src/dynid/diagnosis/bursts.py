@@ -60,7 +60,7 @@ class Bursts:
         threshold: float,
     ) -> ResidualFinding:
         names = ", ".join(evidence.robot.joint_names[j] for j in joints)
-        told = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
+        when = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
         more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
         size = height.max(axis=1)
         step = max(1, len(size) // POINTS)
@@ -72,7 +72,7 @@ class Bursts:
             "",
             "A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
             f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
-            f"{threshold:.2g}), at {told}{more}.",
+            f"{threshold:.2g}), at {when}{more}.",
             "Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "
             "(window under [data]).",
             share,

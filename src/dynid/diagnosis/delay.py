@@ -78,7 +78,7 @@ class LateTorque:
     looks_at: str = "residual against the torque's change in time"
 
     def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
-        """At most one finding a joint; none for a delay of all joints, which is told on its own."""
+        """At most one finding a joint; none for a delay of all joints, which is reported on its own."""
         common = find_delay(evidence)
         if common is not None and common.believable:
             return []

@@ -102,12 +102,12 @@ def left_out(
     lost = before - after
     if not lost > 0:
         return None
-    told = f"{lost:.3g} s of {before:.3g} s ({100 * lost / before:.3g} %)"
+    amount = f"{lost:.3g} s of {before:.3g} s ({100 * lost / before:.3g} %)"
     if lost > MOST * before:
-        diagnostics.warn("not-masked", f"{why}: too much to be left out, {told}; record anew")
+        diagnostics.warn("not-masked", f"{why}: too much to be left out, {amount}; record anew")
         return None
     diagnostics.warn(
-        "masked", f"{why}: {told} are left out of the fit and of the scores, neighbours included"
+        "masked", f"{why}: {amount} are left out of the fit and of the scores, neighbours included"
     )
     if isinstance(batches, list):
         return [_less(samples, spoilt, why) for samples in batches]

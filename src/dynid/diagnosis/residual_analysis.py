@@ -25,7 +25,7 @@ BLOCK_CYCLES = 4.0
 SILENT = 1e-6
 # rad or m, less than which is noise of a joint at rest.
 MOVED = 1e-4
-# A feature that the model explains down to this share of itself cannot be told from the model.
+# A feature that the model explains down to this share of itself cannot be distinguished from the model.
 FREE = 1e-3
 
 
@@ -162,8 +162,8 @@ class ResidualAnalysis:
     def test_joint(self, joint: int, columns: Float) -> FeatureTest | None:
         """`test_features` of features (N, k) that act on one joint only, tested on that joint's residual.
 
-        A few blocks may carry most of a large effect, which a test over blocks cannot tell from chance; the share that
-        is explained of so many independent values is a second test. The smaller p-value counts, doubled.
+        A few blocks may carry most of a large effect, which a test over blocks cannot distinguish from chance; the
+        share that is explained of so many independent values is a second test. The smaller p-value counts, doubled.
         """
         N = len(self.index)
         rows = slice(joint * N, (joint + 1) * N)

@@ -52,8 +52,8 @@ class Resonance:
             share = float(power * (1.0 - 1.0 / ratio))
             if ratio >= LEAST_RATIO and counts(share, p_value):
                 found.append(self._finding(evidence, joint, at, ratio, share, p_value, frequency, density))
-        told = {finding.joint for finding in found}
-        return found + [one for one in self._beyond(evidence) if one.joint not in told]
+        seen = {finding.joint for finding in found}
+        return found + [one for one in self._beyond(evidence) if one.joint not in seen]
 
     def _beyond(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
         # Above the cut-off the torque itself is all that there is; the model has no part in it.

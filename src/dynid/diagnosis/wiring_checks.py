@@ -84,7 +84,7 @@ def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
             ),
         )
         return
-    _tell_large(evidence, before, diagnostics)
+    _add_large(evidence, before, diagnostics)
 
 
 def _mends(rival: Rival, before: Float, after: Float) -> bool:
@@ -94,7 +94,7 @@ def _mends(rival: Rival, before: Float, after: Float) -> bool:
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
 
 
-def _tell_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
+def _add_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
     large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
     if not large:
         return

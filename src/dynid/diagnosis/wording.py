@@ -17,7 +17,7 @@ MATTERS = 0.01
 
 
 def counts(share: float, p_value: float) -> bool:
-    """Whether an effect is both beyond chance and large enough to be told."""
+    """Whether an effect is both beyond chance and large enough to be reported."""
     return p_value < ALARM and share >= LEAST_SHARE
 
 

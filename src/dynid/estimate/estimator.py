@@ -54,7 +54,7 @@ class Source(Protocol):
 class Regression:
     """What an estimator works on.
 
-    columns: all p parameters.    base: map to the b base parameters that the data can tell apart.
+    columns: all p parameters.    base: map to the b base parameters that the data can determine.
     factors: of the log; their columns are a subset of `base.independent`.
     spread: (p,) > 0, by how much a parameter may plausibly differ from its prior.
     source: what the factors were made of, for methods that need more than factors; None = nothing more is known.

@@ -23,7 +23,7 @@ class Hopfield:
 
     The energy ||y - X x||^2 / 2 never grows along the way. Columns are scaled to length 1 and joints weigh as in `WLS`;
     outputs stay within +- `bound` times the length of the target, so that a neuron that saturates shows a direction
-    that the log does not tell. The equations are stiff and followed by implicit steps (Rosenbrock-Euler).
+    that the log does not determine. The equations are stiff and followed by implicit steps (Rosenbrock-Euler).
 
     rounds: greatest number of steps.    tolerance: distance from the minimum, in standard deviations, that ends it.
     Source: Hopfield and Tank 1986; Atencia, Joya and Sandoval 2004; Leboutet et al. 2021 for robots.

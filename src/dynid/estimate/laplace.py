@@ -117,7 +117,7 @@ def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Poste
 def _whitening(estimate: Estimate) -> Float:
     """(b, b) W with W' W the inverse of the covariance.
 
-    Its standard deviations come from blocks; M blocks cannot tell the correlations of b > M parameters, so those are a
+    Its standard deviations come from blocks; M blocks do not give the correlations of b > M parameters, so those are a
     mean of the blocks' and the textbook's, which weighs b to M.
     Source: shrinkage of covariances, Ledoit and Wolf 2004.
     """

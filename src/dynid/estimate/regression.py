@@ -14,7 +14,7 @@ from dynid.terms.term import Terms
 def regression_of(
     robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors, source: Source | None = None
 ) -> Regression:
-    """What an estimator gets: base parameters that the data tell apart, their factors, and the spread of the priors.
+    """What an estimator gets: base parameters that the data determine, their factors, and the spread of the priors.
 
     structural: base parameters of the equations.    factors: over their columns.    source: the equations one by one.
     """

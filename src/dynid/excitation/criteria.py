@@ -1,4 +1,4 @@
-"""How much a motion tells: criteria on the column-scaled base regressor, with their derivatives."""
+"""How informative a motion is: criteria on the column-scaled base regressor, with their derivatives."""
 
 from __future__ import annotations
 
@@ -251,7 +251,8 @@ def _pairs(base: BaseMap, layout: Layout) -> tuple[Int, ...]:
 def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
     """Rows (k, b) that give the named parameters from the base parameters.
 
-    Raises UnfitDataError for a parameter that no motion tells on its own, naming the combinations that it is part of.
+    Raises UnfitDataError for a parameter that no motion determines on its own, naming the combinations that it is part
+    of.
     """
     rows = []
     for name in names:
@@ -265,7 +266,7 @@ def focus_on(base: BaseMap, names: Sequence[str]) -> Float:
             within = [f for f, row in zip(base.formulas(), base.B, strict=True) if row[j] != 0]
             raise UnfitDataError(
                 "unidentifiable",
-                found=f"'{name}' as a quantity to be told, which no motion tells on its own",
+                found=f"'{name}' as a quantity to be determined, which no motion determines on its own",
                 expected="parameters that torque depends on by themselves",
                 do="it counts in " + "; ".join(within[:3]) if within else "it has no influence on the torque",
             )

@@ -196,7 +196,7 @@ def within(problem: Problem, X: Float) -> Float:
 def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = None) -> Solution:
     """The best motion that SQP finds from a start; the start itself if it finds none better.
 
-    watch: told the best value after every iteration; the search stops with the best so far when it returns True.
+    watch: called with the best value after every iteration; the search stops with the best so far when it returns True.
     """
     first = problem.exact(X)
     best, best_value = np.array(X), first
@@ -278,14 +278,14 @@ def check_start(task: Task) -> None:
 
 
 def check_rank(problem: Problem, X: Float) -> None:
-    """Raises UnfitDataError naming what a motion cannot tell, because joints hardly move."""
+    """Raises UnfitDataError naming what a motion cannot determine, because joints hardly move."""
     information = problem.task.information
     q, dq, ddq = (B @ X for B in problem.values[:3])
     figures = information.figures(q, dq, ddq, problem.task.basis.duration)
     if not figures.condition < 1e9:
         raise UnfitDataError(
             "unidentifiable",
-            found=f"base parameters that this family of motions cannot tell (condition {figures.condition:.1e})",
+            found=f"base parameters that this family of motions cannot determine (condition {figures.condition:.1e})",
             expected="motion of every joint within its limits",
             do="widen the limits, add harmonics or take terms out of the model",
         )

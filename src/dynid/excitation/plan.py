@@ -211,7 +211,7 @@ def design_motion(
     first: (m, n) coefficients of a motion to go on from, in place of one of those; see `coefficients_of`.
 
     workers: processes; the result does not depend on it.
-    progress: told (iterations done, greatest number of them, best criterion so far).
+    progress: called with (iterations done, greatest number of them, best criterion so far).
     stop: asked now and then; once it says True the best motion so far is returned.
     Raises UnfitDataError naming the bound or the parameters that cannot be met, UsageError for counts below 1.
     """

@@ -1,4 +1,4 @@
-"""Quantities that a motion is to tell: torque elsewhere, or a payload on an arm that is known."""
+"""Quantities that a motion is to determine: torque elsewhere, or a payload on an arm that is known."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def loaded(robot: RobotModel, terms: Terms, theta: Float, mass: float, centre: F
 def shrinkage(information: Information, motion: tuple[Float, Float, Float], seconds: float) -> Float:
     """Deviations (b,) of the base parameters after a motion, as shares of those of what was recorded before it.
 
-    motion: q, dq, ddq, (T, n) each, over `seconds`.    0 where the record told nothing.
+    motion: q, dq, ddq, (T, n) each, over `seconds`.    0 where the record determines nothing.
     Raises UsageError where nothing was recorded.
     """
     if information.recorded is None:

@@ -98,7 +98,7 @@ def poses_plan(
     hold: float = 1.0,
     candidates: int = 400,
 ) -> MovesPlan:
-    """Poses that tell gravity best, each held after an approach from below and from above in every joint.
+    """Poses that determine gravity best, each held after an approach from below and from above in every joint.
 
     The poses are chosen one by one from a Latin hypercube, each time the one that adds most to the determinant of the
     static rows' information and that a straight move reaches within all bounds.

@@ -1,4 +1,4 @@
-"""Torque sinusoids that tell much: the search among those that keep all bounds."""
+"""Informative torque sinusoids: the search among those that keep all bounds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def design_torque(
     progress: Callable[[int, int, float], None] | None = None,
     stop: Stop | None = None,
 ) -> TorquePlan:
-    """The most telling torque that a population of A_START a start finds in one generation an AN_ITERATION iterations.
+    """The best torque that a population of A_START a start finds in one generation an AN_ITERATION iterations.
 
     Every candidate is simulated forward and made smaller until it keeps all bounds; the best KEPT breed the next ones.
     The winner is made smaller until the model's variants keep the bounds too, with half the step as a check.

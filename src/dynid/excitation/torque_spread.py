@@ -28,7 +28,7 @@ class TorqueSpread:
 
     covariance: (p, p) of the parameters, zero where they are not identified by themselves.
     residual: r (n,), N m (N), level of what the model left.    sigmas: z, how many deviations limits keep free.
-    complete: whether the run told every base parameter that a motion can tell.
+    complete: whether the run determines every base parameter that a motion can.
     Raises UsageError for numbers that are not finite or below zero.
     """
 

@@ -126,17 +126,17 @@ class ExportModel(Dynamics):
         viscous, coulomb, offset, width = (
             np.array(part) for part in (self.viscous, self.coulomb, self.offset, self.width)
         )
-        told = []
+        named = []
         for j in bent:
             width[j] = width[j] or _WIDTH
             dq = np.zeros((len(speed := speeds_up_to(float(self.peak[j]))), self.robot.n))
             dq[:, j] = speed
             viscous[j], coulomb[j], offset[j], left = straight(speed, self._own_friction(dq)[:, j], width[j])
-            told.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
+            named.append(f"'{self.robot.joint_names[j]}' {left:.2g}")
         diagnostics.warn(
             "export-straightened",
             "friction curves are exported as the closest viscous and Coulomb friction, off by (r.m.s., N m or N): "
-            + ", ".join(told),
+            + ", ".join(named),
         )
         return replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
 

@@ -40,7 +40,7 @@ class Assembly:
     def factors(
         self, batches: Iterable[Samples], threads: int = 1, progress: Callable[[float], None] | None = None
     ) -> Factors:
-        """Factors of all batches; `progress` is told the seconds of data done.
+        """Factors of all batches; `progress` is called with the seconds of data done.
 
         Raises UnfitDataError if no sample is left to use.
         """

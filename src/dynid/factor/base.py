@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that equations can tell apart."""
+"""Base parameters: the combinations of parameters that equations can determine."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def base_of_matrix(W: Float, names: Sequence[str], tolerance: float) -> BaseMap:
 
 
 def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) -> BaseMap:
-    """Base parameters that any motion could tell apart, found from random states of the robot.
+    """Base parameters that any motion could determine, found from random states of the robot.
 
     Deterministic for a seed.    Returns the map over all parameters of the terms.
     """

@@ -1,4 +1,4 @@
-"""Base parameters that the data at hand can tell apart, and how much each parameter matters."""
+"""Base parameters that the data at hand can determine, and how much each parameter matters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def influence(factors: Factors, base: BaseMap | None = None) -> Float:
 
 
 def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
-    """Base parameters that the data at hand can tell apart, as a map from all parameters.
+    """Base parameters that the data at hand can determine, as a map from all parameters.
 
     Each group counts by its own torque, so that a small wrist joint weighs as much as a shoulder.
     """

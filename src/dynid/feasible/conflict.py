@@ -24,7 +24,7 @@ _OF_BODIES = (Cone.SEMIDEFINITE, Cone.DENSITY)
 def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: Float) -> NoReturn:
     """Raises SolverError with the constraints in conflict and the least total relaxation that ends it.
 
-    A conflict that no relaxation is needed for is the solver's mistake and is told as that.
+    A conflict that no relaxation is needed for is the solver's mistake and is reported as that.
     Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; those with a price
     (dual) are in conflict.
     """

@@ -18,7 +18,7 @@ from dynid.feasible.solids import ball_points, box_points, capsule_points, cylin
 from dynid.robot.link_model import model_of_links
 from dynid.robot.link_tree import Children, children_of
 from dynid.robot.links import LinkTree
-from dynid.robot.locking import as_told, lock_joints
+from dynid.robot.locking import as_described, lock_joints
 from dynid.robot.mesh_files import mesh_path
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
@@ -87,18 +87,18 @@ def _on_carriers(
     robot: RobotModel, reading: Reading, points: list[Float | None]
 ) -> tuple[tuple[str, ...], list[Float]]:
     # What a body that is held is known by belongs to the one that carries it.
-    told = as_told(robot, reading, Diagnostics())
-    held = {name: value for name, value in told.locked.items() if name in robot.joint_names}
+    described = as_described(robot, reading, Diagnostics())
+    held = {name: value for name, value in described.locked.items() if name in robot.joint_names}
     if not held:
         return robot.body_names, [np.zeros((0, 3)) if own is None else own for own in points]
     found = lock_joints(robot, held)
-    carried: list[list[Float] | None] = [[] for _ in told.body_names]
+    carried: list[list[Float] | None] = [[] for _ in described.body_names]
     for own, on, T in zip(points, found.carrier, found.frames, strict=True):
         if on < 0:
             continue
         so_far = carried[on]
         carried[on] = None if own is None or so_far is None else [*so_far, own @ T[:3, :3].T + T[:3, 3]]
-    return told.body_names, [np.concatenate([np.zeros((0, 3)), *(parts or [])]) for parts in carried]
+    return described.body_names, [np.concatenate([np.zeros((0, 3)), *(parts or [])]) for parts in carried]
 
 
 def _points_of_urdf(

@@ -47,7 +47,7 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
         found.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
     if entry.get("hull") is not None:
         points = np.array(entry["hull"], dtype=np.float64).reshape(-1, 3)
-        # Also where the whole body lies in it: a flat hull is told here and not in the middle of a fit.
+        # Also where the whole body lies in it: a flat hull is reported here and not in the middle of a fit.
         centre = CentreHalfSpaces.hull(body, points)
         corners = tuple((float(x), float(y), float(z)) for x, y, z in points)
         found.append(InsideHull(body, corners) if entry.get("whole_body") else centre)

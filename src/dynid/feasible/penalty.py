@@ -113,7 +113,8 @@ def penalised_parameters(
 
     Bodies move in log-Cholesky coordinates, so all are physical; violations, -min(0, value), are penalised with a
     weight that grows from round to round; the end is polished with the constraints as they are.
-    start: (p,) strictly physical, best the answer of `feasible_parameters`.    progress: told the share of starts done.
+    start: (p,) strictly physical, best the answer of `feasible_parameters`.    progress: called with the share of
+    starts done.
     Raises SolverError (exit code 5) naming what stays violated and by how much when no start ends fulfilled; UsageError
     for a constraint that gives nan or fails.
     Source: Gaz et al. 2019, Algorithm 1, with their weights 10 (k - 1).

@@ -130,18 +130,18 @@ def report_stiffness(
     ranges = stiffness_ranges(assembly, joints, batches, estimate.full_vector)
     for joint, one in zip(joints, ranges, strict=True):
         place = Place(joint=one.joint)
-        told = f"{one.lower:.3g} to {one.upper:.3g} N m/rad by deflection and torque, {one.value:.3g} in the middle"
-        told += f" (deflection explains {100 * one.explained:.2g} % of the torque)"
+        range_ = f"{one.lower:.3g} to {one.upper:.3g} N m/rad by deflection and torque, {one.value:.3g} in the middle"
+        range_ += f" (deflection explains {100 * one.explained:.2g} % of the torque)"
         value, half = _stiffness(estimate, f"{Stiffness.symbol}{joint + 1}")
         if np.isfinite(value) and (value + half < one.lower or value - half > one.upper):
             diagnostics.warn(
                 "stiffness-disputed",
-                f"stiffness {value:.3g} +- {half:.2g} N m/rad from the equations, but {told}: hysteresis, play or "
+                f"stiffness {value:.3g} +- {half:.2g} N m/rad from the equations, but {range_}: hysteresis, play or "
                 "errors of an encoder; trust the wider range",
                 place,
             )
         else:
-            diagnostics.note("stiffness", f"stiffness {told}", place)
+            diagnostics.note("stiffness", f"stiffness {range_}", place)
     return {"stiffness": [asdict(one) for one in ranges]}
 
 

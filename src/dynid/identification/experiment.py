@@ -128,13 +128,13 @@ class Experiment:
         raw = dict(self.raw) | {"accept": accept}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
-    def with_robot(self, told: Mapping[str, Any]) -> Experiment:
+    def with_robot(self, options: Mapping[str, Any]) -> Experiment:
         """The same experiment with other values of keys of [robot]; tables (lock, xacro) are added to.
 
         Raises InputErrors for values that the keys do not take.
         """
         before = dict(self.raw.get("robot", {}))
-        given = dict(told)
+        given = dict(options)
         if self._folder and "packages" in given:  # those of the file are beside it, these are not
             given["packages"] = [str(Path(one).absolute()) for one in given["packages"]]
         merged = {
@@ -147,9 +147,9 @@ class Experiment:
     def reading(self) -> Reading:
         """How the robot's description is read; folders of packages are those beside the experiment file."""
         section = self.content.robot.model_dump()
-        told = {name: section[name] for name in options_of(Reading)}
+        values = {name: section[name] for name in options_of(Reading)}
         folder = Path(self._folder)
-        return Reading(**told | {"packages": tuple(str(folder / one) for one in told["packages"])})
+        return Reading(**values | {"packages": tuple(str(folder / one) for one in values["packages"])})
 
     @property
     def _folder(self) -> str:
@@ -333,7 +333,7 @@ _COMMON = set(EstimateSection.model_fields)
 
 
 def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
-    # What no method has at all is a slip of the pen; what only the named one lacks is told when it is made.
+    # What no method has at all is a slip of the pen; what only the named one lacks is reported when it is made.
     if section.method is not None and section.method not in CATALOGUE:
         return
     own = set(fields_of(CATALOGUE[section.method])) if section.method else set()
@@ -394,13 +394,13 @@ def open_log(
     log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
         remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
-        told = [one.text for one in remarks]
-        kind = InputError if told else UsageError
+        texts = [one.text for one in remarks]
+        kind = InputError if texts else UsageError
         raise kind(
             "no-effort",
-            found="; ".join(told) or "a mapping without effort",
+            found="; ".join(texts) or "a mapping without effort",
             expected="torque or current of every joint",
-            do="record it, or take it from another topic with log.effort" if told else "add log.effort",
+            do="record it, or take it from another topic with log.effort" if texts else "add log.effort",
             place=remarks[0].place if remarks else Place(),
         )
     for name in channels:

@@ -90,7 +90,7 @@ def identify(
 
     validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
-    progress: told (stage, seconds of data done).    recipe: what to write down as the recipe.
+    progress: called with (stage, seconds of data done).    recipe: what to write down as the recipe.
     diagnostics: sink that may already hold what reading the robot and the log found.
     accept: codes of claims that are to warn, not to be doubts, beside those of the settings.
 
@@ -319,9 +319,11 @@ def _fit_sound(
 
 
 def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
-    found, told = _fit(call, data), stage(call.progress, "residuals")
+    found, progress = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
-    training, left_out = score(assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, told)
+    training, left_out = score(
+        assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, progress
+    )
     found = replace(found, left_out=left_out)
     if training.residuals is None:
         return found, training, None
@@ -329,7 +331,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
     residuals = training.residuals
     if much_worse(found.estimate, found.free):
         # What constraints leave behind is no sign of the log.
-        plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, told)
+        plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress)
         residuals = residuals if plain.residuals is None else plain.residuals
     evidence = ResidualAnalysis(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
     return found, training, evidence

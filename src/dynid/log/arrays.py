@@ -22,7 +22,7 @@ MAX_WIDTH = 512
 MAX_FIELDS = 10_000
 # What the numbers of a file may take in memory, whatever it claims: real logs are compressed to a hundredth at best.
 LEAST_BUDGET, TIMES_FILE = 1 << 28, 100
-# Of what is told about what is no column.
+# Of the message about what is no column.
 SHOWN = 60
 _NUMBERS = "fiub"
 _TIMES = "mM"
@@ -176,10 +176,10 @@ class ArrayTable:
     def _common_length(self, columns: Sequence[str]) -> int:
         lengths = {self._places[name][0].rows: name for name in columns}
         if len(lengths) > 1:
-            told = ", ".join(f"{name} ({rows} rows)" for rows, name in lengths.items())
+            lengths_text = ", ".join(f"{name} ({rows} rows)" for rows, name in lengths.items())
             raise InputError(
                 "different-lengths",
-                found=f"columns of different lengths: {told}",
+                found=f"columns of different lengths: {lengths_text}",
                 expected="equally long ones, or a time column of their own",
                 do='name the time of the others in their table under [log]: time = { column = "...", unit = "s" }',
                 place=Place(file=str(self.path)),

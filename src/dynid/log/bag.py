@@ -120,7 +120,7 @@ class BagTable:
             return self
         chosen = chosen_topics(self.survey, joints, topics)
         sink = Diagnostics()
-        _told_choice(self.survey, chosen, joints, sink)
+        _report_choice(self.survey, chosen, joints, sink)
         return BagTable(self.survey, chosen, None, tuple(sink))
 
     def of_columns(self, columns: Sequence[str]) -> BagTable:
@@ -211,7 +211,7 @@ def _part(
 
 
 def _measured(found: Survey, topics: tuple[Topic, ...]) -> list[Item]:
-    # Positions are wanted whatever they are: what is wrong with them is told by the checks.
+    # Positions are wanted whatever they are: what is wrong with them is reported by the checks.
     often = set(found.measured(topics, MEASURED_SHARE))
     return [
         *(("position", name) for name in found.names(topics)),
@@ -223,7 +223,9 @@ def _measured(found: Survey, topics: tuple[Topic, ...]) -> list[Item]:
     ]
 
 
-def _told_choice(found: Survey, topics: tuple[Topic, ...], joints: Sequence[str], sink: Diagnostics) -> None:
+def _report_choice(
+    found: Survey, topics: tuple[Topic, ...], joints: Sequence[str], sink: Diagnostics
+) -> None:
     place = Place(file=str(found.path))
     names = ", ".join(one.name for one in topics)
     others = [one.name for one, sorts in found.sorts.items() if sorts and one not in topics]

@@ -194,7 +194,7 @@ class _Follower:
 
 
 def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
-    """Chooses the fewest sorts of messages that hold all wanted columns; what that costs is told to the sink.
+    """Chooses the fewest sorts of messages that hold all wanted columns; what that costs is reported to the sink.
 
     The rows are those of the sort that holds most.
 
@@ -206,7 +206,7 @@ def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
         columns = {name: item for name, (group, item) in wanted.items() if group == topics}
         sources += _covering(found, topics, columns)
     for topic in dict.fromkeys(one.topic for one in sources):
-        _told_partial(found, topic, [one for one in sources if one.topic == topic], sink)
+        _report_partial(found, topic, [one for one in sources if one.topic == topic], sink)
     header = all(one.dated for one in sources)
     if not header:
         bad = dict.fromkeys(one.topic.name for one in sources if not one.dated)
@@ -229,9 +229,9 @@ def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
             expected="one clock",
             place=place,
         )  # fmt: skip
-    _told_interpolation(sources, header, sink, place)
+    _report_interpolation(sources, header, sink, place)
     if header:
-        _told_clocks(sources, sink, place)
+        _report_clocks(sources, sink, place)
     origin = low if low > WALL_CLOCK else 0
     if origin:
         began = datetime.fromtimestamp(origin / SECOND, UTC).isoformat(timespec="milliseconds")
@@ -273,7 +273,7 @@ def _size(items: Collection[Item]) -> tuple[int, int]:
     return sum(kind == "position" for kind, _ in items), len(items)
 
 
-def _told_partial(found: Survey, topic: Topic, sources: Sequence[Source], sink: Diagnostics) -> None:
+def _report_partial(found: Survey, topic: Topic, sources: Sequence[Source], sink: Diagnostics) -> None:
     wanted = {item for one in sources for item in one.columns.values() if item[0] == "position"}
     used = {id(sort) for one in sources for sort in one.sorts}
     lost = [one for one in found.sorts[topic] if id(one) not in used]
@@ -292,7 +292,7 @@ def _told_partial(found: Survey, topic: Topic, sources: Sequence[Source], sink: 
         )
 
 
-def _told_interpolation(sources: Sequence[Source], header: bool, sink: Diagnostics, place: Place) -> None:
+def _report_interpolation(sources: Sequence[Source], header: bool, sink: Diagnostics, place: Place) -> None:
     main = sources[0]
     own = main.stamps(header)
     for one in sources[1:]:
@@ -310,7 +310,7 @@ def _told_interpolation(sources: Sequence[Source], header: bool, sink: Diagnosti
             )
 
 
-def _told_clocks(sources: Sequence[Source], sink: Diagnostics, place: Place) -> None:
+def _report_clocks(sources: Sequence[Source], sink: Diagnostics, place: Place) -> None:
     main = sources[0]
     first, last = main.span(header=True)
     bearable = max(CLOCK_STEPS * (last - first) / max(main.count - 1, 1), CLOCK_LEAST)

@@ -94,7 +94,7 @@ class Contents:
             width = min(max((len(one.name) for one in stream.columns), default=0), NAME_WIDTH)
             lines += [_line(one, width) for one in stream.columns]
         if self.trajectory is not None:
-            lines += ["", f"motions are told apart by the column '{self.trajectory}'"]
+            lines += ["", f"motions are distinguished by the column '{self.trajectory}'"]
         if self.left_out:
             lines += ["", "no columns: " + "; ".join(self.left_out)]
         return lines[1:]

@@ -504,12 +504,12 @@ class _Resolver:
             template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
             found = template if isinstance(template, list) else _columns_of(template, names)
             if len(found) != len(names):
-                told = f"columns = {_shown(template)}, {len(found)} of them"
+                listed_columns = f"columns = {_shown(template)}, {len(found)} of them"
                 expected = "a template with {joint}, {number} or {index}, a run such as "
                 self.errors.append(
                     InputError(
                         "template",
-                        found=told if template else f"{key} without columns",
+                        found=listed_columns if template else f"{key} without columns",
                         expected=f"{len(names)} columns: {expected}{key}[0:{len(names)}], a list, or a table",
                         place=self.place(key),
                     )

@@ -80,7 +80,7 @@ class ArrowTable:
             try:
                 for batch in self.batches((name,), HASHED_ROWS):
                     _hash(total, batch[name])
-            except InputError:  # a column that no log can hold is told apart by its type
+            except InputError:  # a column that no log can hold is distinguished by its type
                 kind = self._table.schema.field(name).type
                 total.update(str(kind).encode())
         return total.hexdigest()

@@ -128,7 +128,7 @@ class RecordingWatch:
             # A coarse or slowly updated effort repeats itself all the time.
             long &= rows > FROZEN_TIMES * np.quantile(rows, 0.95)
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
-                # At an end of the range it is cut off, which is told elsewhere.
+                # At an end of the range it is cut off, which is reported elsewhere.
                 if low[j] < values[a] < high[j] and np.ptp(q[a : b + 1, j]) > FROZEN_MOTION:
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])

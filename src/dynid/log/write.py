@@ -48,7 +48,7 @@ def write_log(
     trajectory: str | Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Writes a log as Parquet (zstd) or CSV, told by the ending, as a whole or not at all; returns its path.
+    """Writes a log as Parquet (zstd) or CSV, by the ending, as a whole or not at all; returns its path.
 
     t: (T,) s.    columns: name -> (T,), in SI; dynid's own names are those of canonical_columns.
     trajectory: its name, or one name a row; becomes the column `traj`; rows of one name must be together.

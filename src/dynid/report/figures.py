@@ -42,7 +42,7 @@ __all__ = [
 Trace = dict[str, Any]
 Shape = dict[str, Any]
 
-# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
+# Okabe and Ito's palette: distinguished by colour-blind readers and in grey print.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, STEEL, PALE, GRID = "#1f2933", "#6b7785", "#8fa3b5", "#b8c2cc", "#e7ebef"
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)

@@ -41,9 +41,9 @@ def plan_html(plan: Sheet) -> str:
         for m in plan.margins
     )
     head = Markup("<tr><th>bound</th><th>of</th><th>nearest</th><th>limit</th><th>left</th><th>at</th></tr>")
-    told = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+    quality = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
     summary = Markup("<p>{:.4g} s{}.{}</p>").format(
-        plan.trajectory.duration, told if plan.figures.condition < ALL_TOLD else "",
+        plan.trajectory.duration, quality if plan.figures.condition < ALL_TOLD else "",
         " Stopped before the search had ended." if plan.stopped else "",
     )  # fmt: skip
     chapters = [

@@ -13,7 +13,7 @@ from dynid.base.errors import InputError, UsageError
 from dynid.robot.linkage import FourBar
 from dynid.robot.servo import Servo
 
-# Rows of N, scaled to unit length, that are closer than this to being dependent cannot be told from it.
+# Rows of N, scaled to unit length, that are closer than this to being dependent cannot be distinguished from it.
 SINGULAR = 1e-9
 
 

@@ -99,11 +99,11 @@ def stop(errors: list[DynidError]) -> None:
     """Raises InputErrors, the first fifty by line, if there are any."""
     if not errors:
         return
-    told = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
-    if len(errors) > len(told):
-        found = f"{len(errors) - len(told)} more errors"
-        told.append(InputError("more-errors", found=found, do="repair these first", place=told[-1].place))
-    raise InputErrors(told)
+    shown = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
+    if len(errors) > len(shown):
+        found = f"{len(errors) - len(shown)} more errors"
+        shown.append(InputError("more-errors", found=found, do="repair these first", place=shown[-1].place))
+    raise InputErrors(shown)
 
 
 def check_size(robot: Element, count: int) -> None:

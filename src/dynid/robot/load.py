@@ -1,4 +1,4 @@
-"""Any robot description in, a RobotModel out; the format is told by the content."""
+"""Any robot description in, a RobotModel out; the format is recognised by the content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.robot.formats import read_robot_file
-from dynid.robot.locking import as_told
+from dynid.robot.locking import as_described
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 
@@ -54,7 +54,7 @@ def load_robot(
 def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | None = None) -> RobotModel:
     """The robot of a description, read as told; raises as `load_robot`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    return as_told(read_robot_file(Path(path), reading, sink), reading, sink)
+    return as_described(read_robot_file(Path(path), reading, sink), reading, sink)
 
 
 def load_example(name: str) -> RobotModel:

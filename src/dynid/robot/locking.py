@@ -121,7 +121,7 @@ def beside_chain(robot: RobotModel, tip: str) -> list[str]:
     return [name for name, one in zip(robot.joint_names, moves, strict=True) if not one]
 
 
-def as_told(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
     """The robot under the gravity of its reading, with the joints held that it names, or that lie beside its chain.
 
     Raises InputError for a joint or link that does not exist.

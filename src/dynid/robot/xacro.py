@@ -47,9 +47,9 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
     xacro = _package()
     given = _Arguments(reading.arguments)
     opened = _Opened(root, path, reading)
-    told = io.StringIO()
+    messages = io.StringIO()
     try:
-        with _ONE_AT_A_TIME, opened.guarding(xacro), contextlib.redirect_stderr(told):
+        with _ONE_AT_A_TIME, opened.guarding(xacro), contextlib.redirect_stderr(messages):
             text = xacro.process_file(str(path), mappings=given).toxml(encoding="utf-8")
     except DynidError:
         raise
@@ -63,7 +63,7 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
             expected=f"one of {', '.join(sorted(given.asked)) or 'none: the file has no <xacro:arg>'}",
             place=Place(file=str(path)),
         )
-    for line in dict.fromkeys(told.getvalue().splitlines()):
+    for line in dict.fromkeys(messages.getvalue().splitlines()):
         if line.startswith("warning: "):
             diagnostics.note("xacro", line.removeprefix("warning: "), Place(file=str(path)))
     whole = parse(bytes(text), f"{path} (expanded)")

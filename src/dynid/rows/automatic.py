@@ -88,12 +88,12 @@ def choose_rows(
     asked = prepared.asked
     if choice.state_cutoff is not None:
         set_to = float(prepared.settings.state_cutoff)
-        told = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
+        change = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
         why = "the motion ends there, and what lies above is noise"
         if asked.state_cutoff == "auto" and asked.cutoff == "auto":
-            sink.note("states-low-passed", f"{told}: {why}")
+            sink.note("states-low-passed", f"{change}: {why}")
         else:
-            sink.warn("states-low-passed", f"{told} as asked: {why}. To keep it, say rows = 'momentum'")
+            sink.warn("states-low-passed", f"{change} as asked: {why}. To keep it, say rows = 'momentum'")
     if not choice.trusted:
         sink.warn("noisy-accelerations", _noisy(choice, prepared))
     return choice

@@ -139,7 +139,7 @@ class HeldTorque:
     gain: misfit of the energy balance with linear torque over that with held torque; nan = not tried.
     repeated: share of rows in motion in which no torque changed.
     sticking: share of the samples in motion in which some joint stands still.
-    power_suffices: whether the balance of power tells as many parameters apart as the torques do.
+    power_suffices: whether the balance of power determines as many parameters as the torques do.
     """
 
     held: bool

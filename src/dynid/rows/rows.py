@@ -57,17 +57,17 @@ class Rows(Protocol):
 
 def group_joints(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """The joint of every group of equations; the groups are the joints unless the scheme says otherwise."""
-    told = getattr(rows, "group_joints", None)
-    return tuple(told(robot)) if told is not None else tuple(range(len(rows.groups(robot))))
+    own = getattr(rows, "group_joints", None)
+    return tuple(own(robot)) if own is not None else tuple(range(len(rows.groups(robot))))
 
 
 def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """The joints whose motor motion a scheme needs beside the links'; none unless it says so."""
-    told = getattr(rows, "two_encoders", None)
-    return tuple(told(robot)) if told is not None else ()
+    own = getattr(rows, "two_encoders", None)
+    return tuple(own(robot)) if own is not None else ()
 
 
 def posed(rows: Rows, robot: RobotModel, samples: Samples) -> Samples:
     """Random states as the scheme needs them; as they are unless it says otherwise."""
-    told = getattr(rows, "posed", None)
-    return samples if told is None else told(robot, samples)
+    own = getattr(rows, "posed", None)
+    return samples if own is None else own(robot, samples)

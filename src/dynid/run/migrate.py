@@ -61,7 +61,7 @@ def _format(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> i
 
 
 def _from_1(run: dict[str, Any], model: dict[str, Any]) -> Files:
-    # Method 'feasible' measured the distance from the prior by squares, with strength 1, unless told; plug-ins could
+    # Method 'feasible' measured the distance from the prior by squares, with strength 1, unless said; plug-ins could
     # not be stored; scores said nothing of what they left out.
     recipe = dict(run.get("recipe", {}))
     experiment = dict(recipe.get("experiment", {}))

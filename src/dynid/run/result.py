@@ -35,7 +35,7 @@ class Identification:
     """A finished identification.
 
     recipe: settings as plain JSON data, enough to repeat the run.    terms: the model that was fitted.
-    structural: base parameters that any motion could tell apart.    estimate.base: those that this log does.
+    structural: base parameters that any motion could determine.    estimate.base: those that this log does.
     training: scores on the data that was fitted, with residuals.
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.

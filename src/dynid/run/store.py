@@ -162,11 +162,11 @@ def migrated_files(folder: Path) -> dict[Path, bytes]:
 
 def _require_plugins(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> None:
     try:
-        told = [Need(**entry) for entry in run["provenance"].get("plugins", ())]
+        needs = [Need(**entry) for entry in run["provenance"].get("plugins", ())]
         names = names_in_spec(model["terms"])
     except (LookupError, TypeError, AttributeError):
         return  # damaged, as will be said
-    known = {need.name: need for need in told if need.kind == "term"}
+    known = {need.name: need for need in needs if need.kind == "term"}
     refuse_missing([known.get(name, Need("term", name)) for name in names], place)
 
 

@@ -39,7 +39,7 @@ FAULTS_SHOWN = 3
 
 
 def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Claims negative-stiffness of a spring that can be told apart and would push when drawn, beyond doubt."""
+    """Claims negative-stiffness of a spring that can be determined and would push when drawn, beyond doubt."""
     alone = estimate.base.categories()
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
         column = estimate.columns[index]
@@ -124,14 +124,14 @@ def _placed(item: Diagnostic) -> str:
 
 def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Sequence[Diagnostic]) -> str:
     # What was claimed first was seen nearest to the log: what is claimed after it may follow from it.
-    told = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
+    reason = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
     further = list(dict.fromkeys(one.identifier for one in doubts if one.identifier != doubts[0].identifier))
-    told += f" Doubts besides: {', '.join(further)}." if further else ""
+    reason += f" Doubts besides: {', '.join(further)}." if further else ""
     if not unseen:
         if level == "poor":
-            return f"Do not use this model yet. It fits its training data, which hardly determine it. {told}".strip()
+            return f"Do not use this model yet. It fits its training data, which hardly determine it. {reason}".strip()
         if doubts:
-            return f"One claim could overturn this model. {told} Nothing is known about other motions."
+            return f"One claim could overturn this model. {reason} Nothing is known about other motions."
         return "The model fits its training data; nothing is known about other motions."
     worst = max((v.scores for v in unseen), key=lambda scores: scores.total_relative)
     text = f"On data it has not seen the model misses {100 * worst.total_relative:.2g} % of the torque"
@@ -141,8 +141,10 @@ def _headline(level: str, unseen: list[Validation], worst_r2: float, doubts: Seq
     return {
         "good": f"This model can be trusted on motions like the ones recorded. {text}",
         "usable": f"This model is usable, with weak spots named below. {text}",
-        "doubtful": f"One claim could overturn this model. {told} {text}",
-        "poor": f"Do not use this model yet. {told} {text}" if told else f"Do not use this model yet. {text}",
+        "doubtful": f"One claim could overturn this model. {reason} {text}",
+        "poor": f"Do not use this model yet. {reason} {text}"
+        if reason
+        else f"Do not use this model yet. {text}",
     }[level]
 
 
@@ -199,7 +201,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
-        found.append(Finding("warning", f"Hardly told apart: condition {base.condition:.2g}", text, more))
+        found.append(Finding("warning", f"Hardly identifiable: condition {base.condition:.2g}", text, more))
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
@@ -229,7 +231,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
     cause = "effects that the model lacks have bent the bodies"
     if borrowed or not estimate.base.condition <= CONDITION_HIGH:
         cause = (
-            f"the log hardly tells these bodies apart (condition {estimate.base.condition:.3g}), or {cause}"
+            f"the log hardly determines these bodies (condition {estimate.base.condition:.3g}), or {cause}"
         )
     return Finding(
         "warning",
@@ -264,7 +266,7 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
             Finding(
                 "warning",
                 f"{len(lost)} of {structural.rank} base parameters were not excited",
-                f"The motion cannot tell {names} apart from the others.",
+                f"The motion does not separate {names} from the others.",
                 "Move every joint through its range, several at a time, with changing acceleration.",
             )
         )
@@ -280,7 +282,7 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
             Finding(
                 "warning",
                 f"Condition number {base.condition:.3g}",
-                "Some parameters are only weakly told apart; their intervals are wide.",
+                "Some parameters are only weakly identifiable; their intervals are wide.",
                 "Design a richer motion.",
             )
         )

@@ -1,4 +1,4 @@
-"""Periodic averaging: a motion that was repeated becomes one period of it, with the noise of one period told."""
+"""Periodic averaging: a motion that was repeated becomes one period of it, with the noise of one period."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
         trajectory.name, period, whole, names, np.arange(P) * period / P, sums.mean, sums.deviation
     )
     _judge(mean, log.robot.joint_names, place)
-    _tell_drift(mean, halves, sink, place)
+    _add_drift(mean, halves, sink, place)
     return mean
 
 
@@ -215,7 +215,7 @@ def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
         )
 
 
-def _tell_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
+def _add_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
     # The mean over a whole period has the spread of all its samples averaged out: what differs there is no noise.
     shift = halves[1].mean.mean(axis=1) - halves[0].mean.mean(axis=1)
     count = mean.spread.shape[1] * (mean.periods // 2)

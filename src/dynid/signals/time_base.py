@@ -156,25 +156,25 @@ def held_rows(t: Float, lines: Float, joints: int) -> Bool:
 def _without_held(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
     # A hold at the end is judged when its end is known, or when it is too long; two rows before it say how fast the
     # robot moved. resting: the last row passed on was one of a long hold, which may go on.
-    t, lines, told, resting = np.zeros(0), np.zeros((0, 0)), 0, False
+    t, lines, sent, resting = np.zeros(0), np.zeros((0, 0)), 0, False
     for more, values in rows:
         t = np.concatenate([t, more])
         lines = np.concatenate([lines, values], axis=1) if lines.size else values
         changed = np.append(0, np.flatnonzero((lines[:, 1:] != lines[:, :-1]).any(axis=0)) + 1)
         last = int(changed[-1])
-        stands = resting and last <= told
+        stands = resting and last <= sent
         over = stands or t[-1] - t[last] > LONGEST_HOLD
         ready = len(t) if over else last
-        if ready <= told:
+        if ready <= sent:
             continue
         fresh = ~held_rows(t, lines, joints)
         if resting:
-            fresh[told : int(changed[changed >= told][0]) if (changed >= told).any() else None] = True
-        yield t[told:ready][fresh[told:ready]], lines[:, told:ready][:, fresh[told:ready]]
+            fresh[sent : int(changed[changed >= sent][0]) if (changed >= sent).any() else None] = True
+        yield t[sent:ready][fresh[sent:ready]], lines[:, sent:ready][:, fresh[sent:ready]]
         kept = max(ready - 2, 0)
-        t, lines, told, resting = t[kept:], lines[:, kept:], ready - kept, over
-    if len(t) > told:
-        yield t[told:], lines[:, told:]
+        t, lines, sent, resting = t[kept:], lines[:, kept:], ready - kept, over
+    if len(t) > sent:
+        yield t[sent:], lines[:, sent:]
 
 
 def _missed(stretches: Sequence[Rows]) -> Float:

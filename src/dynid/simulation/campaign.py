@@ -76,7 +76,7 @@ def run_campaign(
 ) -> list[Path]:
     """Writes the folder `out` with one log a run, run_0001.parquet and so on; as a whole or not at all.
 
-    workers: processes; the bytes do not depend on their number.    progress: told ("runs", 1) after each.
+    workers: processes; the bytes do not depend on their number.    progress: called with ("runs", 1) after each.
     Raises RefusedError if the folder exists, ResourceError if it cannot be written or a process dies, and the error of
     the first run that fails.
     """

@@ -12,7 +12,7 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.kernel import solved
 
 Hold = Literal["linear", "zero"]
-# Beside zero velocity: near enough for any smooth friction, far enough to be told from zero.
+# Beside zero velocity: near enough for any smooth friction, far enough to differ from zero.
 BESIDE = 1e-9
 FAR = 1e3
 _EVENTS = 8

@@ -101,7 +101,7 @@ class CurveTerm(Term):
         """Torque per unit of each coefficient, (c, T), for a joint and its shape (s,)."""
 
     def range_of(self, motion: JointMotion) -> Float:
-        """(s, 2) bounds of the shapes that a motion can tell, nan-free."""
+        """(s, 2) bounds of the shapes that a motion can determine, nan-free."""
         return np.zeros((0, 2))
 
     def starts(self, motion: JointMotion) -> Float:

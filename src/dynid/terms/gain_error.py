@@ -26,7 +26,7 @@ DOUBT, TURNED = 0.1, 0.5
 class GainError(NominalTerm):
     """Drive gains that are off, relative to the other joints: tau_j (1 + dg_j), tau of a nominal model.
 
-    All gains together cannot be told from the size of the robot, so one joint has to be left out.
+    All gains together cannot be distinguished from the size of the robot, so one joint has to be left out.
     joints: names of the joints whose gain is free; empty = all but the first.
     inertia, drives: the nominal model, see Nominal.
     """
@@ -69,9 +69,9 @@ class GainError(NominalTerm):
             sign = Notice(
                 "torque-sign",
                 Level.DOUBT,
-                f"effort that is {factor:.3g} +- {half:.2g} times what the other joints tell of the bodies"
+                f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
                 if factor < 0
-                else "effort that fits the bodies that the other joints tell of better with the other sign",
+                else "effort that fits the bodies that the other joints show better with the other sign",
                 "effort that drives the motion",
                 f"set effort.sign = {{ {name} = -1 }} under [log]",
                 name,
@@ -85,7 +85,7 @@ class GainError(NominalTerm):
                 "drive-gain",
                 Level.DOUBT if doubted else lesser,
                 f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-                f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque tells of",
+                f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
                 "one scale of all joints' torque",
                 "check this joint's torque constant, gear ratio and effort unit",
                 name,

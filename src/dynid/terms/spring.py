@@ -24,7 +24,7 @@ class Spring(Term):
 
     The force k l + c pulls the ends together; c = F_init - k l0 with F_init the force at the free length l0.
     k in N/m and c in N are sought; with a free length only k is, and the force is k (l - l0).
-    Parallel springs of the same geometry act as one: only the sums of their k and c can be told.
+    Parallel springs of the same geometry act as one: only the sums of their k and c can be determined.
 
     geometry: where it is mounted.    label: its parameters are k_LABEL and c_LABEL.
     free_length: l0 in m, None = unknown.    stiffness, preload: priors of k and c; None = unknown.

@@ -139,7 +139,7 @@ LEVERS: dict[tuple[str, ...], type[Lever]] = {
 
 
 def lever_from_options(options: Any) -> Lever:
-    """Reads a mounting from plain data, told by its keys; raises InputError for others."""
+    """Reads a mounting from plain data, recognised by its keys; raises InputError for others."""
     found = next(
         (keys for keys in LEVERS if isinstance(options, Mapping) and set(keys) == set(options)), None
     )

@@ -247,11 +247,11 @@ class Term(ABC):
         return ()
 
     def balances(self, robot: RobotModel) -> Bool:
-        """Joints (n,) whose gravity this effect may carry, so that bodies alone do not tell their torque."""
+        """Joints (n,) whose gravity this effect may carry, so that bodies alone do not give their torque."""
         return np.zeros(robot.n, dtype=np.bool_)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Which parameters (p,) a log can tell of in which only some joints (n,) moved."""
+        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
         return np.ones(len(self.columns(robot)), dtype=np.bool_)
 
     def __add__(self, other: Term | Terms) -> Terms:

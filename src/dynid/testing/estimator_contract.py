@@ -247,7 +247,7 @@ class MotionEstimatorContract(EstimatorContract):
             i for i, block in enumerate(plain.regression.factors.blocks) if block.end < 0.5 * plain.seconds
         ]
         held = replace(spoiled.regression, spread=plain.regression.spread)
-        one, other = (self.estimator().fit(of_blocks(told, kept)) for told in (plain.regression, held))
+        one, other = (self.estimator().fit(of_blocks(one_of, kept)) for one_of in (plain.regression, held))
         away = float(np.max(np.abs(one.value - other.value) / one.std))
         _law(away < 1e-6, f"what was left out moves the estimate by {away:.2g} standard deviations")
 

@@ -1,4 +1,4 @@
-"""The same regression told otherwise: in other units, in another order, on other threads."""
+"""The same regression written otherwise: in other units, in another order, on other threads."""
 
 from __future__ import annotations
 

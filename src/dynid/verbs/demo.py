@@ -119,7 +119,7 @@ def run_demo(
     identification was given.
 
     seed: of motions, noise and the description's errors.    fast: shorter motions.
-    force: replace an earlier run.    progress: told (stage, seconds of data done).
+    force: replace an earlier run.    progress: called with (stage, seconds of data done).
 
     Raises RefusedError if `out` exists already, ResourceError if it cannot be written.
     """
@@ -128,7 +128,7 @@ def run_demo(
         lab = _Lab.prepare(seed, FAST_SECONDS if fast else SECONDS)
         for index, name in enumerate(("train", "validate")):
             lab.record(index, scratch / "logs" / f"{name}.parquet", name)
-            _tell(progress, "simulation", lab.motions[index].duration)
+            _report(progress, "simulation", lab.motions[index].duration)
         (scratch / "robot.toml").write_text(lab.description, encoding="utf-8")
         robot = replace(load_robot(scratch / "robot.toml"), source=str(out / "robot.toml"))
         found = identify(
@@ -269,7 +269,7 @@ def _renamed(found: Identification, scratch: str, out: str) -> Identification:
             return {moved(key): moved(part) for key, part in value.items()}
         return [moved(part) for part in value] if isinstance(value, list | tuple) else value
 
-    def told(one: Diagnostic) -> Diagnostic:
+    def placed(one: Diagnostic) -> Diagnostic:
         file = one.place.file
         place = one.place if file is None else replace(one.place, file=moved(file))
         return replace(one, text=moved(one.text), place=place)
@@ -278,10 +278,10 @@ def _renamed(found: Identification, scratch: str, out: str) -> Identification:
         found,
         provenance=moved(found.provenance),
         log_summary=moved(found.log_summary),
-        diagnostics=Diagnostics([told(one) for one in found.diagnostics]),
+        diagnostics=Diagnostics([placed(one) for one in found.diagnostics]),
     )
 
 
-def _tell(progress: Progress | None, stage: str, seconds: float) -> None:
+def _report(progress: Progress | None, stage: str, seconds: float) -> None:
     if progress is not None:
         progress(stage, seconds)

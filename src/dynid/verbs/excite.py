@@ -115,7 +115,7 @@ def excite(
     out: str | Path | None = None,
     formats: Sequence[str] = ("csv",),
 ) -> Plan:
-    """Designs a Fourier motion that tells the base parameters best, within the limits of joints, torque and space.
+    """Designs a Fourier motion that determines the base parameters best, within the limits of joints, torque and space.
 
     seconds: length.    harmonics, frequency: of the series; Hz of the first harmonic.
     run: the current model, for torque limits; None = the description.    after: the same, and what it recorded counts.

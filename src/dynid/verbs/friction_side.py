@@ -171,4 +171,4 @@ def _text(side: str, robot: RobotModel, relative: Float, difference: float, std:
         return f"friction sits at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"
     if not robot.drive.coupled and not robot.drive.linkages:
         return "no motor moves several joints: friction at joints and motors is the same model"
-    return f"these data do not tell joint-side from motor-side friction; {figures}"
+    return f"these data do not separate joint-side from motor-side friction; {figures}"

@@ -10,7 +10,7 @@ from dynid.terms.term import Terms
 
 
 def describe_base(robot: RobotModel, seed: int = 0, terms: Terms | None = None) -> list[str]:
-    """Lines of text: the number of base parameters, their groupings as formulas, and what nothing can tell.
+    """Lines of text: the number of base parameters, their groupings as formulas, and what nothing can determine.
 
     terms: the model; the rigid bodies alone when not given.
     """

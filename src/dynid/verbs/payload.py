@@ -369,7 +369,7 @@ def _weighted(factors: Factors) -> tuple[Float, Float, Float]:
     if (size <= 1e-9 * np.linalg.norm(R[:k, :k], axis=0).clip(1e-300)).any():
         raise UnfitDataError(
             "payload-not-excited",
-            found="a motion that cannot tell all ten parameters of the payload apart",
+            found="a motion that does not determine all ten parameters of the payload",
             expected="a motion of all joints, the last ones turning fast in several directions",
             do="record an exciting motion with the payload",
         )

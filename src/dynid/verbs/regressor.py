@@ -50,7 +50,7 @@ class Regressor:
 
     @cached_property
     def base(self) -> BaseMap:
-        """The b base parameters that any motion can tell apart, beta = B theta: `base.B`, `base.formulas()`."""
+        """The b base parameters that any motion can determine, beta = B theta: `base.B`, `base.formulas()`."""
         return structural_base(self.robot, self.terms, TorqueRows())
 
     @property

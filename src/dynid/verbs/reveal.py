@@ -37,7 +37,7 @@ TABLE_ROWS = 65536
 class Revealed:
     """What a model's samples tell.
 
-    structural: base parameters that any samples could tell apart; estimate.base: those that these do.
+    structural: base parameters that any samples could determine; estimate.base: those that these do.
     mass_error, gravity_error: greatest misfit relative to the greatest entry of M and of g; nan where none was given.
     """
 

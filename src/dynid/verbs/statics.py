@@ -76,9 +76,9 @@ class BalancedPoses:
 
 @dataclass(frozen=True, eq=False)
 class StaticEstimate:
-    """What static poses tell: gravity parameters and springs.
+    """What static poses determine: gravity parameters and springs.
 
-    structural: base parameters that any poses could tell apart; estimate.base: those that these do.
+    structural: base parameters that any poses could determine; estimate.base: those that these do.
     factors: their equations, for a fit together with motion.
     """
 
@@ -149,7 +149,7 @@ def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = 5e-3) -> 
 
 
 def static_base(robot: RobotModel, terms: Terms, seed: int = 0) -> BaseMap:
-    """Base parameters that static poses could tell apart, found from random poses."""
+    """Base parameters that static poses could determine, found from random poses."""
     return structural_base(robot, terms, StaticRows(), seed)
 
 
@@ -165,7 +165,7 @@ def identify_statics(
 
     terms: those of the dynamic model too, with an Offset for each joint's constant torque: parameters without effect
         at rest are left out of themselves.
-    diagnostics: is told of joints whose poses were reached from one side only.
+    diagnostics: is warned of joints whose poses were reached from one side only.
     Raises UnfitDataError if the poses are too few, UsageError if a term reads a log channel.
     """
     if terms.channels():

@@ -55,7 +55,7 @@ def finding_lines(result: Identification) -> list[str]:
 
 
 def static_lines(result: StaticEstimate) -> list[str]:
-    """What static poses told: their number, friction at rest, and the base parameters with 95 % intervals."""
+    """What static poses determine: their number, friction at rest, and the base parameters with 95 % intervals."""
     poses, estimate = result.poses, result.estimate
     lines = [
         f"{len(poses)} static poses: {estimate.base.rank} of {result.structural.rank} static base parameters",

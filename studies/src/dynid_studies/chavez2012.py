@@ -45,7 +45,7 @@ from dynid_studies.rotradi import (
 from dynid_studies.rotradi_checks import check_equations, check_tables
 from dynid_studies.rotradi_figures import PARTS, eigenvalues, evolution, positions, scheme_figure, torques
 from dynid_studies.rotradi_schemes import Fit, fit_printed, fit_rows, recursive_against_batch
-from dynid_studies.study import Dose, Paper, StudyPage, at_most, told
+from dynid_studies.study import Dose, Paper, StudyPage, at_most, reported
 
 PAPER = Paper(
     name="chavez2012",
@@ -186,13 +186,16 @@ def _schemes(
         )
     page.results(
         "Median error of the 21 parameters, %",
-        *(told(f"error_printed_{_key(s)}", f"{s}, as printed", printed[s].error, unit="%") for s in SCHEMES),
-        told("error_dynamic", "dynamic", better["dynamic"].error, unit="%"),
+        *(
+            reported(f"error_printed_{_key(s)}", f"{s}, as printed", printed[s].error, unit="%")
+            for s in SCHEMES
+        ),
+        reported("error_dynamic", "dynamic", better["dynamic"].error, unit="%"),
         at_most(
             "error_filtered_dynamic", "filtered dynamic", better["filtered dynamic"].error, 0.15, unit="%"
         ),
         at_most("error_energy", "energy", better["energy"].error, 0.15, unit="%"),
-        told("error_power", "power", better["power"].error, unit="%"),
+        reported("error_power", "power", better["power"].error, unit="%"),
         at_most("error_filtered_power", "filtered power", better["filtered power"].error, 0.15, unit="%"),
     )
     page.table(

@@ -43,7 +43,7 @@ def command(
     dose = Dose(full=full, data=_data_folder())
     missed = 0
     for name in chosen:
-        study = run_study(name, dose, partial(_tell, name))
+        study = run_study(name, dose, partial(_announce, name))
         write_study(study, out / name, page=not markdown, force=force)
         say(f"{name}: {study.count}")
         for result in study.missed:
@@ -72,5 +72,5 @@ def _data_folder() -> Path | None:
     return Path(folder) if folder and Path(folder).is_dir() else None
 
 
-def _tell(name: str, title: str) -> None:
+def _announce(name: str, title: str) -> None:
     say(f"{name}: {title}", err=True)

@@ -7,12 +7,12 @@ import numpy as np
 from dynid.report.figures import row_of
 from dynid_studies.outline import outline
 from dynid_studies.panda import arm
-from dynid_studies.panda_bodies import tell_bodies
-from dynid_studies.panda_friction import tell_validation
-from dynid_studies.panda_log import tell_log
-from dynid_studies.panda_reveal import tell_coefficients
-from dynid_studies.panda_torques import tell_torques
-from dynid_studies.panda_two_links import tell_two_links
+from dynid_studies.panda_bodies import add_bodies
+from dynid_studies.panda_friction import add_validation
+from dynid_studies.panda_log import add_log
+from dynid_studies.panda_reveal import add_coefficients
+from dynid_studies.panda_torques import add_torques
+from dynid_studies.panda_two_links import add_two_links
 from dynid_studies.study import Dose, Paper, StudyPage
 
 PAPER = Paper(
@@ -52,12 +52,12 @@ DH = (
 def study(dose: Dose, page: StudyPage) -> None:
     """Coefficients, bodies, friction and validation, two forms of the torque, and the real robot."""
     _arm(page)
-    tell_coefficients(page, dose.file("panda_gaz", "good_confs_1010.parquet"))
-    best = tell_bodies(page, dose)
-    tell_two_links(page)
-    tell_validation(page, best)
-    tell_torques(page, best)
-    tell_log(page, dose.file("panda_gaz", "data.parquet"), best)
+    add_coefficients(page, dose.file("panda_gaz", "good_confs_1010.parquet"))
+    best = add_bodies(page, dose)
+    add_two_links(page)
+    add_validation(page, best)
+    add_torques(page, best)
+    add_log(page, dose.file("panda_gaz", "data.parquet"), best)
 
 
 def _arm(page: StudyPage) -> None:

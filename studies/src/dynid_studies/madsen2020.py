@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dynid_studies.madsen_calibration import tell_calibration
+from dynid_studies.madsen_calibration import add_calibration
 from dynid_studies.madsen_estimators import compare_compensated, compare_estimators
-from dynid_studies.madsen_model import tell_model
-from dynid_studies.madsen_real import tell_real
-from dynid_studies.madsen_table4 import tell_table_4
-from dynid_studies.madsen_validation import tell_validation
+from dynid_studies.madsen_model import add_model
+from dynid_studies.madsen_real import add_real
+from dynid_studies.madsen_table4 import add_table_4
+from dynid_studies.madsen_validation import add_validation
 from dynid_studies.study import Dose, Paper, StudyPage
 
 PAPER = Paper(
@@ -21,10 +21,10 @@ PAPER = Paper(
 
 def study(dose: Dose, page: StudyPage) -> None:
     """Parameters and regrouping, the calibration in its variants, validation, estimators, a real robot."""
-    tell_model(page)
-    calibration = tell_calibration(page, dose.pick(3, 9))
-    tell_table_4(page, calibration.rotor)
-    tell_validation(page, calibration)
+    add_model(page)
+    calibration = add_calibration(page, dose.pick(3, 9))
+    add_table_4(page, calibration.rotor)
+    add_validation(page, calibration)
     compare_estimators(page, dose.full)
     compare_compensated(page, dose.full)
-    tell_real(page, dose.file("kr300_rptu", "data.parquet"))
+    add_real(page, dose.file("kr300_rptu", "data.parquet"))

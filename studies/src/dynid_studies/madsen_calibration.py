@@ -29,7 +29,7 @@ from dynid_studies.madsen_arm import (
     robot,
 )
 from dynid_studies.madsen_figures import friction_figure, motion_figure, residual_figure
-from dynid_studies.study import StudyPage, at_least, at_most, told
+from dynid_studies.study import StudyPage, at_least, at_most, reported
 
 CHAIN = Preparation(cutoff=20.0, state_cutoff=50.0)
 COMPENSATED = RigidBody() + known() + DISCREPANCY
@@ -60,7 +60,7 @@ class Calibration:
     log: Log
 
 
-def tell_calibration(page: StudyPage, realisations: int) -> Calibration:
+def add_calibration(page: StudyPage, realisations: int) -> Calibration:
     """The section; realisations: motions and errors of the known friction over which kinds of weights are compared."""
     page.section("The calibration: rotors and friction compensated (figure 6, Table 4)")
     run = measured()
@@ -101,7 +101,7 @@ def tell_calibration(page: StudyPage, realisations: int) -> Calibration:
             "What is left of the torque at every joint",
             residual_figure(rigid.training.residuals, rotor.training.residuals),
         )
-    _tell_weights(page, exact, run, realisations)
+    _add_weights(page, exact, run, realisations)
     return Calibration(rotor, rigid, both)
 
 
@@ -171,7 +171,7 @@ def _reached(page: StudyPage, rotor: Identification, fits: dict[str, Fit], error
                  explanation="The load has to be solved for together with the friction; not in the paper."),
         at_most("discrepancy", "error of the viscous friction found, of its greatest",
                 float(np.abs(lacking).max() / FV.max()), 0.02),
-        told("correlation", "residuals' correlation from sample to sample", lag),
+        reported("correlation", "residuals' correlation from sample to sample", lag),
         at_least("intervals", "honest over textbook standard deviation, median", narrow, 1.5,
                  explanation="Residuals are correlated, so Table 4's deviations are too small by this factor or more."),
     )  # fmt: skip
@@ -185,7 +185,7 @@ def _condition(run: Run) -> float:
     return float(np.linalg.cond(W / np.linalg.norm(W, axis=0)))
 
 
-def _tell_weights(page: StudyPage, exact: Identification, run: Run, realisations: int) -> None:
+def _add_weights(page: StudyPage, exact: Identification, run: Run, realisations: int) -> None:
     # One realisation tells little: the friction's error decides which joint's torque is spoilt.
     plain, printed, variance = (
         link_error(run.motion, weighted(exact, w).pi) for w in _weights(exact).values()
@@ -216,5 +216,5 @@ def _tell_weights(page: StudyPage, exact: Identification, run: Run, realisations
                 "is 7 % wrong residuals are not noise alone, and both kinds of weights lie close together."),
         at_most("weights_printed_wrong", "1/sigma over OLS, friction 7 % wrong", float(middle[1] / middle[0]), 1.0),
         at_most("weights_wrong", "1/sigma^2 over OLS, friction 7 % wrong", float(middle[2] / middle[0]), 1.0),
-        told("weights_close", "1/sigma^2 over 1/sigma, friction 7 % wrong", float(middle[2] / middle[1])),
+        reported("weights_close", "1/sigma^2 over 1/sigma, friction 7 % wrong", float(middle[2] / middle[1])),
     )  # fmt: skip

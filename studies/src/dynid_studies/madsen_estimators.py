@@ -35,7 +35,7 @@ from dynid_studies.madsen_arm import (
     robot,
     trajectory,
 )
-from dynid_studies.study import StudyPage, at_most, told
+from dynid_studies.study import StudyPage, at_most, reported
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(WIDTH)
 GOOD = Preparation(cutoff=20.0, state_cutoff=50.0)
@@ -128,7 +128,7 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
         "Estimators",
         at_most("wls_good", "WLS, usual noise, good filters", found["WLS"]["x1, good"], 0.015),
         at_most("momentum_loose", "momentum rows, tenfold noise, loose filters", momentum, 0.03),
-        told("wls_loose", "WLS there", found["WLS"]["x10, loose"]),
+        reported("wls_loose", "WLS there", found["WLS"]["x10, loose"]),
         at_most("entropic_loose", "momentum rows and entropic prior there", entropic, 0.03),
     )
 
@@ -160,7 +160,7 @@ def compare_compensated(page: StudyPage, full: bool) -> None:
     page.results(
         "Compensated arm, tenfold noise, loose filters",
         at_most("compensated_loose", "momentum rows of degree 2, worst motion", max(e[best] for e in usual), 0.03),
-        told("compensated_wls_loose", "plain rows there, best motion", min(e[plain] for e in usual)),
+        reported("compensated_wls_loose", "plain rows there, best motion", min(e[plain] for e in usual)),
         at_most("compensated_floor", "momentum rows there over plain rows with good filters, worst motion",
                 max(e[best] / e["plain rows", "good"] for e in usual), 2.0),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from dynid.rows import TorqueRows
 from dynid.signals import Samples
 from dynid_studies.madsen_arm import BODIES, regrouped, robot
 from dynid_studies.outline import outline
-from dynid_studies.study import Result, StudyPage, at_least, at_most, told, within
+from dynid_studies.study import Result, StudyPage, at_least, at_most, reported, within
 
 # Names of the paper, in its order, and where they stand among ten parameters of a body.
 PLACE = {"XX": 4, "XY": 5, "XZ": 7, "YY": 6, "YZ": 8, "ZZ": 9, "mX": 1, "mY": 2, "mZ": 3, "m": 0}
@@ -51,7 +51,7 @@ VIEWS = (("xz", "from the side"), ("yz", "from the front"))
 POSE = (0.4, -1.2, 1.0, -0.8, 0.9, 0.5)
 
 
-def tell_model(page: StudyPage) -> None:
+def add_model(page: StudyPage) -> None:
     """Tables 1 to 3, figures 1 to 5, and equation 9 with its slips."""
     page.section("The arm and its parameters (Tables 1 to 3, figures 1 to 5)")
     page.text(
@@ -196,7 +196,7 @@ def _equation_9(page: StudyPage) -> None:
             for slip, what in slips.items()
         ),
         at_least("slip_xz3", "XZ3 without its R", miss(unnamed), 1.0, unit="N m"),
-        told("slip_peak", "for comparison: the greatest torque itself", peak, unit="N m"),
+        reported("slip_peak", "for comparison: the greatest torque itself", peak, unit="N m"),
     )
 
 

@@ -14,7 +14,7 @@ from dynid import identify
 from dynid.base import Diagnostics
 from dynid.identification import Experiment, open_log
 from dynid.robot import load_example
-from dynid_studies.study import Result, StudyPage, at_most, told
+from dynid_studies.study import Result, StudyPage, at_most, reported
 
 COUNTERBALANCE = {
     "term": "gas_spring",
@@ -60,7 +60,7 @@ EXPERIMENT: dict[str, Any] = {
 HELD_OUT = (0.075, 0.05, 0.04, 0.21, 0.05, 0.13)
 
 
-def tell_real(page: StudyPage, log: Path | None) -> None:
+def add_real(page: StudyPage, log: Path | None) -> None:
     """The section; says so where the log is not at hand."""
     page.section("A real robot with two encoders: KUKA KR300")
     if log is None:
@@ -106,4 +106,6 @@ def tell_real(page: StudyPage, log: Path | None) -> None:
 
 def _stiffness(one: Mapping[str, Any]) -> Result:
     joint = one["joint"]
-    return told(f"kr300_stiffness_{joint}", f"{joint}: stiffness", float(one["value"]) / 1e6, unit="MN m/rad")
+    return reported(
+        f"kr300_stiffness_{joint}", f"{joint}: stiffness", float(one["value"]) / 1e6, unit="MN m/rad"
+    )

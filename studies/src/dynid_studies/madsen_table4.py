@@ -9,7 +9,7 @@ from dynid.report.text import MINUS
 from dynid.run import Identification
 from dynid_studies.madsen_arm import bodies, regrouped, robot
 from dynid_studies.madsen_model import PLACE
-from dynid_studies.study import StudyPage, at_least, at_most, told
+from dynid_studies.study import StudyPage, at_least, at_most, reported
 
 # Name, value and relative standard deviation in per cent, as printed.
 PRINTED: tuple[tuple[str, float, float], ...] = (
@@ -41,7 +41,7 @@ def base_rows() -> Float:
     return whole[[10 * (int(name[-1]) - 1) + PLACE[name[:2]] for name in NAMES]]
 
 
-def tell_table_4(page: StudyPage, found: Identification) -> None:
+def add_table_4(page: StudyPage, found: Identification) -> None:
     """The table, and why its names are shifted."""
     L, right = base_rows(), put_right()
     maker, true = L @ robot().inertia_prior.ravel(), L @ bodies().ravel()
@@ -89,7 +89,7 @@ def tell_table_4(page: StudyPage, found: Identification) -> None:
         at_least("table_4_scatter_printed", "σ of the moments as printed, greatest over least", spreads[0], 1e3),
         at_most("table_4_scatter_right", "σ of the moments put right, greatest over least", spreads[1], 4.0),
         at_most("table_4_error", "calibrated less true, greatest", float(np.abs(ours - true).max()), 0.1),
-        told("table_4_textbook", "calibrated less true over textbook σ, median", over_textbook,
+        reported("table_4_textbook", "calibrated less true over textbook σ, median", over_textbook,
              explanation="0.67 is right; correlated residuals and friction that is 7 % wrong make it so much greater."),
         at_most("table_4_honest", "calibrated less true over honest σ, median", over_honest, 2.0,
                 explanation="What is left over 0.67 is the wrong friction, of which no residual tells."),

@@ -15,7 +15,7 @@ from dynid.terms import RigidBody
 from dynid_studies.madsen_arm import DISCREPANCY, Run, bodies, log_of, measured, nmse, robot
 from dynid_studies.madsen_calibration import CHAIN, COMPENSATED, Calibration
 from dynid_studies.madsen_figures import joint_figure, nmse_figure
-from dynid_studies.study import Cell, StudyPage, at_least, told
+from dynid_studies.study import Cell, StudyPage, at_least, reported
 
 PRINTED = {1: (325.9, 233.0, 28.5), 2: (1245.7, 1040.4, 16.5), 3: (334.0, 250.9, 24.9)}
 PRINTED_FIT = (506.8, 94.5, 81.4)
@@ -60,7 +60,7 @@ def joints(log: Log, models: dict[str, Float]) -> Joints:
     return Joints(np.concatenate(times), lines[:, :6], found)
 
 
-def tell_validation(page: StudyPage, calibration: Calibration) -> None:
+def add_validation(page: StudyPage, calibration: Calibration) -> None:
     """Table 5, what section 4.6 says of the fitted motion, and the figures."""
     page.section("Validation on other motions (Table 5, figures 7 to 18)")
     models = _models(calibration.rotor)
@@ -85,9 +85,9 @@ def tell_validation(page: StudyPage, calibration: Calibration) -> None:
         note="(22) as printed divides sample by sample and sums, so that samples near zero torque decide: hence the "
         "paper's hundreds of N m. By means: mean(e^2) / mean(|tau|), summed over joints.",
     )
-    _tell_gains(page, runs, seen, models)
+    _add_gains(page, runs, seen, models)
     fitted = joints(calibration.log, models)
-    _tell_fitted(page, fitted)
+    _add_fitted(page, fitted)
     for first, name, title in ((7, "calibrated", "calibrated"), (13, "maker's CAD", "CAD model")):
         for j in range(6):
             number = first + j
@@ -124,7 +124,7 @@ def _row(name: str, seen: Joints, cad: str) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _tell_gains(
+def _add_gains(
     page: StudyPage, runs: Mapping[int, Run], seen: Mapping[int, Joints], models: dict[str, Float]
 ) -> None:
     results = []
@@ -139,9 +139,9 @@ def _tell_gains(
         results += [
             at_least(f"gain_{k}", f"motion {k}, true torque, over the maker's CAD", 100 * (1 - after / before), printed,
                      printed, "%", EXPLANATION if k == 1 else ""),
-            told(f"gain_near_{k}", f"motion {k}, measured torque, over CAD within tolerances, same friction",
+            reported(f"gain_near_{k}", f"motion {k}, measured torque, over CAD within tolerances, same friction",
                  100 * (1 - own / near), printed, "%"),
-            told(f"tolerance_{k}", f"motion {k}: tolerance of CAD that makes the printed gain here",
+            reported(f"tolerance_{k}", f"motion {k}: tolerance of CAD that makes the printed gain here",
                  100 * float(tolerance), unit="%"),
         ]  # fmt: skip
     page.results("Relative improvement", *results)
@@ -152,12 +152,12 @@ def _tell_gains(
     )
 
 
-def _tell_fitted(page: StudyPage, fitted: Joints) -> None:
+def _add_fitted(page: StudyPage, fitted: Joints) -> None:
     before, after = (fitted.as_printed(name) for name in ("CAD within tolerances", "calibrated"))
     cad, own, gain = PRINTED_FIT
     page.results(
         "Section 4.6: the fitted motion itself, (22) as printed",
-        told("fitted_cad", "CAD (ours: within tolerances)", before, cad, "N m"),
-        told("fitted_own", "calibrated", after, own, "N m"),
+        reported("fitted_cad", "CAD (ours: within tolerances)", before, cad, "N m"),
+        reported("fitted_own", "calibrated", after, own, "N m"),
         at_least("fitted_gain", "gain", 100 * (1 - after / before), gain, gain, "%"),
     )

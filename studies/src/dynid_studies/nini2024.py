@@ -16,12 +16,12 @@ from dynid.robot import RobotModel
 from dynid.rows import MotorRows, TorqueRows
 from dynid.signals import Samples
 from dynid_studies.nini_arm import MODEL, PRELOAD, STIFFNESS, arm, motion, regression, truth, with_noise
-from dynid_studies.nini_bodies import LEAST_SQUARES, ONE_SHOT, REAL, tell_bodies
+from dynid_studies.nini_bodies import LEAST_SQUARES, ONE_SHOT, REAL, add_bodies
 from dynid_studies.nini_checks import check_errors, check_model, check_ranks
 from dynid_studies.nini_drawings import arm_figure, spring_figure
-from dynid_studies.nini_real import tell_real, torque_figure
-from dynid_studies.nini_static import JOINTS, NOISE, Statics, tell_static
-from dynid_studies.study import Dose, Paper, StudyPage, at_most, told
+from dynid_studies.nini_real import add_real, torque_figure
+from dynid_studies.nini_static import JOINTS, NOISE, Statics, add_static
+from dynid_studies.study import Dose, Paper, StudyPage, at_most, reported
 
 PAPER = Paper(
     name="nini2024",
@@ -97,10 +97,10 @@ def study(dose: Dose, page: StudyPage) -> None:
     _arm(page, robot)
     check_model(page, robot)
     check_ranks(page, robot)
-    statics = tell_static(page)
+    statics = add_static(page)
     _dynamic(page, made, statics, dose.full)
     check_errors(page, robot)
-    tell_real(page)
+    add_real(page)
 
 
 def _arm(page: StudyPage, robot: RobotModel) -> None:
@@ -149,7 +149,7 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
             f"Figure 4{letter}: {what} ({name}), motors of an unseen motion, measured and predicted",
             _unseen(made, sets[name]),
         )
-    tell_bodies(page, joint, motor, fits, mse)
+    add_bodies(page, joint, motor, fits, mse)
 
 
 def two_steps(static: Estimate, regression: Regression) -> Float:
@@ -184,8 +184,8 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
         at_most("one_shot_joint2", "squared error of joint 2", float(one[1]), 2.0, unit="(N m)²"),
         at_most("stiffness", "error of the springs' stiffness, relative",
                 float(abs(value["k_springs"] / STIFFNESS - 1)), 0.01),
-        told("preload", "error of their preload, relative", float(abs(value["c_springs"] / PRELOAD - 1))),
-        told("stiffness_z", "error of the stiffness in standard deviations",
+        reported("preload", "error of their preload, relative", float(abs(value["c_springs"] / PRELOAD - 1))),
+        reported("stiffness_z", "error of the stiffness in standard deviations",
              float(abs(value["k_springs"] - STIFFNESS) / std["k_springs"])),
         at_most(
             "friction",
@@ -194,7 +194,7 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
             0.005,
         ),
         replace(
-            told(
+            reported(
                 "two_step_costs",
                 "joint 2: two steps over one shot",
                 float(weighted[1] / one[1]),
@@ -203,7 +203,7 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
             ),
             least=5.0,
         ),
-        told("two_step_plain_costs", "joint 2: two steps by least squares over one shot", float(plain[1] / one[1])),
+        reported("two_step_plain_costs", "joint 2: two steps by least squares over one shot", float(plain[1] / one[1])),
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def optimised(regression: Regression, free: Estimate, constraints: Sequence[Conv
     ).parameters
 
 
-def tell_bodies(
+def add_bodies(
     page: StudyPage,
     joint: Regression,
     motor: Regression,

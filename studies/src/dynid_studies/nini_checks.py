@@ -30,7 +30,7 @@ from dynid_studies.nini_arm import (
     truth,
     with_torque,
 )
-from dynid_studies.study import StudyPage, at_most, told
+from dynid_studies.study import StudyPage, at_most, reported
 
 
 def check_model(page: StudyPage, robot: RobotModel) -> None:
@@ -80,7 +80,7 @@ def check_model(page: StudyPage, robot: RobotModel) -> None:
         "Laws",
         at_most("power", "power at joints less power at motors, relative", _share(joint - motor, joint), 1e-12),
         at_most("rotors", "asymmetry of N' I_m N, relative", _share(right - right.T, right), 1e-12),
-        told("rotors_printed", "asymmetry of K_r^2 I_m as printed, relative", _share(printed - printed.T, right)),
+        reported("rotors_printed", "asymmetry of K_r^2 I_m as printed, relative", _share(printed - printed.T, right)),
         at_most("springs", "spring torque less its energy's slope, relative", _share(torque - slope, torque), 1e-7),
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def check_ranks(page: StudyPage, robot: RobotModel) -> None:
     page.results(
         "Ranks",
         *(
-            replace(told(f"rank_{key}", what, float(found)), least=float(wanted), most=float(wanted))
+            replace(reported(f"rank_{key}", what, float(found)), least=float(wanted), most=float(wanted))
             for key, what, found, wanted in cases
         ),
     )
@@ -175,7 +175,7 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
             "stiffer_at_rest", "poses with the wrong stiffness: greatest error", float(at_poses), 1e-10, unit="N m"
         ),
         *(
-            replace(told(key, what, float(error), unit="N m"), least=bound)
+            replace(reported(key, what, float(error), unit="N m"), least=bound)
             for key, what, error, bound in (
                 ("friction_side", "friction on the wrong side, joints 2 to 5, least", friction[1:5].min(), 5.0),
                 ("bars_moving", "ignored bars, joints 1 to 3, least", ignored[:3].min(), 0.5),

@@ -28,7 +28,7 @@ from dynid_studies.nini_arm import (
     with_noise,
 )
 from dynid_studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_and_sde, printed_rows
-from dynid_studies.study import StudyPage, at_least, at_most, told
+from dynid_studies.study import StudyPage, at_least, at_most, reported
 
 NOISE, SAMPLES = 0.002, 4000
 # What the paper's model knows nothing of: the second spring ends on the parallelogram's crank, not on link 2.
@@ -58,7 +58,7 @@ def torque_figure(t: Float, measured: Float, predicted: Float) -> Figure:
     return grid_of(panels, 2, 700)
 
 
-def tell_real(page: StudyPage) -> None:
+def add_real(page: StudyPage) -> None:
     """Table II beside an arm with bars, springs mounted elsewhere and stiction, step by step better modelled."""
     page.section("A real arm (Table II, figure 5)")
     page.text(
@@ -100,7 +100,7 @@ def tell_real(page: StudyPage) -> None:
         name="static_by_model",
     )
     moving = _dynamic(page, ideal, real, terms, theta)
-    _tell_better(page, ladder, noise, moving)
+    _add_better(page, ladder, noise, moving)
 
 
 def _table_2(page: StudyPage, errors: dict[str, Float]) -> None:
@@ -116,7 +116,7 @@ def _table_2(page: StudyPage, errors: dict[str, Float]) -> None:
     )
 
 
-def _tell_better(page: StudyPage, ladder: dict[str, Float], noise: Float, moving: dict[str, Float]) -> None:
+def _add_better(page: StudyPage, ladder: dict[str, Float], noise: Float, moving: dict[str, Float]) -> None:
     # Deviations (6,) by what is modelled: at rest, of the noise alone, and in motion.
     first, both = ladder["as the paper, stiction in the torque"], ladder["poses from both directions"]
     last = ladder["and the second spring where it is"]
@@ -130,8 +130,8 @@ def _tell_better(page: StudyPage, ladder: dict[str, Float], noise: Float, moving
             float(np.exp(np.abs(np.log(first / sizes))[quiet].max())),
             3.0,
         ),
-        told("real_joint2", "motor 2, static: SDE with the paper's model", float(first[1]), 24.19, "N m"),
-        told("real_joint3", "motor 3, static: SDE with the paper's model", float(first[2]), 74.50, "N m"),
+        reported("real_joint2", "motor 2, static: SDE with the paper's model", float(first[1]), 24.19, "N m"),
+        reported("real_joint3", "motor 3, static: SDE with the paper's model", float(first[2]), 74.50, "N m"),
         at_least(
             "real_chain",
             "motor 3, poses from both directions: SDE over that of the noise",

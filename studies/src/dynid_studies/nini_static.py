@@ -24,7 +24,7 @@ from dynid_studies.nini_arm import (
     truth,
     with_noise,
 )
-from dynid_studies.study import Cell, StudyPage, at_most, near, told
+from dynid_studies.study import Cell, StudyPage, at_most, near, reported
 
 POSES, NOISE = 1600, 0.05
 JOINTS = tuple(f"J{i + 1}" for i in range(6))
@@ -105,7 +105,7 @@ def printed_rows(table: Mapping[str, tuple[tuple[float, ...], ...]]) -> list[tup
     ]
 
 
-def tell_static(page: StudyPage) -> Statics:
+def add_static(page: StudyPage) -> Statics:
     """Table I, printed and in kind, for the three ideal arms; returns the third's estimates."""
     page.section("The static step (Table I)")
     page.text(
@@ -182,7 +182,7 @@ def _static_results(page: StudyPage, statics: Statics, q: Float, clean: Float) -
             right=1.0,
         ),
         replace(
-            told(
+            reported(
                 "static_rank", "parameters that these poses tell", float(statics.weighted.estimate.base.rank)
             ),
             least=11.0,

@@ -35,7 +35,7 @@ from dynid_studies.panda import (
     reliable,
     reverse_engineered,
 )
-from dynid_studies.study import Cell, Dose, Result, StudyPage, at_least, at_most, near, told, within
+from dynid_studies.study import Cell, Dose, Result, StudyPage, at_least, at_most, near, reported, within
 
 SPREAD = np.tile([2.5, *(0.75,) * 3, *(0.225,) * 6], 7)
 UNKNOWN = np.full(70, np.nan)
@@ -58,7 +58,7 @@ MISPRINTS = (
 )
 
 
-def tell_bodies(page: StudyPage, dose: Dose) -> Float:
+def add_bodies(page: StudyPage, dose: Dose) -> Float:
     """Cost and time of Algorithm 1 and of the convex program, condition (16), misprints; returns the best bodies."""
     page.section("Bodies from coefficients: Algorithm 1 and a convex program")
     page.text(
@@ -192,7 +192,7 @@ def _of_the_retrieved_sets(penalised: Penalised, best: Feasible) -> tuple[Result
             float(best.least_eigenvalue.min()),
             9e-7,
         ),
-        told("phi_algorithm_1", "cost of Algorithm 1", penalised.cost),
+        reported("phi_algorithm_1", "cost of Algorithm 1", penalised.cost),
         at_least(
             "triangle_published",
             "published set: least margin of (16)",
@@ -276,7 +276,7 @@ def _starts(page: StudyPage, penalised: Penalised, program: float, published: fl
     )
     page.results(
         "Many starts",
-        told(
+        reported(
             "median_start",
             "median cost of a start over that of the program",
             float(np.median(costs) / program),

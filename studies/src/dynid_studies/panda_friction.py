@@ -23,7 +23,7 @@ from dynid_studies.panda import (
     friction,
     validation_motion,
 )
-from dynid_studies.study import StudyPage, at_least, at_most, told, within
+from dynid_studies.study import StudyPage, at_least, at_most, reported, within
 
 RATE, SENSOR_NOISE, SHOWN = 1000.0, 0.1, 10.0
 MOST_POINTS = 400
@@ -115,7 +115,7 @@ def friction_figure(dq: Float, excess: Float, fitted: Sigmoids) -> Figure:
     return grid_of(panels, 2, 860)
 
 
-def tell_validation(page: StudyPage, best: Float) -> None:
+def add_validation(page: StudyPage, best: Float) -> None:
     """Table I, friction found from what is left of the torque, and both forms of the model beside the sensors."""
     page.section("Table I, figures 3 to 5: friction and validation")
     page.text(
@@ -173,9 +173,9 @@ def tell_validation(page: StudyPage, best: Float) -> None:
             0.06,
             unit="N m",
         ),
-        told("error_rigid", "relative error without friction, %", _relative(sensed, rigid)),
-        told("error_friction", "relative error with friction, %", _relative(sensed, whole)),
-        told("error_bodies", "relative error of bodies with friction, %", _relative(sensed, recursive)),
+        reported("error_rigid", "relative error without friction, %", _relative(sensed, rigid)),
+        reported("error_friction", "relative error with friction, %", _relative(sensed, whole)),
+        reported("error_bodies", "relative error of bodies with friction, %", _relative(sensed, recursive)),
         at_least(
             "friction_gain",
             "joint 7: error without friction over error with it",

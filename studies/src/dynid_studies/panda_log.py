@@ -32,7 +32,7 @@ from dynid_studies.panda_friction import (
     relative_by_joint,
     torque_figure,
 )
-from dynid_studies.study import StudyPage, at_least, at_most, near, told, within
+from dynid_studies.study import StudyPage, at_least, at_most, near, reported, within
 
 TERMS = RigidBody() + Viscous() + Coulomb(width=0.03) + Offset()
 CUTOFFS = ((5.0, 5.0), (10.0, 10.0), (20.0, 10.0), (50.0, 20.0))
@@ -96,7 +96,7 @@ def error_of_model(path: Path, bodies: Float) -> tuple[float, Float]:
     return 100.0 * float(np.sqrt(error.sum() / size.sum())), 100.0 * np.sqrt(error / size)
 
 
-def tell_log(page: StudyPage, path: Path | None, best: Float) -> None:
+def add_log(page: StudyPage, path: Path | None, best: Float) -> None:
     """Fits, cross-validation, published models and figures on the real log, or that it is not at hand."""
     page.section("The real robot")
     if path is None:
@@ -225,7 +225,7 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
             float(gap.max()),
             0.3,
         ),
-        told("real_joint7_rigid", "joint 7 without friction, %", before),
+        reported("real_joint7_rigid", "joint 7 without friction, %", before),
         at_most("real_joint7_gain", "joint 7: error with friction over error without", after / before, 0.5),
     )
 
@@ -278,17 +278,17 @@ def _classical(page: StudyPage, path: Path) -> None:
                 float(np.corrcoef(theirs, value)[0, 1]),
                 0.999,
             ),
-            told(
+            reported(
                 "classical_deviations",
                 "median ratio of our deviations to the printed ones",
                 float(np.median(ours / printed_std)),
             ),
-            told(
+            reported(
                 "classical_distance",
                 "median distance from the printed ones, in our standard deviations",
                 float(np.median(np.abs(theirs - value) / std)),
             ),
-            told(
+            reported(
                 "classical_distance_printed",
                 "the same in printed standard deviations",
                 float(np.median(100 * np.abs(theirs - value) / (np.abs(theirs) * printed_std))),

@@ -72,7 +72,7 @@ class Stack:
         return np.asarray(found), np.sqrt(np.diag(covariance)), error
 
 
-def tell_coefficients(page: StudyPage, known: Path | None) -> None:
+def add_coefficients(page: StudyPage, known: Path | None) -> None:
     """Ranks, the model revealed without noise, and the coefficients with deviations, printed beside ours."""
     page.section("Reverse engineering: 43 coefficients from 1010 configurations")
     q = _configurations(known)

@@ -16,7 +16,7 @@ from dynid_studies.panda import C6Z, RIGID, arm, bodies_of_coefficients, feasibl
 from dynid_studies.study import StudyPage, at_most
 
 
-def tell_torques(page: StudyPage, best: Float) -> None:
+def add_torques(page: StudyPage, best: Float) -> None:
     """Torque of published and retrieved bodies against that of the coefficients, and the cost of both forms."""
     page.section("Newton-Euler with bodies, or Lagrange with coefficients")
     page.text(

@@ -53,7 +53,7 @@ def inside_cones(robot: RobotModel, base: BaseMap) -> Feasible:
     )
 
 
-def tell_two_links(page: StudyPage) -> None:
+def add_two_links(page: StudyPage) -> None:
     """Which grouping is right, and centres of mass inside cones by one convex program."""
     page.section("The example of two links")
     page.text(

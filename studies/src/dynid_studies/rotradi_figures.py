@@ -66,8 +66,8 @@ def eigenvalues(found: Fit) -> Figure:
         for i in range(count)
         if i not in (0, count // 2, count - 1)
     )
-    told = ((0, "greatest", VERMILION), (count // 2, "median", BLUE), (count - 1, "least", GREEN))
-    traces = tuple(line(t, values[:, i], name, colour, 1.6) for i, name, colour in told)
+    reported = ((0, "greatest", VERMILION), (count // 2, "median", BLUE), (count - 1, "least", GREEN))
+    traces = tuple(line(t, values[:, i], name, colour, 1.6) for i, name, colour in reported)
     return row_of([Panel((*others, *traces), Axis("time, s"), Axis("eigenvalues of P", log=True))], 280)
 
 

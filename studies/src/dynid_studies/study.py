@@ -124,7 +124,7 @@ def at_least(
     return Result(name, what, ours, printed, least, math.inf, unit, explanation)
 
 
-def told(
+def reported(
     name: str,
     what: str,
     ours: float,

@@ -16,7 +16,7 @@ from dynid.report.text import NO_BREAK
 from dynid.rows import ElasticRows
 from dynid.signals import Samples
 from dynid.simulation import SmoothFriction
-from dynid_studies.study import Dose, Paper, Result, StudyPage, at_least, at_most, near, told, within
+from dynid_studies.study import Dose, Paper, Result, StudyPage, at_least, at_most, near, reported, within
 from dynid_studies.zollo_arms import FRICTION, GATE, STIFFNESS, TERMS, WIDTH, Arm, Stribeck, paper_map, planar
 from dynid_studies.zollo_better import better
 from dynid_studies.zollo_checks import check_model, check_ranks
@@ -120,11 +120,11 @@ def _experiment(page: StudyPage, run: Run) -> None:
     why += "5's 0.39 and 0.10 contradict the given stiffnesses. Here the motion adds its part."
     page.results(
         "What the paper tells of it",
-        told("deflection1", "greatest deflection of joint 1", float(greatest[0]), 0.39, "deg"),
-        told("deflection2", "greatest deflection of joint 2", float(greatest[1]), 0.10, "deg"),
+        reported("deflection1", "greatest deflection of joint 1", float(greatest[0]), 0.39, "deg"),
+        reported("deflection2", "greatest deflection of joint 2", float(greatest[1]), 0.10, "deg"),
         near("held1", "joint 1, by gravity alone", float(held[0]), 0.39, 0.05, "deg", why, right=2.4),
         near("held2", "joint 2, by gravity alone", float(held[1]), 0.10, 0.01, "deg", right=0.78),
-        told(
+        reported(
             "slow_samples",
             f"samples slower than {GATE} rad/s, left out below",
             slow,
@@ -217,7 +217,7 @@ def _errors_1(
             explanation="Its Coulomb level is f2 - f5 exp(-1/(f6 v)), 0.05 to 0.08 and not f2 = 0.33: comparing with "
             "f2 makes the whole error, whatever the method.",
         ),
-        told("signed", "signed mean, friction (43)", signed_mean(ours), 0.103),
+        reported("signed", "signed mean, friction (43)", signed_mean(ours), 0.103),
         at_most(
             "unsigned_dynamic",
             "unsigned mean, friction (43), without friction",
@@ -225,7 +225,7 @@ def _errors_1(
             5e-4,
         ),
         at_most("unsigned_coulomb", "unsigned mean, Coulomb friction", unsigned_mean(ideal), 3e-4),
-        told("signed_coulomb", "signed mean, Coulomb friction", signed_mean(ideal)),
+        reported("signed_coulomb", "signed mean, Coulomb friction", signed_mean(ideal)),
         at_most("exact_states", "the same from exact states, greatest", float(np.abs(sure).max()), 1e-10),
         at_least(
             "forward",

@@ -13,7 +13,7 @@ from dynid.rows import ElasticMomentumRows
 from dynid.run import Identification
 from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous, ZolloFriction
-from dynid_studies.study import StudyPage, at_most, told
+from dynid_studies.study import StudyPage, at_most, reported
 from dynid_studies.zollo_arms import FRICTION, WIDTH, Arm, Stribeck, paper_map
 from dynid_studies.zollo_pipeline import COUNT, Run, relative_errors
 from dynid_studies.zollo_tables import TABLE_1
@@ -139,7 +139,7 @@ def _noise(
             for noise, error in zip(levels, ours, strict=True)
         ),
         *(
-            told(f"pipeline_{noise:g}", f"the paper's pipeline, {noise:g} rad", error)
+            reported(f"pipeline_{noise:g}", f"the paper's pipeline, {noise:g} rad", error)
             for noise, error in zip(levels, theirs, strict=True)
         ),
     )

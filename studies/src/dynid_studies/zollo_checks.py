@@ -12,7 +12,7 @@ from dynid.rows import ElasticRows
 from dynid.signals import Samples
 from dynid.simulation import Coupling, Elasticity, Plant
 from dynid.spatial import pseudo_inertia, transformed
-from dynid_studies.study import StudyPage, at_least, at_most, near, told
+from dynid_studies.study import StudyPage, at_least, at_most, near, reported
 from dynid_studies.zollo_arms import FRICTION, SIMPLIFIED, TERMS, Arm, Stribeck, planar, puma
 from dynid_studies.zollo_pipeline import equations
 
@@ -74,7 +74,9 @@ def check_model(page: StudyPage, arm: Arm) -> None:
     friction = Stribeck(FRICTION).torque(np.stack([speed, speed], axis=1), np.zeros((4000, 0)))
     page.results(
         "The model",
-        told("inertia_with_rotor", "least eigenvalue of B(q) with the rotor in I_1", least, unit="kg m^2"),
+        reported(
+            "inertia_with_rotor", "least eigenvalue of B(q) with the rotor in I_1", least, unit="kg m^2"
+        ),
         at_most(
             "inertia_without_rotor", "least eigenvalue of B(q) without it", indefinite, -0.3, unit="kg m^2"
         ),

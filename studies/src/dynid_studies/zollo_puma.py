@@ -8,7 +8,7 @@ from dynid.base import Float
 from dynid.factor import BaseMap, Category, base_of_matrix, structural_base
 from dynid.rows import ElasticRows
 from dynid.simulation import SmoothFriction
-from dynid_studies.study import Cell, StudyPage, at_most, near, told
+from dynid_studies.study import Cell, StudyPage, at_most, near, reported
 from dynid_studies.zollo_arms import GATE, TERMS, WIDTH, Arm, puma
 from dynid_studies.zollo_better import momentum_estimate
 from dynid_studies.zollo_figures import deflection_figure, motion_figure, zoom_figure
@@ -65,7 +65,7 @@ def _experiment(page: StudyPage, run: Run, seconds: float) -> None:
     held = np.abs(run.plant.holding_torque(postures)).max(axis=0) / 2000.0
     page.results(
         "Deflections",
-        told(
+        reported(
             "puma_deflection_mean",
             "mean deflection of the six joints",
             float(bend.mean()),
@@ -76,10 +76,12 @@ def _experiment(page: StudyPage, run: Run, seconds: float) -> None:
             "all.",
         ),
         *(
-            told(f"puma_deflection{j + 1}", f"greatest deflection of joint {j + 1}", at, unit="rad")
+            reported(f"puma_deflection{j + 1}", f"greatest deflection of joint {j + 1}", at, unit="rad")
             for j, at in enumerate(bend.max(axis=0).tolist())
         ),
-        told("puma_counts6", "deflection of joint 6, greatest, in counts", float(bend[:, 5].max() / COUNT)),
+        reported(
+            "puma_counts6", "deflection of joint 6, greatest, in counts", float(bend[:, 5].max() / COUNT)
+        ),
     )
 
 
@@ -149,7 +151,7 @@ def _table_results(
     page.results(
         "Estimates: unsigned mean of the relative errors",
         *(
-            told(
+            reported(
                 f"table{k}_error",
                 f"Table {k}, nearest",
                 unsigned_mean(ours[part]),
@@ -184,15 +186,17 @@ def _evidence(page: StudyPage, arm: Arm, run: Run, printed: Float, nearest: Floa
             explanation="Errors of least squares differ from number to number; Table 5 is off by the same -0.0013 in "
             "eleven of 36 numbers, pi_46 to pi_54 all of them, and Table 6 by the same 0.025 in rotors 1 to 3.",
         ),
-        told(
+        reported(
             "puma_printed_signed",
             "signed mean error of Tables 3 to 6 as printed",
             signed_mean(theirs),
             0.123,
             explanation="Rotors 1 to 3 of Table 6 alone are estimated at 126 times their value.",
         ),
-        told("puma_printed_unsigned", "the same unsigned", unsigned_mean(theirs)),
-        told("torque_printed", "motor torque by the printed estimates, relative rms error", miss(printed)),
+        reported("puma_printed_unsigned", "the same unsigned", unsigned_mean(theirs)),
+        reported(
+            "torque_printed", "motor torque by the printed estimates, relative rms error", miss(printed)
+        ),
         at_most("torque_nearest", "motor torque by ours, relative rms error", miss(nearest), 0.01),
     )
 
@@ -228,7 +232,7 @@ def _base_parameters(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None
     page.results(
         "Relative errors of the 60 base parameters",
         at_most("puma_exact", "exact states, greatest", float(np.abs(exact).max()), 1e-8),
-        told(
+        reported(
             "puma_central_mean",
             "encoders, central differences, unsigned mean",
             unsigned_mean(central),
@@ -236,10 +240,10 @@ def _base_parameters(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None
             explanation="K6, whose spring bends by less than a count, K4 and K5, and a few combinations about the "
             "wrist are barely seen and make the mean; the median is far below.",
         ),
-        told("puma_central_signed", "the same signed", signed_mean(central), 0.123),
+        reported("puma_central_signed", "the same signed", signed_mean(central), 0.123),
         at_most("puma_central", "the same, median", float(np.median(np.abs(central))), 5e-3),
-        told("puma_forward_mean", "encoders, forward differences, unsigned mean", unsigned_mean(forward)),
-        told("puma_forward", "the same, median", float(np.median(np.abs(forward)))),
+        reported("puma_forward_mean", "encoders, forward differences, unsigned mean", unsigned_mean(forward)),
+        reported("puma_forward", "the same, median", float(np.median(np.abs(forward)))),
         at_most(
             "puma_momentum_mean", "encoders, momentum rows, unsigned mean", unsigned_mean(better), 0.02, 0.123
         ),

@@ -1,4 +1,4 @@
-"""Rank, condition and the motion behind them: what the log could tell, and when."""
+"""Rank, condition and the motion behind them: what the log could determine, and when."""
 
 from __future__ import annotations
 

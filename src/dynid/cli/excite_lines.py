@@ -18,35 +18,35 @@ def lines(plan: Sheet) -> list[str]:
     from dynid.report.plan import ALL_TOLD
 
     information, bounds = plan.information, plan.bounds
-    told = [
+    sheet = [
         f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters"
     ]
     if plan.figures.condition < ALL_TOLD:
-        told[0] += (
+        sheet[0] += (
             f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
         )
     if isinstance(plan, Plan | TorquePlan):
         name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
-        told.append(
+        sheet.append(
             f"criterion {name}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
             f"({_effort(plan)}{', stopped' if plan.stopped else ''})"
         )
     if information.recorded is not None and len(information.recorded):
-        told.append(_shrunk(plan))
-    told.append("tightest bounds:")
+        sheet.append(_shrunk(plan))
+    sheet.append("tightest bounds:")
     for kind in dict.fromkeys(m.what for m in plan.margins):
-        told.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
-    told += _commanded(plan) if isinstance(plan, TorquePlan) else _reserved(plan)
+        sheet.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
+    sheet += _commanded(plan) if isinstance(plan, TorquePlan) else _reserved(plan)
     if bounds.theta is None:
-        told.append("not checked: torque (the description holds no masses)")
+        sheet.append("not checked: torque (the description holds no masses)")
     if bounds.workspace is None or not bounds.workspace.names:
-        told.append("not checked: surroundings (give --floor, --box, --plane)")
+        sheet.append("not checked: surroundings (give --floor, --box, --plane)")
     if bounds.capsules is None:
-        told.append("not checked: self-collision (give --radius or --shapes)")
+        sheet.append("not checked: self-collision (give --radius or --shapes)")
     elif bounds.capsules.left_out:
         pairs = ", ".join(bounds.capsules.left_out_names(information.robot))
-        told.append(f"not compared, as their capsules are too close in most poses: {pairs}")
-    return told
+        sheet.append(f"not compared, as their capsules are too close in most poses: {pairs}")
+    return sheet
 
 
 def _shrunk(plan: Sheet) -> str:
@@ -95,18 +95,18 @@ def _reserved(plan: Sheet) -> list[str]:
         return []
     share = f"{100 * found.share:g} % of the torque"
     if not found.drawn:
-        told = [f"torque limits keep free a constant share, {share}, as no covariance is known:"]
+        sheet = [f"torque limits keep free a constant share, {share}, as no covariance is known:"]
     else:
-        more = f" and {share}, as the run does not tell all base parameters" if found.share > 0 else ""
-        told = [
+        more = f" and {share}, as the run does not determine all base parameters" if found.share > 0 else ""
+        sheet = [
             f"torque limits keep free {found.sigmas:g} standard deviations by the run's covariance and "
             f"residuals{more} (at each instant {100 * found.rate:.5g} % stay within):"
         ]
     for one in found.joints:
         of_limit = f", {100 * one.share:.1f} % of the limit" if one.limit < float("inf") else ", no limit"
-        told.append(f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}")
+        sheet.append(f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}")
     if found.drawn:
-        told.append(
+        sheet.append(
             f"  {found.within} of {found.drawn} models drawn from the covariance keep all limits all the time"
         )
-    return told
+    return sheet
