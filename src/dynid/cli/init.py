@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
-from dynid.cli.robot_options import Told, with_robot
+from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
@@ -36,7 +36,7 @@ def command(
     ] = None,
     force: ForceOption = False,
     *,
-    told: Told,
+    robot_options: RobotOptions,
 ) -> None:
     """Look at a log and write the experiment file that says which column is what, in which unit, and why."""
     from dynid.base.diagnostics import Diagnostics
@@ -48,7 +48,7 @@ def command(
 
     check_targets([out], [robot, log], force)
     diagnostics = Diagnostics()
-    model = read_robot(robot, Reading(**told), diagnostics)
+    model = read_robot(robot, Reading(**robot_options), diagnostics)
     print_diagnostics(diagnostics)
     answers = _answers(answer or [])
     proposal = propose(model, log, answers, preset or [])
@@ -57,7 +57,7 @@ def command(
     for line in summary_lines(proposal):
         say(line)
     call = f"dynid init {robot} {log}"
-    write_files({out: experiment_text(proposal, call, told).encode()})
+    write_files({out: experiment_text(proposal, call, robot_options).encode()})
     say("")
     if proposal.open:
         count = len(proposal.open)
