@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -144,3 +145,34 @@ def test_long_names_are_refused_in_one_line(run: Run, robot_file: Path, tmp_path
     assert outcome.code in (2, 6)
     assert "Traceback" not in outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_edited_run_is_told_and_never_a_bug_of_ours(
+    robot_file: Path, train_log: Path, run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    assert run("identify", robot_file, train_log, "--out", folder).code == 0
+    assert "edited-run" not in run("report", folder).out
+    assert "edited-run" not in run("report", folder).out
+    stored = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(stored | {"provenance": {**stored["provenance"], "seed": 9}}))
+    told = run("report", folder)
+    assert told.code == 0
+    assert "edited-run" in told.out + told.err
+    (folder / "run.json").write_text(json.dumps(stored | {"recipe": 3}))
+    broken = run("report", folder)
+    assert broken.code == 3
+    assert "damaged-run" in broken.err
+
+
+@pytest.mark.parametrize(("number", "unit"), [("1e308", "kg"), ("1e40", "kg")])
+def test_numbers_of_no_size_are_refused(
+    number: str, unit: str, run: Run, robot_file: Path, tmp_path: Path
+) -> None:
+    heavy = tmp_path / "heavy.toml"
+    heavy.write_text(robot_file.read_text().replace("mass = 2.0", f"mass = {number}"))
+    outcome = run("inspect", heavy)
+    assert outcome.code == 3
+    assert "shoulder" in outcome.err
+    assert unit in outcome.err
+    assert outcome.err.count("\n") == 1

@@ -9,6 +9,7 @@ next restores the earlier files from there and removes the rest (`recover`); a l
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -205,6 +206,31 @@ def listed_files(folder: Path, kind: FolderKind) -> frozenset[str] | None:
     return None if names is None else frozenset(name for name in names if _is_own_file(place, name))
 
 
+def edited_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
+    """Names of the files in a folder of this kind that are no longer what dynid wrote, by their checksums."""
+    try:
+        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        sums = data["sha256"].items() if data["kind"] == kind.name else ()
+        return tuple(name for name, expected in sums if _sum(folder / name) != expected)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ()
+
+
+def _sum(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def renew_checksums(folder: Path) -> None:
+    """Writes the manifest of a folder whose files dynid itself has changed with their checksums of now."""
+    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    data["sha256"] = {name: _sum(folder / name) for name in data["files"]}
+    with staged_files(folder / MANIFEST) as (part,):
+        part.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def _manifest(folder: Path, kind: FolderKind) -> Iterable[str] | None:
     try:
         data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -216,7 +242,9 @@ def _manifest(folder: Path, kind: FolderKind) -> Iterable[str] | None:
 
 
 def _write_manifest(folder: Path, kind: FolderKind) -> None:
-    text = json.dumps({"kind": kind.name, "files": _files(folder)}, indent=1, ensure_ascii=False)
+    files = _files(folder)
+    sums = {name: _sum(folder / name) for name in files}
+    text = json.dumps({"kind": kind.name, "files": files, "sha256": sums}, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 

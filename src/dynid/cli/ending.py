@@ -13,7 +13,7 @@ import traceback
 from types import FrameType
 from typing import NoReturn
 
-from dynid.base.errors import DynidError
+from dynid.base.errors import DynidError, InputError, Place
 from dynid.cli.common import say
 
 # A process that is asked to end has 2 s in all; after this much of it the process is ended from another thread.
@@ -53,10 +53,24 @@ def say_interrupted() -> None:
     say(f"interrupted: {rest}", err=True)
 
 
-def say_bug(error: Exception) -> None:
-    """One message for an error that nobody foresaw, and a temporary file with what is needed to mend it."""
+def say_bug(error: Exception) -> int:
+    """One message for an error that nobody foresaw, and a temporary file with what is needed to mend it; the exit code.
+
+    Where a run folder was read that someone has edited, that is the cause.
+    """
     from dynid.base.version import __version__
 
+    store = sys.modules.get("dynid.run.store")
+    if store is not None and (edited := store.edited_runs()):
+        damaged = InputError(
+            "damaged-run",
+            found=f"a run folder that was changed since it was written ({type(error).__name__}: {error})",
+            expected="what dynid wrote",
+            do="run dynid identify again",
+            place=Place(file=str(edited[0])),
+        )
+        say(str(damaged), err=True)
+        return damaged.exit_code
     lines = (
         f"dynid {__version__}, Python {platform.python_version()}, {platform.platform()}",
         f"command: {' '.join(sys.argv[1:])}",
@@ -75,6 +89,7 @@ def say_bug(error: Exception) -> None:
         do=f"send '{file.name}' to those who keep dynid; it holds the command and where it failed, no data",
     )
     say(str(bug), err=True)
+    return bug.exit_code
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> NoReturn:

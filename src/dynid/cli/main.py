@@ -96,9 +96,7 @@ def main() -> None:
         code = _run()
     except Exception as error:
         # A library that is interrupted inside its own compiled code may raise an error of its own instead.
-        if interruption() is None:
-            say_bug(error)
-        code = 1
+        code = 1 if interruption() else say_bug(error)
     if code and (stopped := interruption()) is not None:
         say_interrupted()
         code = stopped

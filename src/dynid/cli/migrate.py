@@ -16,6 +16,7 @@ def command(
     ],
 ) -> None:
     """Write run folders and experiment files of an earlier version in the form of this one, in their place."""
+    from dynid.base.atomic_write import MANIFEST, renew_checksums
     from dynid.exporters.files import write_files
     from dynid.run.migrate import FORMAT, experiment_text
     from dynid.run.store import migrated_files
@@ -34,4 +35,6 @@ def command(
         files = migrated_files(path)
         if files:
             write_files(files)
+            if (path / MANIFEST).exists():
+                renew_checksums(path)
         say(f"{path}: " + (f"written in format {FORMAT}" if files else f"is of format {FORMAT} already"))

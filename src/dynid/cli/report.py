@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import say
+from dynid.cli.common import print_diagnostics, say
 
 
 def command(
@@ -20,6 +20,7 @@ def command(
     from dynid.verbs.summary import identification_lines
 
     stored = load(run)
+    print_diagnostics(stored.diagnostics)
     for line in (*identification_lines(stored), ""):
         say(line)
     try:

@@ -123,6 +123,8 @@ class CsvTable:
                     position += piece.num_rows
                     if stop is not None and position >= stop:
                         return
+        except MemoryError:
+            raise
         except pa.ArrowException as error:
             if "Empty CSV file" in str(error):
                 return

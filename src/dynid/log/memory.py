@@ -115,6 +115,8 @@ def frame_table(frame: Any, name: str) -> ArrowTable:
     eager = collect() if collect is not None and not hasattr(frame, "__arrow_c_stream__") else frame
     try:
         table = pa.Table.from_batches([eager]) if isinstance(eager, pa.RecordBatch) else pa.table(eager)
+    except MemoryError:
+        raise
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UsageError(
             "not-a-frame",

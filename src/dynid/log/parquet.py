@@ -58,6 +58,8 @@ class ParquetTable:
             self._file = pq.ParquetFile(
                 path, memory_map=False, pre_buffer=False, page_checksum_verification=True
             )
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         self.row_count: int | None = self._file.metadata.num_rows
@@ -115,6 +117,8 @@ class ParquetTable:
                 if b > a:
                     parts = {name: batch.column(name).slice(a, b - a) for name in batch.schema.names}
                     yield self._columns.values(parts, columns, position - batch.num_rows + a)
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
 
@@ -128,6 +132,8 @@ class ParquetTable:
             for batch in self._file.iter_batches(batch_size=FIRST_LISTS, columns=[column]):
                 if (width := list_width(batch.column(0))) is not None:
                     return width
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
         return None

@@ -7,12 +7,18 @@ from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import numpy as np
+
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, Place
 from dynid.robot.formats import read_robot_file
 from dynid.robot.locking import as_described
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
+
+# Beyond these a description is in other units than kg and m, or nonsense.
+LARGEST_MASS = 1e9
+LARGEST_LENGTH = 1e6
 
 
 def load_robot(
@@ -54,7 +60,28 @@ def load_robot(
 def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | None = None) -> RobotModel:
     """The robot of a description, read as told; raises as `load_robot`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    return as_described(read_robot_file(Path(path), reading, sink), reading, sink)
+    # What overflows in a product of absurd numbers is found by their size.
+    with np.errstate(over="ignore", invalid="ignore"):
+        robot = read_robot_file(Path(path), reading, sink)
+        _check_size(robot, Path(path))
+    return as_described(robot, reading, sink)
+
+
+def _check_size(robot: RobotModel, path: Path) -> None:
+    for found, largest, unit, names in (
+        (robot.inertia_prior[:, 0], LARGEST_MASS, "kg", robot.body_names),
+        (robot.T_parent_joint[:, :3, 3], LARGEST_LENGTH, "m from its parent", robot.body_names),
+    ):
+        size = np.abs(found).reshape(len(found), -1).max(axis=1, initial=0.0)
+        if (over := np.flatnonzero(size > largest)).size:
+            link = names[int(over[0])]
+            raise InputError(
+                "no-size",
+                found=f"link '{link}': {size[over[0]]:.3g} {unit}",
+                expected=f"at most {largest:g} {unit.split()[0]}",
+                do="check the unit: SI is kg and m",
+                place=Place(file=str(path)),
+            )
 
 
 def load_example(name: str) -> RobotModel:

@@ -201,6 +201,12 @@ def _undecodable(data: bytes, offset: int) -> bool:
     return False
 
 
+# Beyond it squares of numbers overflow, and there is nothing of that size. The largest number of a computer is often
+# written for a limit that there is not.
+LARGEST_NUMBER = 1e100
+WITHOUT_BOUND = ("limit",)
+
+
 def number(
     element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, what: str = ""
 ) -> float:
@@ -243,6 +249,9 @@ def check_numbers(
             return None
         if not math.isfinite(value):
             errors.append(_wrong_number(element, attribute, what, "not-finite", "a finite number"))
+            return None
+        if abs(value) > LARGEST_NUMBER and element.tag not in WITHOUT_BOUND:
+            errors.append(_wrong_number(element, attribute, what, "no-size", "a number of a robot's size"))
             return None
         values.append(value)
     return tuple(values)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
-from dynid.base.atomic_write import FolderKind, check_place, recover, staged_folder
+from dynid.base.atomic_write import FolderKind, check_place, edited_files, recover, staged_folder
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
@@ -46,6 +46,7 @@ _RUN_FILES = (
     "report.html",
 )
 _DEMO_FILES = ("robot.toml", "logs/train.parquet", "logs/validate.parquet")
+_edited: list[Path] = []
 _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
 
 
@@ -105,6 +106,9 @@ def load(folder: str | Path) -> Identification:
     folder = Path(folder)
     recover(folder)
     place = Place(file=str(folder))
+    edited = [name for name in edited_files(folder, RUN) if name != "report.html"]
+    if edited:
+        _edited.append(folder)
     run, model = to_present(_read_json(folder / "run.json"), _read_json(folder / "model.json"), place)
     _require_plugins(run, model, place)
     try:
@@ -114,6 +118,13 @@ def load(folder: str | Path) -> Identification:
         scores = [scores_from_dict(entry) for entry in run["scores"]]
         residuals = read_residuals(folder / "residuals.parquet", robot, run["residuals"])
         validations = [Validation(s, residuals.get(i)) for i, s in enumerate(scores)]
+        diagnostics = _read_diagnostics(run["diagnostics"])
+        for name in edited:
+            diagnostics.warn(
+                "edited-run",
+                f"{name} of the run folder is not what dynid wrote: what is shown may not be what was identified",
+                Place(file=str(folder / name)),
+            )
         return Identification(
             recipe=run["recipe"],
             robot=robot,
@@ -124,7 +135,7 @@ def load(folder: str | Path) -> Identification:
             training=validations[0],
             validations=tuple(validations[1:]),
             verdict=_read_verdict(run["verdict"]),
-            diagnostics=_read_diagnostics(run["diagnostics"]),
+            diagnostics=diagnostics,
             preparation=run["preparation"],
             log_summary=run["log"],
             provenance=run["provenance"],
@@ -142,6 +153,11 @@ def load(folder: str | Path) -> Identification:
             do="run dynid identify again",
             place=place,
         ) from error
+
+
+def edited_runs() -> tuple[Path, ...]:
+    """The run folders read by this process that someone has changed since dynid wrote them."""
+    return tuple(_edited)
 
 
 def migrated_files(folder: Path) -> dict[Path, bytes]:

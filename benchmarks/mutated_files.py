@@ -1,0 +1,327 @@
+"""Files that something has damaged: every one must end with a result or one message, and leave nothing behind.
+
+    python benchmarks/mutated_files.py [--files 5000] [--first 0] [--workers 2] [--out FILE]
+
+Robot descriptions (URDF, MJCF, TOML), experiments, logs (CSV, Parquet, ROS 1 and 2 bags, MCAP) and run folders of a
+two-joint arm are mutated with a seed: bytes flipped, cut, doubled; numbers replaced by extreme ones; values of JSON and
+TOML replaced by other types. Descriptions go through `inspect` and every other one through `identify`, logs through
+`check`, run folders through `report` and `export`. Counted as failures: exit code 1 (a mistake in dynid), a traceback,
+a warning of a library on standard error, anything left beside the input, over 2 GB of memory or 30 s. One line of JSON
+a file goes to FILE, from which an interrupted campaign goes on. Prints the processor time; 1 = a file failed.
+KEEP_MUTATED=FOLDER keeps the files that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SEED = 20261123
+MEMORY_GB, SECONDS = 2.0, 30.0
+EXTREME = (
+    "1e308",
+    "-1e308",
+    "1e-308",
+    "nan",
+    "inf",
+    "-1",
+    "0",
+    "",
+    "1,5",
+    "1e400",
+    "9" * 400,
+    "x",
+    "1_0",
+    "true",
+)
+OTHER_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    float("nan"),
+    "",
+    "x" * 300,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": 1},
+)
+NUMBER = re.compile(rb"-?\d+\.?\d*(?:[eE][-+]?\d+)?")
+# Lines that Python's own warnings, and those of libraries, begin or hold.
+WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning", re.MULTILINE)
+
+
+def mutated_bytes(data: bytes, rng: np.random.Generator) -> bytes:
+    """Bytes with one to three random faults."""
+    for _ in range(rng.integers(1, 4)):
+        size = len(data)
+        if size == 0:
+            return data
+        at, length = int(rng.integers(size)), int(rng.integers(1, max(2, min(200, size))))
+        match rng.integers(6):
+            case 0:
+                data = data[:at]
+            case 1:
+                data = data[:at] + data[at + length :]
+            case 2:
+                data = data[:at] + data[at : at + length] + data[at:]
+            case 3:
+                data = data[:at] + rng.bytes(1) + data[at + 1 :]
+            case 4:
+                data = data[:at] + bytes(length) + data[at + length :]
+            case _:
+                data = data[:at] + rng.bytes(length) + data[at + length :]
+    return data
+
+
+def mutated_text(data: bytes, rng: np.random.Generator) -> bytes:
+    """Text with one to three random faults: numbers that are extreme, lines and spans that are gone, doubled, moved."""
+    for _ in range(rng.integers(1, 4)):
+        lines = data.split(b"\n")
+        at = int(rng.integers(len(lines)))
+        match rng.integers(6):
+            case 0 | 1 | 2:
+                numbers = list(NUMBER.finditer(data))
+                if numbers:
+                    one = numbers[rng.integers(len(numbers))]
+                    data = data[: one.start()] + str(rng.choice(EXTREME)).encode() + data[one.end() :]
+            case 3:
+                data = b"\n".join(lines[:at] + lines[at + 1 :])
+            case 4:
+                other = int(rng.integers(len(lines)))
+                lines[at], lines[other] = lines[other], lines[at]
+                data = b"\n".join(lines)
+            case _:
+                data = mutated_bytes(data, rng)
+    return data
+
+
+def mutated_json(data: bytes, rng: np.random.Generator) -> bytes:
+    """JSON of which one to three values are of another type, extreme, or gone."""
+    tree = json.loads(data)
+    for _ in range(rng.integers(1, 4)):
+        holder, key = _somewhere(tree, rng)
+        if holder is None:
+            continue
+        if rng.integers(4) == 0:
+            del holder[key]
+        else:
+            holder[key] = OTHER_VALUES[rng.integers(len(OTHER_VALUES))]
+    return json.dumps(tree).encode()
+
+
+def _somewhere(tree: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    holder, key = None, None
+    while isinstance(tree, (dict, list)) and tree:
+        if holder is not None and rng.integers(5) == 0:
+            break
+        holder = tree
+        keys = list(tree) if isinstance(tree, dict) else range(len(tree))
+        key = keys[rng.integers(len(keys))]
+        tree = tree[key]
+    return holder, key
+
+
+def prepare(base: Path) -> None:
+    """Sound files of every kind."""
+    from tests.command_line import ROBOT, make_log
+
+    robot = base / "arm.toml"
+    robot.write_text(ROBOT)
+    log = make_log(robot, base / "log.parquet", 1, seconds=10.0)
+    make_log(robot, base / "log.csv", 1, seconds=10.0)
+    (base / "experiment.toml").write_text(EXPERIMENT)
+    for arguments in (
+        ("identify", robot, log, "-c", base / "experiment.toml", "--out", base / "run"),
+        ("export", base / "run", "--to", base / "arm.urdf", "--feasible"),
+        ("export", base / "run", "--to", base / "arm.xml", "--feasible"),
+    ):
+        code, text, _ = isolated(arguments)
+        if code != 0:
+            raise SystemExit(f"{arguments[0]} of a sound file ends with {code}: {text}")
+    write_bags(log, base)
+
+
+EXPERIMENT = """
+[prepare]
+cutoff = 8.0
+
+[model]
+terms = ["rigid_body", "viscous", "coulomb"]
+
+[estimate]
+method = "wls"
+folds = 5
+seed = 3
+"""
+
+
+def write_bags(log: Path, base: Path) -> None:
+    """The first two seconds of the log as a ROS 1 bag, and as ROS 2 bags of both storages."""
+    import pyarrow.parquet as pq
+
+    from tests.log.bags import states, write_bag
+
+    table = pq.read_table(log).slice(0, 400)
+    joints = [name[2:] for name in table.column_names if name.startswith("q_")]
+    q, tau = (np.column_stack([table[f"{one}_{j}"].to_numpy() for j in joints]) for one in ("q", "tau"))
+    t = table["t"].to_numpy()
+    messages = states(t, joints, q, np.gradient(q, t, axis=0), tau)
+    write_bag(base / "log.bag", messages)
+    for folder in ("two.db3", "two"):
+        write_bag(base / folder, messages)
+    shutil.copy(next((base / "two.db3").glob("*.db3")), base / "log.db3")
+    shutil.copy(next((base / "two").glob("*.mcap")), base / "log.mcap")
+
+
+def isolated(arguments: tuple[object, ...]) -> tuple[int, str, dict[str, float]]:
+    """Exit code, standard error and use of time (s) and memory (GB) of a command in a process of its own."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(writing, 2)
+        sys.argv = ["dynid", *map(str, arguments)]
+        from dynid.cli.main import main
+
+        code = 99
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    start = time.perf_counter()
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read()
+    _, status, used = os.wait4(child, 0)
+    spent = {
+        "seconds": time.perf_counter() - start,
+        "gb": used.ru_maxrss / 1e6,
+        "cpu": used.ru_utime + used.ru_stime,
+    }
+    return os.waitstatus_to_exitcode(status), text.decode(errors="replace"), spent
+
+
+FITTED = ("identify", "FILE", "BASE/log.parquet", "-c", "BASE/experiment.toml")
+# What is mutated, how, and what then reads it: FILE stands for the mutated file, BASE for the sound ones.
+KINDS: tuple[tuple[str, Callable[[bytes, np.random.Generator], bytes], tuple[tuple[str, ...], ...]], ...] = (
+    ("arm.toml", mutated_text, (("inspect", "FILE"), FITTED)),
+    ("arm.urdf", mutated_text, (("inspect", "FILE"), FITTED)),
+    ("arm.xml", mutated_text, (("inspect", "FILE"), FITTED)),
+    ("experiment.toml", mutated_text, (("check", "BASE/arm.toml", "BASE/log.parquet", "--no-fit", "-c", "FILE"),
+                                       ("identify", "BASE/arm.toml", "BASE/log.parquet", "-c", "FILE"))),
+    ("log.csv", mutated_text, (("check", "BASE/arm.toml", "FILE", "--no-fit"),)),
+    ("log.parquet", mutated_bytes, (("check", "BASE/arm.toml", "FILE", "--no-fit"),)),
+    ("log.bag", mutated_bytes, (("check", "BASE/arm.toml", "FILE", "--no-fit"),)),
+    ("log.db3", mutated_bytes, (("check", "BASE/arm.toml", "FILE", "--no-fit"),)),
+    ("log.mcap", mutated_bytes, (("check", "BASE/arm.toml", "FILE", "--no-fit"),)),
+    ("run/run.json", mutated_json, (("report", "FILE"), ("export", "FILE"))),
+    ("run/model.json", mutated_json, (("report", "FILE"), ("export", "FILE"))),
+    ("run/parameters.parquet", mutated_bytes, (("report", "FILE"),)),
+    ("run/residuals.parquet", mutated_bytes, (("report", "FILE"),)),
+    ("run/factors.parquet", mutated_bytes, (("report", "FILE"), ("export", "FILE"))),
+)  # fmt: skip
+
+
+def case(number: int, base: Path) -> dict[str, Any]:
+    """One mutated file, and what came of it."""
+    rng = np.random.default_rng([SEED, number])
+    name, mutate, commands = KINDS[number % len(KINDS)]
+    command = commands[(number // len(KINDS)) % len(commands)]
+    work = base / f"case-{number}"
+    work.mkdir()
+    target = work / Path(name).name
+    if name.startswith("run/"):
+        shutil.copytree(base / "run", work / "run")
+        target = work / name
+    target.write_bytes(mutate((base / name).read_bytes(), rng))
+    given = work / "run" if name.startswith("run/") else target
+    arguments = [str(given) if word == "FILE" else word.replace("BASE", str(base)) for word in command]
+    if command[0] == "identify":
+        arguments += ["--out", str(work / "out")]
+    if command[0] == "export":
+        arguments += ["--to", str(work / "out.urdf"), "--feasible"]
+    before = {one.name for one in work.rglob("*")}
+    code, text, spent = isolated(tuple(arguments))
+    left = {one.name for one in work.rglob("*")} - before
+    wrong = ""
+    if code not in (0, 2, 3, 4, 5, 6, 7):
+        wrong = f"exit {code}"
+    elif "Traceback" in text:
+        wrong = "traceback"
+    elif WARNING.search(text):
+        wrong = "warning of a library"
+    elif code != 0 and left:
+        wrong = f"left: {sorted(left)}"
+    elif spent["gb"] > MEMORY_GB or spent["seconds"] > SECONDS:
+        wrong = f"{spent['gb']:.1f} GB, {spent['seconds']:.0f} s"
+    if wrong:
+        wrong += f": {text[-1500:]}"
+    kept = os.environ.get("KEEP_MUTATED")
+    if wrong and kept:
+        shutil.copytree(work, Path(kept) / work.name, dirs_exist_ok=True)
+    shutil.rmtree(work)
+    return {"case": number, "file": name, "command": command[0], "code": code, "wrong": wrong, **spent}
+
+
+def main() -> int:
+    """Runs the campaign; 1 = a file failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--files", type=int, default=5000)
+    parser.add_argument("--first", type=int, default=0, help="number, and so seed, of the first file")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("mutated-files.jsonl"))
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    results = []
+    if options.out.exists():
+        results = [json.loads(line) for line in options.out.read_text(encoding="utf-8").splitlines()]
+    done = {one["case"] for one in results}
+    with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as log:
+        base = Path(name)
+        prepare(base)
+        todo = [k for k in range(options.first, options.first + options.files) if k not in done]
+        with ThreadPoolExecutor(options.workers) as pool:
+            for result in pool.map(lambda number: case(number, base), todo):
+                results.append(result)
+                log.write(json.dumps(result) + "\n")
+                log.flush()
+                if result["wrong"]:
+                    print(
+                        {key: result[key] for key in ("case", "file", "command", "code", "wrong")}, flush=True
+                    )
+    wrong = [one for one in results if one["wrong"]]
+    codes = Counter(one["code"] for one in results)
+    print(
+        f"{len(results)} files: {len(wrong)} failures; exit codes {dict(sorted(codes.items()))}; at most "
+        f"{max(one['gb'] for one in results):.2f} GB, {max(one['seconds'] for one in results):.1f} s; "
+        f"{sum(one['cpu'] for one in results):.0f} s of processor"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
