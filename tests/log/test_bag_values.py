@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import DynidError, InputError, RefusedError
+from dynid.identification.experiment import Experiment
 from dynid.log.contents import contents
 from dynid.log.files import open_table
 from dynid.log.read import read_log
@@ -128,6 +129,7 @@ def test_definitions_come_from_files(robot: RobotModel, tmp_path: Path) -> None:
     found = read_log_error(path, robot, MAPPING)
     assert "no-joint-states" in found
     assert "/lowstate (unitree_go/msg/LowState)" in found
+    assert 'definitions = "FOLDER" under [log]' in found
     folder = tmp_path / "unitree_go" / "msg"
     folder.mkdir(parents=True)
     (folder / "MotorState.msg").write_text(MOTOR)
@@ -138,6 +140,11 @@ def test_definitions_come_from_files(robot: RobotModel, tmp_path: Path) -> None:
     assert "LowState.msg: found a definition that cannot be read" in read_log_error(
         path, robot, MAPPING | {"definitions": [str(folder)]}
     )
+    # An experiment file's folders lie beside it, wherever its run folder is read from.
+    (tmp_path / "x.toml").write_text('[log]\ndefinitions = "unitree_go"\n')
+    read = Experiment.read(tmp_path / "x.toml").content.log
+    assert read is not None
+    assert read.definitions == [str(tmp_path / "unitree_go")]
     assert "definitions" in read_log_error(path, robot, MAPPING | {"definitions": str(tmp_path / "none")})
 
 

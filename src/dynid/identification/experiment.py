@@ -67,6 +67,9 @@ class Experiment:
         if any(entry.mesh for entry in content.estimate.limits or ()):
             data = _with_hulls(data, content.estimate.limits or (), path, lines)
             content = validate(ExperimentFile, data, lines, str(path))
+        if content.log is not None and content.log.definitions is not None:
+            data = _with_folders(data, path)
+            content = validate(ExperimentFile, data, lines, str(path))
         return Experiment(content, data, str(path), lines)
 
     @staticmethod
@@ -368,6 +371,14 @@ def _with_hulls(
         for k, entry in enumerate(entries)
     ]
     return dict(data) | {"estimate": dict(data["estimate"]) | {"limits": limits}}
+
+
+def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    # Run folders are read from anywhere: message definitions are found beside the experiment file from there as well.
+    given = data["log"]["definitions"]
+    several = [given] if isinstance(given, str) else given
+    folders = [str((path.parent / one).resolve()) for one in several]
+    return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
 
 
 def open_log(

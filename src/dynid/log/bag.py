@@ -150,7 +150,9 @@ class BagTable:
             return ColumnInfo("float64")
         topics, (kind, _) = self._items[column]
         if kind == VALUE:
-            return ColumnInfo("", topics[0].name, (topics[0].count,), row_count=topics[0].count)
+            count, seconds = topics[0].count, self.survey.bag.seconds
+            rate = (count - 1) / seconds if seconds > 0 and count > 1 else None
+            return ColumnInfo("", topics[0].name, (count,), row_count=count, rate=rate)
         sorts = [sort for one in topics for sort in self.survey.sorts[one]]
         count = sum(one.count for one in sorts)
         first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)

@@ -59,11 +59,8 @@ class Bag:
                 for one in self.topics
                 if one.kind in kinds
             }
-            self.other_codecs: dict[Topic, Codec] = {}
-            for one in self.topics:
-                if one.kind not in kinds and one.count:
-                    with suppress(InputError):  # what has no definition holds no channels
-                        self.other_codecs[one] = Codec(self._typestore(reader, one), one.kind, self.ros1)
+            self.other_codecs, self.first_messages = self._others(reader, kinds)
+            self.seconds = 1e-9 * max(float(reader.duration), 0.0)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -101,26 +98,15 @@ class Bag:
         if topic.kind not in types:
             if topic.kind in known.fielddefs:
                 return known
-            if topic.kind in self.further:
-                new = {name: one for name, one in self.further.items() if name not in known.fielddefs}
-                self._check_names(new)
-                known.register({name: ([], entries) for name, (_, entries) in new.items()})
-                return known
             raise InputError(
                 "unknown-schema",
                 found=f"no message definition of {topic.kind} (topic {topic.name})",
                 expected="definitions in the bag",
-                do='give the .msg files (definitions = "FOLDER" under [log]), or record with a newer ROS',
+                do="record with a newer ROS, or convert the bag with the definitions at hand",
                 place=Place(file=str(self.path)),
             )
         if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
             return known
-        self._check_names(types)
-        store = get_typestore(Stores.EMPTY)
-        store.register({name: ([], entries) for name, (_, entries) in types.items()})
-        return store
-
-    def _check_names(self, types: Mapping[str, Any]) -> None:
         # Definitions become Python code: nothing but names may come from the file.
         for name, (_, entries) in types.items():
             for text in (name, *(field for field, _ in entries)):
@@ -131,6 +117,32 @@ class Bag:
                         expected="letters, digits and _",
                         place=Place(file=str(self.path)),
                     )
+        store = get_typestore(Stores.EMPTY)
+        store.register({name: ([], entries) for name, (_, entries) in types.items()})
+        return store
+
+    def _others(self, reader: Any, kinds: Collection[str]) -> tuple[dict[Topic, Codec], dict[Topic, bytes]]:
+        """How messages of other kinds lie in their bytes, and the first message of each topic; nothing of it is run."""
+        from rosbags.typesys import Stores, get_typestore
+
+        known = dict(get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE).fielddefs)
+        codecs: dict[Topic, Codec] = {}
+        first: dict[Topic, bytes] = {}
+        for topic in self.topics:
+            if topic.kind in kinds or not topic.count:
+                continue
+            # What is not defined, or cannot be read, holds no channels; what is wanted of it is told of later.
+            with suppress(InputError, UnfitDataError), _translated(self.path):
+                same = [
+                    one for one in reader.connections if (one.topic, one.msgtype) == (topic.name, topic.kind)
+                ]
+                types = next((one for one in map(self._definitions, same) if one is not None), {})
+                fields = {**self.further, **known, **types}
+                message = next(reader.messages(same), None) if topic.kind in fields else None
+                if message is not None:
+                    codecs[topic] = Codec(_Fields(fields), topic.kind, self.ros1)
+                    first[topic] = bytes(message[2])
+        return codecs, first
 
     def _definitions(self, connection: Any) -> dict[str, Any] | None:
         """Parsed message definitions that the bag holds for a connection, by type; None where there are none."""
@@ -151,6 +163,13 @@ class Bag:
         with _translated(self.path), readers[0 if self.ros1 else 1](self.path) as reader:
             _refuse_bombs(reader, self.path)
             yield reader
+
+
+@dataclass(frozen=True, eq=False)
+class _Fields:
+    """Message types by name, as rosbags parses them, of which no code is made."""
+
+    fielddefs: Mapping[str, Any]
 
 
 class Codec:

@@ -173,19 +173,27 @@ def no_joint_states(bag: Bag) -> InputError:
         "no-joint-states",
         found=f"the topics {listed}" if listed else "a bag without topics",
         expected=" or ".join(kind.replace("/msg/", "/") for kind in KINDS),
-        do="map numbers of other topics as TOPIC:FIELD; dynid check lists them" if bag.other_codecs else "",
+        do=_other_ways(bag),
         place=Place(file=str(bag.path)),
     )
+
+
+def _other_ways(bag: Bag) -> str:
+    if bag.other_codecs:
+        return "map numbers of other topics as TOPIC:FIELD; dynid check lists them"
+    unknown = list(dict.fromkeys(one.kind for one in bag.topics if one.count))
+    return f'give the .msg files of {unknown[0]}: definitions = "FOLDER" under [log]' if unknown else ""
 
 
 def _values(bag: Bag) -> tuple[dict[Topic, tuple[str, ...]], tuple[str, ...]]:
     """Paths of the numbers on topics that are no joint states, and what is left of the topics, in words."""
     found: dict[Topic, tuple[str, ...]] = {}
     for topic, codec in bag.other_codecs.items():
-        first = next(bag.messages([topic]), None)
-        if first is not None:
-            with suppress(InputError):  # what cannot be taken apart is listed among the others
-                found[topic] = tuple(ValueDecoder(codec, topic, bag.path).layout(first[2]).numbers)
+        with suppress(InputError):  # what cannot be taken apart is listed among the others
+            found[topic] = tuple(
+                ValueDecoder(codec, topic, bag.path).layout(bag.first_messages[topic]).numbers
+            )
+    bag.first_messages.clear()
     found = {topic: paths for topic, paths in found.items() if paths}
     others = [one for one in bag.topics if one not in found and one not in bag.codecs]
     return found, tuple(f"{one.name}: {one.count} messages of {one.kind}" for one in others)

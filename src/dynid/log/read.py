@@ -87,9 +87,11 @@ def _mapped_log(
     for table in tables:
         _require_columns(table, chosen)
     tables = [_of_columns(table, _columns(chosen)) for table in tables]
-    if chosen.clocks:
+    read = set(_columns(chosen))
+    clocks = {name: clock for name, clock in chosen.clocks.items() if name in read}
+    if clocks:
         positions = [channel.column for channel in chosen.position.values()]
-        tables = [OnOneClock(table, chosen.time, positions, chosen.clocks) for table in tables]
+        tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
     found = trajectories_in(tables, chosen)
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
     return Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)))
