@@ -72,6 +72,7 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
         PLAIN.replace('"ms"', '"milliseconds"')
         .replace('"deg"', '"N m", sign = { elbo = -1 }')
         .replace('"pos_{joint}"', '{ shoulder = "a" }')
+        + 'effort = { columns = { shoulder = "e", elbow = "f" }, unit = "N m" }\n'
         + 'velocity = { columns = "dq", unit = "rad/s" }\nextra = { load = { column = "c", unit = "lb" } }\n'
     )
     with pytest.raises(InputErrors) as found:

@@ -86,7 +86,7 @@ def command(
         for remark in log.remarks:
             if remark.severity == "note":
                 say(remark.text)
-        summary = check_log(log, diagnostics, experiment.terms().balances(model))
+        summary = check_log(log, diagnostics, experiment.terms().balances(log.robot))
         for line in summary.lines():
             say(line)
         level = _fit(log, logs, experiment, diagnostics) if fit or (fit is None and plan is None) else None

@@ -133,7 +133,7 @@ def command(
 ) -> None:
     """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
     from dynid.base.diagnostics import Diagnostics
-    from dynid.cli.excite_model import Knowledge, current_of
+    from dynid.cli.excite_model import Knowledge, as_in_run, current_of
     from dynid.cli.excite_motion import Search, Wanted, plan_of
     from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
     from dynid.excitation.criteria import Criterion
@@ -153,6 +153,7 @@ def command(
     )  # fmt: skip
     diagnostics = Diagnostics()
     model = Experiment.read(config).with_robot(robot_options).robot(robot, diagnostics)
+    model = as_in_run(model, run or after, diagnostics)
     check_formats(forms, model, family, rate, time)
     current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
     bounds = bounds_of(model, robot, current, given)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dynid.base.arrays import Float
+    from dynid.base.diagnostics import Diagnostics
     from dynid.excitation.criteria import Criterion
     from dynid.robot.model import RobotModel
     from dynid.verbs.excite import Current
@@ -23,6 +24,16 @@ class Knowledge:
     uncertainty: float | None
     sigmas: float
     noise: str | None
+
+
+def as_in_run(model: RobotModel, folder: Path | None, diagnostics: Diagnostics) -> RobotModel:
+    """The robot with those joints held that a run had held; folder None = as it is."""
+    from dynid.robot.locking import locked
+    from dynid.run.store import load
+
+    held = {} if folder is None else load(folder).robot.locked
+    values = {joint: value for joint, value in held.items() if joint in model.joint_names}
+    return locked(model, values, "", diagnostics)
 
 
 def current_of(model: RobotModel, given: Knowledge, criterion: Criterion) -> Current:

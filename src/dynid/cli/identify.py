@@ -97,6 +97,7 @@ def command(
     settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
     model = experiment.robot(robot, diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+    model = training.robot  # joints that are not in the log are held
     unseen = None
     if held_out or experiment.data.validate_on:
         unseen = open_log(

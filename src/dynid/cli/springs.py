@@ -51,6 +51,7 @@ def command(
     model = experiment.robot(robot, diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
+        model = log.robot
         found = search_geometry(
             model,
             log,

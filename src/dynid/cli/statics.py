@@ -69,7 +69,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
-    found = _poses(experiment, poses, table, model, diagnostics)
+    model, found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:
         from dynid.identification.experiment import open_log
@@ -111,7 +111,7 @@ def command(
 
 def _poses(
     experiment: Experiment, files: list[Path], table: bool, robot: RobotModel, diagnostics: Diagnostics
-) -> StaticPoses:
+) -> tuple[RobotModel, StaticPoses]:
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import open_log
     from dynid.verbs.poses import Standstill, find_poses, read_poses
@@ -119,7 +119,8 @@ def _poses(
     if table:
         if len(files) != 1:
             raise UsageError("pose-tables", found=f"{len(files)} tables", expected="one table of poses")
-        return read_poses(files[0], robot)
+        return robot, read_poses(files[0], robot)
     section = experiment.content.statics
     settings = Standstill(section.still, section.dwell, section.settle, section.away)
-    return find_poses(open_log(experiment, files, robot, section.poses, diagnostics), settings)
+    log = open_log(experiment, files, robot, section.poses, diagnostics)
+    return log.robot, find_poses(log, settings)

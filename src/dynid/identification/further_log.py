@@ -9,7 +9,7 @@ from typing import Any
 
 from dynid.base.arrays import Bool
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, UsageError
+from dynid.base.errors import DynidError
 from dynid.base.parallel import ordered_map
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factors
@@ -32,12 +32,7 @@ def torque_factors(
     wanted: (p,) mask of the parameters whose columns are kept.
     Raises UsageError for a log of other joints.
     """
-    if log.robot.joint_names != run.robot.joint_names:
-        raise UsageError(
-            "other-joints",
-            found=f"a log of the joints {', '.join(log.robot.joint_names)}",
-            expected=", ".join(run.robot.joint_names),
-        )
+    log = log.of_robot(run.robot)
     diagnostics.accept(run.accepted)
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)

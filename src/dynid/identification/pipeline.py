@@ -88,6 +88,7 @@ def identify(
 ) -> Identification:
     """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
 
+    robot: joints that are held in the log's robot, as the log does not hold them, are held in the result.
     validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
     progress: called with (stage, seconds of data done).    recipe: what to write down as the recipe.
@@ -102,6 +103,9 @@ def identify(
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
+    robot = log.held_in(robot)
+    log = log.of_robot(robot)
+    validation = None if validation is None else validation.of_robot(robot)
     robot, log, validation = _with_torque(robot, log, validation, chosen, threads or default_threads(), sink)
     call = _Call(robot, log, chosen, threads or default_threads(), progress, sink)
     if settings is not None and settings.choice_left_out:

@@ -14,7 +14,7 @@ from dynid.base.errors import InputError, Place
 from dynid.log.bag_damage import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from dynid.log.bag_files import METADATA, Topic
 from dynid.log.bag_sources import TIME, Sources, Wanted, sources_of
-from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, survey
+from dynid.log.bag_survey import MEASURED_SHARE, Item, Survey, chosen_topics, present_joints, survey
 from dynid.log.bag_values import VALUE
 from dynid.log.log import ColumnInfo, Text
 
@@ -108,16 +108,20 @@ class BagTable:
         self.remarks = tuple(sink)
         self.row_count = self._sources.row_count if self._sources else None
 
-    def of_joints(self, joints: Sequence[str], topics: Sequence[str] = ()) -> BagTable:
+    def of_joints(
+        self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
+    ) -> BagTable:
         """The same bag with the topics that hold these joints.
 
         topics: names to choose among; none = the only one that fits.
+        known: names that the robot knows; joints that no topic holds may be absent where all others are known.
 
         Raises InputError where none fits, or several do.
         """
         others = {one.name for one in self.survey.values}
         if topics and not joints and others.issuperset(topics):
             return self
+        joints = present_joints(self.survey, joints, known)
         chosen = chosen_topics(self.survey, joints, topics)
         sink = Diagnostics()
         _report_choice(self.survey, chosen, joints, sink)

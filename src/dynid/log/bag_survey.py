@@ -250,6 +250,17 @@ def blocks(
     yield from (taken(topic) for topic in decoders if raws[topic])
 
 
+def present_joints(found: Survey, joints: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The joints that some topic holds, if all names of those topics are known; else all joints.
+
+    Names that nobody knows may be those of the joints that seem to be absent.
+    """
+    named = [set(found.names([one])) for one, sorts in found.sorts.items() if sorts]
+    present = [joint for joint in joints if any(joint in names for names in named)]
+    strange = any(names & set(present) and names - {*joints, *known} for names in named)
+    return list(joints) if not present or strange else present
+
+
 def chosen_topics(found: Survey, joints: Sequence[str], asked: Sequence[str]) -> tuple[Topic, ...]:
     """The topics to take a robot's joints from: those asked for, or the only one that has them all.
 

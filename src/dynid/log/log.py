@@ -59,8 +59,13 @@ class Table(Protocol):
 class ManyTopics(Protocol):
     """A table of a file that holds several streams: which of them make the rows depends on who asks."""
 
-    def of_joints(self, joints: Sequence[str], topics: Sequence[str] = ()) -> Table:
-        """The table of the streams that hold these joints, or of the named ones."""
+    def of_joints(
+        self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
+    ) -> Table:
+        """The table of the streams that hold these joints, or of the named ones.
+
+        known: names that the robot knows; joints that no stream holds may be absent where all others are known.
+        """
         ...
 
     def of_columns(self, columns: Sequence[str]) -> Table:
@@ -119,6 +124,8 @@ class ChannelMap:
     topics: of bags, where unqualified columns are; none = the only topic that fits.
     definitions: of bags, files or folders of message definitions that the bag lacks.
     own_names: groups that are left out take dynid's own columns where the file has them.
+    made: groups whose columns were made from one template for all joints, some of which a log may lack.
+    numbered: whether positions were made by number or place.
     """
 
     time: Channel
@@ -149,6 +156,8 @@ class ChannelMap:
     topics: tuple[str, ...] = ()
     definitions: tuple[Path, ...] = ()
     own_names: bool = False
+    made: frozenset[str] = frozenset()
+    numbered: bool = False
 
     @property
     def commanded(self) -> bool:

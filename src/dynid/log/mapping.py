@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -241,7 +241,7 @@ def canonical_map(
             place=Place(file=file),
         )
 
-    def group(prefix: str, unit: str) -> dict[str, Channel]:
+    def group(prefix: str, unit: str) -> dict[str, Channel]:  # of every joint, or of none
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
 
@@ -251,6 +251,7 @@ def canonical_map(
 
     effort = group("tau", "N m")
     commanded = {} if effort else group("q_des", "rad")
+    effort = effort if commanded else some("tau", "N m")
     reflected = bool(some("theta", "rad"))
     own = "" if reflected else "_m"
     return ChannelMap(
@@ -386,9 +387,20 @@ class _Resolver:
             self.known(joint, "position", "sign")
         for joint in s.effort.sign if s.effort else ():
             self.known(joint, "effort", "sign")
-        motor = self.joints("motor_position", s.motor_position, ("angle", "length"), whole=False)
+        motor = self.joints("motor_position", s.motor_position, ("angle", "length"))
         motor_offset, motor_sign = self.motor_convention(s.motor_position, motor)
-        effort = self.joints("effort", s.effort, ("torque", "force", "current", "raw")) if s.effort else {}
+        effort = self.joints("effort", s.effort, ("torque", "force", "current", "raw"))
+        velocity = self.joints("velocity", s.velocity, ("angular velocity", "velocity"))
+        temperature = self.joints("temperature", s.temperature, ("temperature",))
+        commands = {
+            "command_position": self.joints("command_position", s.command_position, ("angle", "length")),
+            "command_velocity": self.joints(
+                "command_velocity", s.command_velocity, ("angular velocity", "velocity")
+            ),
+            "command_effort": self.joints("command_effort", s.command_effort, ("torque", "force")),
+        }
+        further = {"effort": effort, "velocity": velocity, "temperature": temperature, **commands}
+        self.require_positions(position, further)
         quantity = "torque"
         if s.effort is not None:
             kinds = ("torque", "force", "current", "raw")
@@ -397,18 +409,12 @@ class _Resolver:
         resolved = ChannelMap(
             time=Channel(time.column, time.unit, self.factor(time.unit, ("time",), "time")),
             position=position,
-            velocity=self.joints("velocity", s.velocity, ("angular velocity", "velocity")),
+            velocity=velocity,
             effort=effort,
             motor_position=motor,
-            motor_velocity=self.joints(
-                "motor_velocity", s.motor_velocity, ("angular velocity", "velocity"), whole=False
-            ),
-            temperature=self.joints("temperature", s.temperature, ("temperature",)),
-            command_position=self.joints("command_position", s.command_position, ("angle", "length")),
-            command_velocity=self.joints(
-                "command_velocity", s.command_velocity, ("angular velocity", "velocity")
-            ),
-            command_effort=self.joints("command_effort", s.command_effort, ("torque", "force")),
+            motor_velocity=self.joints("motor_velocity", s.motor_velocity, ("angular velocity", "velocity")),
+            temperature=temperature,
+            **commands,
             extra={
                 name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
                 for name, entry in s.extra.items()
@@ -429,6 +435,12 @@ class _Resolver:
             topics=_several(s.topic),
             definitions=tuple(Path(self.file).parent / one for one in _several(s.definitions)),
             own_names=own_names,
+            made=frozenset(
+                name
+                for name, entry in (("position", s.position), ("velocity", s.velocity), ("effort", s.effort))
+                if entry is not None and isinstance(entry.columns, str)
+            ),
+            numbered=isinstance(convention.columns, str) and "{joint}" not in convention.columns,
         )
         resolved = replace(resolved, clocks=self.clocks(resolved))
         if self.errors:
@@ -465,6 +477,30 @@ class _Resolver:
             self.errors.append(error)
             return 1.0
 
+    def require_positions(
+        self, position: Mapping[str, Channel], others: Mapping[str, Mapping[str, Channel]]
+    ) -> None:
+        # A joint may be absent as a whole; effort may be left out of joints that stand still.
+        logged = position or dict.fromkeys(self.robot.joint_names)
+        for quantity, group in others.items():
+            lost = [j for j in self.robot.joint_names if j in group and j not in logged]
+            missing = [j for j in logged if j not in group] if group and quantity != "effort" else []
+            for what, joints, expected in (
+                ("position", lost, f"a column for every joint with {quantity}"),
+                (quantity, missing, "a column for every joint with a position"),
+            ):
+                if joints:
+                    found = f"{what} without {', '.join(joints)}"
+                    self.errors.append(
+                        InputError(
+                            "missing-joint",
+                            found=found,
+                            expected=expected,
+                            do="name the columns, or hold the joint where it stands: lock under [robot], or --lock",
+                            place=self.place(what),
+                        )
+                    )
+
     def known(self, joint: str, *key: Key) -> bool:
         if joint in self.robot.joint_names:
             return True
@@ -493,9 +529,7 @@ class _Resolver:
             offset = {j: v * (channels[j].factor if j in channels else 1.0) for j, v in entry.offset.items()}
         return offset, {j: float(v) for j, v in entry.sign.items()} if entry.sign is not None else None
 
-    def joints(
-        self, key: str, entry: JointEntry | None, quantities: tuple[str, ...], whole: bool = True
-    ) -> dict[str, Channel]:
+    def joints(self, key: str, entry: JointEntry | None, quantities: tuple[str, ...]) -> dict[str, Channel]:
         if entry is None:
             return {}
         scale = self.factor(entry.unit, quantities, key)
@@ -520,15 +554,4 @@ class _Resolver:
             columns = {
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
-            missing = [joint for joint in names if joint not in columns]
-            if missing and whole:
-                self.errors.append(
-                    InputError(
-                        "missing-joint",
-                        found=f"{key} without {', '.join(missing)}",
-                        expected="a column for every joint",
-                        do="name the columns, or hold the joint where it stands: lock under [robot], or --lock",
-                        place=self.place(key),
-                    )
-                )
         return {joint: Channel(columns[joint], entry.unit, scale) for joint in names if joint in columns}

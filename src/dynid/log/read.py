@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Float
 from dynid.base.checked_toml import validate
-from dynid.base.diagnostics import Diagnostic
-from dynid.base.errors import InputError, InputErrors, Place, UsageError
+from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.overview import Overview, listed
+from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_joints
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
 from dynid.log.clocks import OnOneClock
@@ -26,6 +27,7 @@ from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Traj
 from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
 from dynid.log.memory import Arrays, frame_table
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
+from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
 
@@ -57,9 +59,9 @@ def read_log(
     definitions = chosen.definitions if chosen else ()
     tables = [open_table(file, delimiter, decimal, definitions) for file in files]
     joints, named = _joints_and_topics(robot, chosen)
-    return _mapped_log(
-        [_of_joints(table, joints, topics or named) for table in tables], robot, chosen, select, extra
-    )
+    known = (*robot.tree_joint_names, *robot.locked)
+    tables = [_of_joints(table, joints, topics or named, known) for table in tables]
+    return _mapped_log(tables, robot, chosen, select, extra)
 
 
 def _channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotModel) -> ChannelMap | None:
@@ -75,8 +77,14 @@ def _mapped_log(
     select: Sequence[Selection | str],
     extra: Sequence[str],
 ) -> Log:
-    """The log of open tables: columns by the mapping, trajectories as selected."""
+    """The log of open tables: columns by the mapping, trajectories as selected, joints that are not in it held."""
     columns, file = tables[0].column_names, str(tables[0].path)
+    remarks = Diagnostics()
+    absent = absent_joints(mapping, [name for table in tables for name in table.column_names], robot)
+    if absent:
+        places = {joint: rest_position(robot, joint) for joint in absent}
+        robot = locked(robot, places, "not in the log", remarks)
+        mapping = mapping and without_joints(mapping, absent)
     if mapping is None:
         chosen = canonical_map(columns, robot, file, extra)
     else:
@@ -94,17 +102,70 @@ def _mapped_log(
         tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
     found = trajectories_in(tables, chosen)
     wanted = [Selection(one) if isinstance(one, str) else one for one in select]
-    return Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)))
+    return _held(Log(robot, chosen, tuple(tables), tuple(selected(found, wanted)), tuple(remarks)))
+
+
+def _held(log: Log) -> Log:
+    # Joints whose effort was not measured are held where they are.
+    if not log.mapping.effort:
+        return log
+    watch = EffortWatch(log.robot, log.mapping)
+    try:
+        for chunk in (chunk for trajectory in log.trajectories for chunk in log.chunks(trajectory)):
+            watch.see(chunk)
+            if watch.idle and len(log.mapping.effort) == log.robot.n:
+                return log
+    except DynidError:
+        return log  # what is wrong with the rows is reported by who reads them
+    found = watch.held()
+    if not found:
+        return log
+    remarks = Diagnostics()
+    values = {name: at for name, (at, _) in found.items()}
+    locked(log.robot, values, reason_of(found, log.robot), remarks)
+    return log._holding(values, tuple(remarks))
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """An open log: trajectories of one robot, read chunk by chunk."""
+    """An open log: trajectories of one robot, read chunk by chunk.
+
+    Joints that the files do not hold, or without effort, are held in its robot.
+    """
 
     robot: RobotModel
     mapping: ChannelMap
     tables: tuple[Table, ...]
     trajectories: tuple[Trajectory, ...]
+    own_remarks: tuple[Diagnostic, ...] = ()
+
+    def of_robot(self, robot: RobotModel) -> Log:
+        """The same log without the joints that are held in a robot; raises UsageError for one of other joints."""
+        gone = [joint for joint in self.robot.joint_names if joint not in robot.joint_names]
+        if set(robot.joint_names) - set(self.robot.joint_names) or not set(gone) <= set(robot.locked):
+            raise UsageError(
+                "other-joints",
+                found=f"a log of the joints {', '.join(self.robot.joint_names)}",
+                expected=", ".join(robot.joint_names),
+            )
+        return self._holding({joint: robot.locked[joint] for joint in gone}) if gone else self
+
+    def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
+        robot, mapping = lock_joints(self.robot, values).robot, without_joints(self.mapping, values)
+        return replace(self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
+
+    def held_in(self, robot: RobotModel) -> RobotModel:
+        """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""
+        gone = [joint for joint in robot.joint_names if joint not in self.robot.joint_names]
+        if not gone:
+            return robot
+        if not set(gone) <= set(self.robot.locked):
+            raise UsageError(
+                "other-joints",
+                found=f"a log of the joints {', '.join(self.robot.joint_names)}",
+                expected=", ".join(robot.joint_names),
+            )
+        return lock_joints(robot, {joint: self.robot.locked[joint] for joint in gone}).robot
 
     @staticmethod
     def from_arrays(
@@ -213,8 +274,9 @@ class Log:
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
-        """What the readers of the files have to tell the user."""
-        return tuple(one for table in self.tables for one in getattr(table, "remarks", ()))
+        """What the readers of the files have to tell the user, and which joints are held as they are not there."""
+        of_tables = (one for table in self.tables for one in getattr(table, "remarks", ()))
+        return (*self.own_remarks, *of_tables)
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -430,8 +492,8 @@ def _joints_and_topics(
     return joints, mapping.topics or topics
 
 
-def _of_joints(table: Table, joints: Sequence[str], topics: Sequence[str]) -> Table:
-    chosen: Table = table.of_joints(joints, topics) if isinstance(table, ManyTopics) else table
+def _of_joints(table: Table, joints: Sequence[str], topics: Sequence[str], known: Sequence[str]) -> Table:
+    chosen: Table = table.of_joints(joints, topics, known) if isinstance(table, ManyTopics) else table
     return chosen
 
 

@@ -18,6 +18,11 @@ def describe(robot: RobotModel) -> list[str]:
         f"  gravity {_vector(robot.gravity)} m/s^2",
         f"  prior mass of the moving bodies: {total:.4g} kg"
         + ("" if known.all() else f" ({int((~known).sum())} unknown)"),
+        *(
+            [f"  held: {', '.join(f'{j} at {x:.4g}' for j, x in robot.locked.items())}"]
+            if robot.locked
+            else []
+        ),
         "",
         "tree:",
     ]

@@ -54,10 +54,12 @@ def validate(
 
     A log that the model was fitted on is scored under the name of training data, with a warning.
     accept: codes of claims that are to warn, not to be doubts, beside those accepted in the identification.
-    Raises UnfitDataError if the log has no usable sample, UsageError for a code given here that is not found.
+    Raises UnfitDataError if the log has no usable sample, UsageError for a code given here that is not found and for a
+    log without some of the model's joints.
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     diagnostics.accept((*identification.accepted, *accept))
+    log = log.of_robot(identification.robot)
     settings: Any = identification.preparation["settings"]
     trained: Any = identification.provenance.get("training_data", [])
     origin = origin_of(log, trained, diagnostics)

@@ -1,0 +1,144 @@
+"""Joints of a robot that a log does not hold, such as fingers: they are held, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.base.arrays import Bool
+from dynid.base.errors import InputError, Place
+from dynid.log.log import ChannelMap, RawChunk
+from dynid.robot.model import RobotModel
+
+# rad or m; no joint that moves on purpose moves less, and encoders of fingers are as noisy.
+STILL = 2e-3
+_GROUPS = ("position", "velocity", "effort")
+_OF_JOINTS = (
+    *_GROUPS, "motor_position", "motor_velocity", "temperature", "command_position", "command_velocity",
+    "command_effort",
+)  # fmt: skip
+_LISTED = 8
+
+
+def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:
+    """The joints of which a log has no column: neither position nor velocity nor effort.
+
+    mapping: None or without positions = dynid's own column names.
+    () as well where the log holds none of the robot's joints, or positions of joints that the robot does not know: it
+    may be a matter of names then, which the mapping is to settle. The last joints alone may be absent where columns are
+    numbered.
+    """
+    have = set(columns)
+    if mapping is None or not mapping.position:
+        known = {*robot.tree_joint_names, *robot.locked}
+        named = {one.removeprefix("q_") for one in have if one.startswith("q_") and ":" not in one}
+        if named - known:
+            return ()
+        logged = [any(f"{prefix}_{j}" in have for prefix in ("q", "dq", "tau")) for j in robot.joint_names]
+    else:
+        logged = [any(_there(mapping, group, j, have) for group in _GROUPS) for j in robot.joint_names]
+        if mapping.numbered and logged != sorted(logged, reverse=True):
+            return ()
+    return (
+        tuple(j for j, one in zip(robot.joint_names, logged, strict=True) if not one) if any(logged) else ()
+    )
+
+
+def _there(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
+    channel = getattr(mapping, group).get(joint)
+    # A column that was named for this very joint is missed where it is missing.
+    return channel is not None and (channel.column in have or group not in mapping.made)
+
+
+def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
+    """The mapping without some joints."""
+    gone = set(joints)
+
+    def kept(group: Mapping[str, object]) -> dict[str, object]:
+        return {joint: value for joint, value in group.items() if joint not in gone}
+
+    changed: dict[str, object] = {name: kept(getattr(mapping, name)) for name in _OF_JOINTS}
+    return replace(mapping, **changed)  # type: ignore[arg-type]
+
+
+@dataclass
+class EffortWatch:
+    """Joints whose effort is not there or always 0, while a log passes by.
+
+    mute: (n,) joints without effort so far.
+    """
+
+    robot: RobotModel
+    mapping: ChannelMap
+    mute: Bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = self.robot.n
+        self.mute = np.ones(n, dtype=np.bool_)
+        self._low, self._high = np.full(n, np.inf), np.full(n, -np.inf)
+
+    def see(self, chunk: RawChunk) -> None:
+        """Looks at the next rows."""
+        if chunk.tau is not None:
+            self.mute &= ~((chunk.tau != 0) & np.isfinite(chunk.tau)).any(axis=0)
+        fine = np.isfinite(chunk.q)
+        self._low = np.minimum(self._low, chunk.q.min(axis=0, initial=np.inf, where=fine))
+        self._high = np.maximum(self._high, chunk.q.max(axis=0, initial=-np.inf, where=fine))
+
+    @property
+    def idle(self) -> bool:
+        """Whether no joint can be found any more: the last ones of every chain have an effort."""
+        return not self._ends().any()
+
+    def held(self) -> dict[str, tuple[float, float]]:
+        """Joints that are to be held: (where, in the middle of their motion; its range).
+
+        Those that carry no joint with an effort, and those without a channel of effort that stand still.
+        Raises InputError for a joint without a channel of effort that moves others.
+        """
+        names, ends = self.robot.joint_names, self._ends()
+        if self.mute.all():
+            return {}
+        found: dict[str, tuple[float, float]] = {}
+        for j in np.flatnonzero(self.mute):
+            moved = float(self._high[j] - self._low[j])
+            if ends[j] or (names[j] not in self.mapping.effort and moved <= STILL):
+                found[names[j]] = (
+                    float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
+                    max(moved, 0.0),
+                )
+            elif names[j] not in self.mapping.effort:
+                raise InputError(
+                    "no-effort",
+                    found=f"a joint without effort that moves by {moved:.3g} and carries joints with one",
+                    expected="torque or current of every joint but the last ones",
+                    do=f"map its effort, or hold it: --lock '{names[j]}=VALUE'",
+                    place=Place(joint=names[j]),
+                )
+        return found
+
+    def _ends(self) -> Bool:
+        # Joints without effort all of whose further joints have none.
+        robot, ends = self.robot, self.mute.copy()
+        moves = robot.projection != 0
+        for i in range(robot.n_bodies):
+            if not (moves[i] & ~self.mute).any():
+                continue
+            above = int(robot.parent[i])
+            while above >= 0:
+                ends &= ~moves[above]
+                above = int(robot.parent[above])
+        return ends
+
+
+def reason_of(found: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
+    """Why joints are held that a log has no effort of, in words."""
+    moving = [
+        f"'{name}' by {moved:.2g} {'m' if robot.prismatic[robot.joint_names.index(name)] else 'rad'}"
+        for name, (_, moved) in found.items()
+        if moved > STILL
+    ]
+    text = "without effort in the log"
+    return text + (f" (moving {', '.join(moving[:_LISTED])}, which is left out)" if moving else "")

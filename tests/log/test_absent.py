@@ -1,0 +1,219 @@
+"""Joints that a log does not hold, or holds without effort: held and said, never guessed over."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UsageError
+from dynid.kernel import inverse_dynamics
+from dynid.log.read import Log, read_log
+from dynid.log.write import write_log
+from dynid.robot import RobotModel, load_robot
+from dynid.robot.locking import lock_joints
+from tests.command_line import Run
+from tests.log.bags import states, write_bag
+
+LINK = (
+    '<link name="{child}"><inertial><origin xyz="0.1 0.02 0.05"/><mass value="{mass}"/>'
+    '<inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><origin xyz="0.3 0 0.1"/>'
+    '<axis xyz="{axis}"/><limit lower="{lower}" upper="2" velocity="3" effort="100"/></joint>'
+)
+ARM = ("j1", "j2", "j3")
+FINGERS = ("left", "right")
+
+
+def described(folder: Path) -> Path:
+    """Three joints and two fingers, the second of which cannot close."""
+    parts = [
+        ("j1", "base", "l1", "revolute", "0 0 1", 4, -2), ("j2", "l1", "l2", "revolute", "0 1 0", 3, -2),
+        ("j3", "l2", "l3", "revolute", "0 1 0", 2, -2), ("left", "l3", "f1", "prismatic", "0 1 0", 0.5, 0),
+        ("right", "l3", "f2", "prismatic", "0 1 0", 0.4, 0.01),
+    ]  # fmt: skip
+    text = "".join(
+        LINK.format(name=name, parent=parent, child=child, kind=kind, axis=axis, mass=mass, lower=lower)
+        for name, parent, child, kind, axis, mass, lower in parts
+    )
+    path = folder / "arm.urdf"
+    path.write_text(f'<robot name="arm"><link name="base"/>{text}</robot>')
+    return path
+
+
+@pytest.fixture
+def robot(tmp_path: Path) -> RobotModel:
+    return load_robot(described(tmp_path))
+
+
+def motion(robot: RobotModel, fingers: tuple[float, float] = (0.0, 0.01)) -> dict[str, Float]:
+    """Columns of a log: the arm moves, the fingers stand; friction and noise."""
+    rng, t = np.random.default_rng(0), np.arange(3000) / 100.0
+    rate, phase = rng.uniform(0.5, 3.0, (3, 3)), rng.uniform(0, 6, (3, 3))
+    angle = t[:, None, None] * rate + phase
+    q = np.zeros((3000, 5))
+    dq, ddq = q.copy(), q.copy()
+    q[:, :3] = 0.5 * np.sin(angle).sum(-1)
+    dq[:, :3], ddq[:, :3] = 0.5 * (rate * np.cos(angle)).sum(-1), -0.5 * (rate**2 * np.sin(angle)).sum(-1)
+    q[:, 3:] = fingers
+    tau = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) + 0.8 * dq
+    tau += 0.02 * rng.normal(size=tau.shape)
+    tau[:, 3:] = 0.0
+    columns = {f"q_{name}": q[:, j] for j, name in enumerate(robot.joint_names)}
+    return {"t": t} | columns | {f"tau_{name}": tau[:, j] for j, name in enumerate(robot.joint_names)}
+
+
+def written(path: Path, columns: dict[str, Float]) -> Path:
+    return write_log(path, columns["t"], {name: values for name, values in columns.items() if name != "t"})
+
+
+def without(columns: dict[str, Float], *endings: str) -> dict[str, Float]:
+    return {name: values for name, values in columns.items() if not name.endswith(endings)}
+
+
+def texts(log: Log) -> list[str]:
+    return [one.text for one in log.remarks if one.identifier == "joint-held" and one.severity == "warning"]
+
+
+def same(log: Log, robot: RobotModel, places: dict[str, float]) -> None:
+    wanted = lock_joints(robot, places).robot
+    assert log.robot.joint_names == ARM
+    assert dict(log.robot.locked) == pytest.approx(places)
+    np.testing.assert_allclose(log.robot.inertia_prior, wanted.inertia_prior, atol=1e-12)
+
+
+def test_fingers_that_are_not_in_a_log_are_held(robot: RobotModel, tmp_path: Path) -> None:
+    log = read_log(written(tmp_path / "log.csv", without(motion(robot), *FINGERS)), robot)
+    same(log, robot, {"left": 0.0, "right": 0.01})
+    (text,) = texts(log)
+    assert text.startswith("not in the log: joints 'left' at 0, 'right' at 0.01 are held")
+    assert log.read(log.trajectories[0]).q.shape == (3000, 3)
+    # What the user has said is not said again.
+    told = lock_joints(robot, {"left": 0.02, "right": 0.03}).robot
+    assert not texts(read_log(tmp_path / "log.csv", told))
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"position": {"columns": "p_{joint}", "unit": "rad"}, "effort": {"columns": "e_{joint}", "unit": "N m"}},
+        {"position": {"columns": {j: f"p_{j}" for j in ARM}, "unit": "rad"},
+         "effort": {"columns": {j: f"e_{j}" for j in ARM}, "unit": "N m"}},
+        {"position": {"columns": "n{number}", "unit": "rad"}, "effort": {"columns": "m{number}", "unit": "N m"}},
+    ],
+)  # fmt: skip
+def test_mappings_may_leave_joints_out(section: dict[str, Any], robot: RobotModel, tmp_path: Path) -> None:
+    columns = motion(robot)
+    named = {"t": columns["t"]}
+    for k, j in enumerate(ARM, 1):
+        named |= {f"p_{j}": columns[f"q_{j}"], f"e_{j}": columns[f"tau_{j}"]}
+        named |= {f"n{k}": columns[f"q_{j}"], f"m{k}": columns[f"tau_{j}"]}
+    path = written(tmp_path / "log.parquet", named)
+    same(
+        read_log(path, robot, {"time": {"column": "t", "unit": "s"}, **section}),
+        robot,
+        {"left": 0.0, "right": 0.01},
+    )
+
+
+def test_names_are_not_mistaken_for_joints_that_are_absent(robot: RobotModel, tmp_path: Path) -> None:
+    columns = motion(robot)
+    renamed = without(columns, "left") | {"q_lft": columns["q_left"]}
+    with pytest.raises(InputError, match="no-mapping"):
+        read_log(written(tmp_path / "a.csv", renamed), robot)
+    with pytest.raises(InputError, match="no-mapping"):
+        read_log(written(tmp_path / "b.csv", {"t": columns["t"], "x": columns["t"]}), robot)
+    numbered = {"t": columns["t"]} | {f"n{k}": columns["q_j1"] for k in (1, 3, 4)}
+    with pytest.raises(InputError, match=r"missing-column.*'n2'"):
+        read_log(written(tmp_path / "c.csv", numbered), robot, {
+            "time": {"column": "t", "unit": "s"}, "position": {"columns": "n{number}", "unit": "rad"},
+        })  # fmt: skip
+    with pytest.raises(InputError, match=r"missing-column.*'lost'"):
+        read_log(written(tmp_path / "d.csv", columns), robot, {
+            "time": {"column": "t", "unit": "s"},
+            "position": {"columns": {"j1": "q_j1", "j2": "lost"}, "unit": "rad"},
+        })  # fmt: skip
+
+
+def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_path: Path) -> None:
+    columns = motion(robot, (0.015, 0.03))
+    for name, kept in (("zero", columns), ("none", without(columns, "tau_left", "tau_right"))):
+        log = read_log(written(tmp_path / f"{name}.csv", kept), robot)
+        same(log, robot, {"left": 0.015, "right": 0.03})
+        assert texts(log)[0].startswith("without effort in the log: joints 'left' at 0.015")
+    columns["q_left"] = 0.01 + 0.01 * np.sin(columns["t"])
+    log = read_log(written(tmp_path / "moving.csv", columns), robot)
+    same(log, robot, {"left": 0.5 * (columns["q_left"].min() + columns["q_left"].max()), "right": 0.03})
+    assert "(moving 'left' by 0.02 m, which is left out)" in texts(log)[0]
+    # A joint that carries others is not left out of its motion.
+    with pytest.raises(InputError, match=r"no-effort.*'j2'.*--lock 'j2=VALUE'"):
+        read_log(written(tmp_path / "inner.csv", without(columns, "tau_j2")), robot)
+    columns["q_j2"] = np.full(3000, 0.3)
+    assert read_log(written(tmp_path / "still.csv", without(columns, "tau_j2")), robot).robot.joint_names == (
+        "j1",
+        "j3",
+    )
+
+
+def test_joints_that_no_topic_of_a_bag_holds_are_held(robot: RobotModel, tmp_path: Path) -> None:
+    columns = motion(robot)
+    t = columns["t"]
+    q, tau = (np.stack([columns[f"{key}_{j}"] for j in ARM], axis=1) for key in ("q", "tau"))
+    path = write_bag(tmp_path / "run_mcap", states(t, ARM, q, tau=tau))
+    same(read_log(path, robot), robot, {"left": 0.0, "right": 0.01})
+    strange = write_bag(tmp_path / "strange_mcap", states(t, (*ARM[:2], "arm/j3"), q, tau=tau))
+    with pytest.raises(InputError, match=r"missing-joint.*no j3, left, right"):
+        read_log(strange, robot)
+
+
+def test_a_run_without_fingers_goes_all_the_way(robot: RobotModel, run: Run, tmp_path: Path) -> None:
+    whole = described(tmp_path)
+    log = written(tmp_path / "log.parquet", motion(robot))
+    lacking = written(tmp_path / "other.parquet", without(motion(robot), *FINGERS))
+    done = run("identify", whole, log, "--validate", lacking, "--out", tmp_path / "run", "--no-auto")
+    assert done.code == 0, done.err
+    assert "'left' at 0, 'right' at 0.01 are held" in done.err
+    assert " inf" not in done.out.replace(" informs ", " ")
+    stored = dynid.load(tmp_path / "run")
+    assert stored.robot.joint_names == ARM
+    assert stored.robot.locked == pytest.approx({"left": 0.0, "right": 0.01})
+    assert stored.validations[0].scores.total_relative < 0.05
+    for log_again in (log, lacking):
+        again = run("validate", tmp_path / "run", log_again)
+        assert again.code == 0, again.err
+    assert run("report", tmp_path / "run").code == 0
+    # The robot with its fingers, changed in place: they keep what is described.
+    done = run("export", tmp_path / "run", "--to", tmp_path / "found.urdf", "--allow-unphysical")
+    assert done.code == 0, done.err
+    found = load_robot(tmp_path / "found.urdf")
+    assert found.joint_names == robot.joint_names
+    np.testing.assert_allclose(found.inertia_prior[3:], robot.inertia_prior[3:], atol=1e-12)
+    held = lock_joints(found, dict(stored.robot.locked)).robot
+    np.testing.assert_allclose(held.inertia_prior, stored.estimate.parameters[:30].reshape(3, 10), atol=1e-9)
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["robot"]["locked"]["right"] == 0.01
+
+
+def test_python_takes_the_whole_robot_as_well(robot: RobotModel, tmp_path: Path) -> None:
+    columns = motion(robot)
+    q, tau = (np.stack([columns[f"{key}_{j}"] for j in ARM], axis=1) for key in ("q", "tau"))
+    log = Log.from_arrays(robot, columns["t"], q, tau, joints=ARM)
+    settings = dynid.Settings(terms=dynid.terms.RigidBody() + dynid.terms.Viscous())
+    found = dynid.identify(robot, log, settings)
+    assert found.robot.joint_names == ARM
+    assert np.isfinite(found.training.scores.relative).all()
+    whole = Log.from_frame(_frame(columns), replace(robot))
+    assert dynid.validate(found, whole).scores.total_relative < 0.05
+    with pytest.raises(UsageError, match="other-joints"):
+        dynid.validate(found, Log.from_arrays(robot, columns["t"], q[:, :2], tau[:, :2], joints=ARM[:2]))
+
+
+def _frame(columns: dict[str, Float]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(columns)
