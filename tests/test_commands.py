@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
+from dynid.base.errors import InputError, UsageError
+from dynid.exporters.export import export
+from dynid.exporters.replay import replay
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.servo import ServoSettings
@@ -101,6 +105,54 @@ def test_commands_from_the_command_line(recording: Recording, tmp_path: Path, ru
     ended = run("validate", out, log)
     assert ended.code == 0, ended.err
     assert "training-is-validation" in ended.err
+
+
+def test_a_log_of_commands_keeps_the_plain_model(recording: Recording, arm: RobotModel) -> None:
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
+    assert identify(known, recording.log(known)).selection is None
+
+
+def test_the_model_follows_commands_better_than_the_description(
+    found: Identification, arm: RobotModel
+) -> None:
+    """Unseen commands, a description whose friction and armature are unknown."""
+    unseen = recorded(seconds=8.0, seed=5).log(found.robot)
+    bare = replace(found.robot, friction_prior=np.full((2, 2), np.nan))
+    outcome = replay(replace(found, robot=bare), unseen)
+    model, description = outcome.total
+    assert model < 0.004
+    assert description is not None
+    assert model < 0.2 * description
+    assert "mrad" in outcome.lines()[0]
+
+
+def test_replay_is_exact_where_the_model_is(recording: Recording, found: Identification) -> None:
+    """The plant itself as described: what is left is the noise of the log and the delay in steps of the simulation."""
+    outcome = replay(found, recorded(seconds=8.0, seed=5).log(found.robot))
+    assert outcome.description is not None
+    assert outcome.description.max() < 0.002
+
+
+def test_replay_wants_commands(found: Identification, recording: Recording) -> None:
+    measured = Log.from_arrays(found.robot, recording.t, recording.q, recording.tau)
+    with pytest.raises(UsageError, match="no-command"):
+        replay(found, measured)
+
+
+def test_exports_hold_the_controllers(found: Identification, tmp_path: Path) -> None:
+    import mujoco
+
+    new = replace(found, robot=replace(found.robot, source=""))
+    (scene,) = export(new, tmp_path / "new.xml").files
+    model = mujoco.MjModel.from_xml_path(str(scene))
+    assert model.actuator_gainprm[:, 0] == pytest.approx(KP)
+    assert model.actuator_biasprm[:, 2] == pytest.approx(-KD)
+    (table,) = export(new, tmp_path / "actuators.json", "actuators").files
+    elbow = json.loads(table.read_text())["actuators"][1]
+    assert elbow["joint_names_expr"] == ["elbow"]
+    assert elbow["stiffness"] == KP[1]
+    assert elbow["armature"] == pytest.approx(ARMATURE[1], rel=0.1)
+    assert elbow["max_delay"] == pytest.approx(0.01, abs=0.001)
 
 
 def test_a_velocity_that_never_changes_is_not_used(recording: Recording, arm: RobotModel) -> None:

@@ -16,7 +16,8 @@ def command(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--format", help="urdf, mjcf, sdf, c, json, khalil or pinocchio. Default: by the suffix."
+            "--format",
+            help="urdf, mjcf, sdf, c, json, actuators, khalil or pinocchio. Default: by the suffix.",
         ),
     ] = None,
     source: Annotated[

@@ -23,6 +23,7 @@ from dynid.cli import (
     limits,
     migrate,
     payload,
+    replay,
     report,
     retrieve,
     reveal,
@@ -54,6 +55,7 @@ app.command("check")(with_plugins(check.command))
 app.command("average")(average.command)
 app.command("identify")(with_plugins(identify.command))
 app.command("validate")(with_plugins(validate.command))
+app.command("replay")(with_plugins(replay.command))
 app.command("report")(with_plugins(report.command))
 app.command("compare")(with_plugins(compare.command))
 app.command("export")(with_plugins(export.command))

@@ -13,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, SolverError, UsageError
+from dynid.exporters.actuators import actuators_json
 from dynid.exporters.c_code import write_c
 from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
@@ -48,6 +49,7 @@ FORMATS = {
     "sdf": ".sdf",
     "c": ".c",
     "json": ".json",
+    "actuators": ".json",
     "khalil": ".csv",
     "pinocchio": ".csv",
 }
@@ -326,6 +328,12 @@ def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostic
         )
 
 
+def _actuators(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    model = model.straightened(request.diagnostics)
+    note_left_out(model, "a file of actuators", beyond_joints(model), request.diagnostics)
+    return {target: actuators_json(model)}
+
+
 def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     note_left_out(model, "C code", (), request.diagnostics)
     header = target.with_suffix(".h")
@@ -341,7 +349,8 @@ def _table(request: _Request, model: ExportModel, target: Path) -> Mapping[Path,
 
 _Writer = Callable[[_Request, ExportModel, Path], Mapping[Path, bytes]]
 _WRITERS: dict[str, _Writer] = {
-    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "khalil": _table, "pinocchio": _table,
+    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "khalil": _table,
+    "pinocchio": _table,
 }  # fmt: skip
 
 

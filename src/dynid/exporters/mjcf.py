@@ -1,4 +1,4 @@
-"""MJCF: bodies, joints with armature, damping and frictionloss, coupled motors as tendons, followers' equalities."""
+"""MJCF: bodies, joints with armature, damping and frictionloss, coupled motors, followers, position actuators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,17 @@ class _Writer:
         ]
         for i in np.flatnonzero(self.robot.parent < 0):
             lines += self._body(int(i), 2)
-        return "\n".join([*lines, "  </worldbody>", *self._motors(), *self._equalities(), "</mujoco>", ""])
+        return "\n".join(
+            [
+                *lines,
+                "  </worldbody>",
+                *self._motors(),
+                *self._equalities(),
+                *self._controllers(),
+                "</mujoco>",
+                "",
+            ]
+        )
 
     def _body(self, i: int, depth: int) -> list[str]:
         T, pad = self.robot.T_parent_joint[i], "  " * depth
@@ -105,6 +115,19 @@ class _Writer:
             pair = f"joint1={quoteattr(self.joints[i])} joint2={quoteattr(followed)}"
             lines.append(f'    <joint {pair} polycoef="{curve}"/>')
         return ["  <equality>", *lines, "  </equality>"] if lines else []
+
+    def _controllers(self) -> list[str]:
+        servo, lines = self.robot.drive.servo, []
+        if servo is None or not servo.known:
+            return []
+        for j, name in enumerate(self.robot.joint_names):
+            joint = quoteattr(self.joints[self.robot.tree_joint_names.index(name)])
+            text = f"    <position name={joint} joint={joint}"
+            text += f' kp="{float(servo.kp[j])!r}" kv="{float(servo.kd[j])!r}"'
+            if np.isfinite(limit := float(servo.effort_limit[j])):
+                text += f' forcerange="{-limit!r} {limit!r}"'
+            lines.append(text + "/>")
+        return ["  <actuator>", *lines, "  </actuator>"]
 
 
 def quaternion(R: Float) -> Float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,16 @@ from dynid.log.log import RawChunk
 
 # Rows of the past beside those that are asked for: slopes of the interpolation take one on each side.
 BESIDE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Commands:
+    """What drives were told: t (T,), s; q_des, dq_des, tau_ff (T, n), rad, rad/s, N m (m, m/s, N)."""
+
+    t: Float
+    q_des: Float
+    dq_des: Float
+    tau_ff: Float
 
 
 def slopes(t: Float, q: Float) -> Float:

@@ -21,7 +21,7 @@ from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_join
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
 from dynid.log.clocks import OnOneClock
-from dynid.log.commands import delayed, slopes
+from dynid.log.commands import Commands, delayed, slopes
 from dynid.log.files import file_hash, open_table
 from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
 from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
@@ -313,13 +313,29 @@ class Log:
         """The whole trajectory at once."""
         return joined(list(self.chunks(trajectory)))
 
+    def commands(self, trajectory: Trajectory) -> Commands:
+        """What the drives were told throughout a trajectory; raises UsageError for a log without commands."""
+        if not self.mapping.commanded:
+            raise UsageError(
+                "no-command", found="a log without commanded positions", expected="q_des of every joint"
+            )
+        parts = [self._commands(numbers) for _, numbers in self._numbers(trajectory, ROWS)]
+        t, q_des, dq_des, tau_ff = (np.concatenate(part) for part in zip(*parts, strict=True))
+        own = (t >= trajectory.start_time) & (t <= trajectory.end_time)
+        order = np.flatnonzero(own)[np.argsort(t[own], kind="stable")]
+        return Commands(t[order], q_des[order], dq_des[order], tau_ff[order])
+
     def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
+        for row, numbers in self._numbers(trajectory, rows):
+            yield self._chunk(trajectory, row, numbers)
+
+    def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float]]]:
         table = next(table for table in self.tables if table.path == trajectory.file)
         columns = tuple(_columns(self.mapping))
         row = trajectory.first_row
         for batch in table.batches(columns, rows, row, row + trajectory.row_count):
             numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
-            yield self._chunk(trajectory, row, numbers)
+            yield row, numbers
             row += len(numbers[columns[0]])
 
     def _chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
@@ -350,7 +366,7 @@ class Log:
 
     def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
         """The torque that the drives' controllers make of the commands, on time."""
-        m, servo = self.mapping, self.robot.drive.servo
+        servo = self.robot.drive.servo
         if servo is None or not servo.known:
             raise InputError(
                 "no-gains",
@@ -358,12 +374,20 @@ class Log:
                 expected="kp, and kd if there is damping, of every joint",
                 do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
             )
+        _, q_des, dq_des, tau_ff = self._commands(data)
+        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
+
+    def _commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
+        """Times, positions, velocities and feed-forward that were told, in the joints' convention; zero where not."""
+        m = self.mapping
+        t = data[m.time.column] * m.time.factor
         q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
         if q_des is None:
             raise UsageError("no-command", found="no commanded positions", expected="one a joint")
         q_des, dq_des = self._at_joints(q_des, dq_des, m.position_side, m.position_sign, m.position_offset)
         tau_ff = self._stack(data, m.command_effort)
-        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
+        nothing = np.zeros_like(q_des)
+        return t, q_des, nothing if dq_des is None else dq_des, nothing if tau_ff is None else tau_ff
 
     def _motors(
         self, data: Mapping[str, Float], q: Float, dq: Float | None

@@ -1,0 +1,151 @@
+"""Commands of a log replayed in MuJoCo: how far the simulated joints are from the measured ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import SolverError, UsageError
+from dynid.exporters.mjcf import new_mjcf
+from dynid.exporters.model import ExportModel
+from dynid.log.log import Trajectory
+from dynid.log.read import Log
+from dynid.robot._mujoco import load_mujoco
+from dynid.robot.model import RobotModel
+from dynid.robot.servo import Servo
+from dynid.run.result import Identification
+
+# s; MuJoCo's friction and stiff controllers of light joints need a step of this size.
+STEP = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Position errors of simulated joints over the replayed rows, rad (m).
+
+    model, description: (n,) root mean square by joint; description: None where it has no inertias.    seconds: of
+    motion.
+    """
+
+    joint_names: tuple[str, ...]
+    model: Float
+    description: Float | None
+    seconds: float
+
+    @property
+    def total(self) -> tuple[float, float | None]:
+        """Root mean square over all joints, of the model and of the description."""
+        whole = [
+            None if one is None else float(np.sqrt(np.mean(one**2))) for one in (self.model, self.description)
+        ]
+        return float(whole[0] or 0.0), whole[1]
+
+    def lines(self) -> list[str]:
+        """Lines of text for the terminal."""
+        model, description = self.total
+        head = f"replay of {self.seconds:.3g} s of commands in MuJoCo, position error: {1e3 * model:.3g} mrad (mm)"
+        head += "" if description is None else f", of the description {1e3 * description:.3g}"
+        lines = [head, f"  {'joint':<22}{'model':>10}{'description':>14}"]
+        for j, name in enumerate(self.joint_names):
+            before = "-" if self.description is None else f"{1e3 * self.description[j]:.3g}"
+            lines.append(f"  {name:<22}{1e3 * self.model[j]:>10.3g}{before:>14}")
+        return lines
+
+
+def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None) -> Replay:
+    """Replays the commands of a log in MuJoCo, with the run's model and with the robot as described.
+
+    Every trajectory starts from its first row and runs on without a look at the log: a controller computes its torque
+    from each row's command and the simulated joints, which acts after the run's delay and is held for a row.
+
+    Raises UsageError for a log without commands, ResourceError without MuJoCo, SolverError for a model that runs away.
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    servo = run.robot.drive.servo
+    if servo is None or not servo.known or not log.mapping.commanded:
+        raise UsageError(
+            "no-command",
+            found="a log, or a run, without commands and gains",
+            expected="commanded positions, and the gains of a run of such a log",
+        )
+    models = [ExportModel.of_run(run).straightened(sink)]
+    if np.isfinite(run.robot.inertia_prior).all():
+        models.append(described(run.robot))
+    errors = []
+    for model in models:
+        parts = [_errors(model, servo, log, one) for one in log.trajectories]
+        errors.append(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
+    return Replay(run.robot.joint_names, errors[0], errors[1] if len(errors) > 1 else None, log.duration)
+
+
+def described(robot: RobotModel) -> ExportModel:
+    """The robot as its description says: bodies, rotors and friction, zero where it says nothing."""
+    n, friction = robot.n, np.nan_to_num(robot.friction_prior)
+    return ExportModel(
+        robot=robot,
+        inertia=np.array(robot.inertia_prior),
+        rotor=np.nan_to_num(robot.drive.reflected_rotor_inertia),
+        viscous=friction[:, 0],
+        coulomb=friction[:, 1],
+        offset=np.zeros(n),
+        width=np.zeros(n),
+        left_out=(),
+    )
+
+
+def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) -> Float:
+    """Simulated less measured positions (T, n)."""
+    mujoco = load_mujoco()
+    bare = replace(
+        model, robot=model.robot.with_servo(None)
+    )  # the law is computed here, where it has a delay
+    scene = mujoco.MjModel.from_xml_string(new_mjcf(bare).decode())
+    scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(scene)
+    places, speeds = _joints(mujoco, scene, log.robot.joint_names)
+    told, measured = log.commands(trajectory), log.read(trajectory)
+    step = float(np.median(np.diff(told.t)))
+    count = max(1, math.ceil(step / STEP))
+    scene.opt.timestep = step / count
+    late = 0 if not np.isfinite(servo.delay) else round(servo.delay / scene.opt.timestep)
+    first = int(np.searchsorted(told.t, measured.t[0]))
+    data.qpos[places] = measured.q[0]
+    if measured.dq is not None:
+        data.qvel[speeds] = measured.dq[0]
+    T = len(told.t) - first
+    found, waiting = np.zeros((T, log.robot.n)), list[Float]()
+    for k in range(T):
+        q, dq = np.array(data.qpos[places]), np.array(data.qvel[speeds])
+        found[k] = q
+        row = first + k
+        torque = servo.torque(q, dq, told.q_des[row], told.dq_des[row], told.tau_ff[row])
+        waiting += [torque] * (count if waiting else count + late)
+        for now in waiting[:count]:
+            data.qfrc_applied[speeds] = now - model.offset
+            mujoco.mj_step(scene, data)
+        del waiting[:count]
+        if not np.isfinite(data.qpos).all() or np.abs(data.qvel[speeds]).max() > 1e3:
+            raise SolverError(
+                "replay-diverged",
+                found=f"a simulated robot that runs away after {told.t[row] - told.t[first]:.3g} s",
+                expected="motion near the measured one",
+            )
+    at = np.stack([np.interp(told.t[first:], measured.t, column) for column in measured.q.T], axis=1)
+    return np.asarray(found - at)
+
+
+def _joints(mujoco: Any, scene: Any, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    index = [mujoco.mj_name2id(scene, mujoco.mjtObj.mjOBJ_JOINT, name) for name in names]
+    if min(index) < 0:
+        raise UsageError(
+            "joint-names",
+            found=f"joint '{names[index.index(min(index))]}', whose name MJCF cannot hold",
+            expected="names of letters, digits, '_', '-' and '.'",
+        )
+    return [int(scene.jnt_qposadr[i]) for i in index], [int(scene.jnt_dofadr[i]) for i in index]
