@@ -33,15 +33,15 @@ class Compiled:
         (folder / "model.c").write_text(code.source)
         (folder / "model.h").write_text(code.header)
         build(folder)
-        self._library, self._prefix = ctypes.CDLL(str(folder / "model.so")), c_identifier(model.robot.name)
-        assert self._library.main() == 0
+        self.library, self.prefix = ctypes.CDLL(str(folder / "model.so")), c_identifier(model.robot.name)
+        assert self.library.main() == 0
         self.source, self.header = code.source, code.header
 
     def __call__(self, name: str, sizes: tuple[int, ...], *arguments: Float | int) -> tuple[Float, ...]:
         """The arrays of some sizes that a function fills, for arrays and whole numbers that it is given."""
         found = tuple(np.zeros(size) for size in sizes)
         given = [a if isinstance(a, int) else pointer(np.ascontiguousarray(a)) for a in arguments]
-        self.status = self._library[f"{self._prefix}_{name}"](*given, *map(pointer, found))
+        self.status = self.library[f"{self.prefix}_{name}"](*given, *map(pointer, found))
         return found
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynid.api.measured import measured
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.overview import Overview, counted, listed
 from dynid.base.tables import data_frame
 from dynid.dynamics import Dynamics
+from dynid.dynamics.observer import CUTOFF
+from dynid.dynamics.thresholds import Thresholds
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.exporters.export import Exported, export
 from dynid.exporters.model import ExportModel
@@ -23,6 +26,7 @@ from dynid.report.plot import torque_plot
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
 from dynid.terms.states import states
+from dynid.verbs.external_torque import ExternalTorque, external_torque, thresholds
 
 
 class Result(Identification):
@@ -58,6 +62,22 @@ class Result(Identification):
         `model.left_out`. Methods and conventions: docs/model.md.
         """
         return ExportModel.of_run(self).dynamics
+
+    def external_torque(self, log: Any, *, cutoff: float = CUTOFF) -> tuple[ExternalTorque, ...]:
+        """Torque from outside on the joints along every trajectory of a log or data frame, by `model.external_torque`.
+
+        cutoff: Hz, of the observer.    Raises UsageError for a log without effort or of other joints.
+        """
+        return external_torque(self.model, measured(log, self.robot, self.terms.channels()), cutoff)
+
+    def thresholds(self, log: Any, rate: float = 0.01, *, cutoff: float = CUTOFF) -> Thresholds:
+        """Thresholds for external torque by joint and speed, which a share `rate` of free motion's samples crosses.
+
+        log: a log or data frame of motion that was not fitted and that nothing touched; the rate holds for motion like
+        it.    cutoff: Hz, of the observer.
+        Raises UnfitDataError for a log that is too short for the rate.
+        """
+        return thresholds(self.model, measured(log, self.robot, self.terms.channels()), rate, cutoff)
 
     def predict(
         self,

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dynid.api.measured import measured
 from dynid.api.result import Result
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
 from dynid.base.progress import Progress
 from dynid.identification import pipeline
 from dynid.identification.settings import Settings
-from dynid.log.read import Log, as_log
 from dynid.robot.model import RobotModel
 from dynid.run import store
 from dynid.run.result import Identification, Validation
@@ -47,9 +46,9 @@ def identify(
     channels = (settings or Settings()).model.channels()
     found = pipeline.identify(
         robot,
-        _measured(log, robot, channels),
+        measured(log, robot, channels),
         settings,
-        validation=None if validation is None else _measured(validation, robot, channels),
+        validation=None if validation is None else measured(validation, robot, channels),
         truth=truth,
         threads=threads,
         progress=progress,
@@ -75,7 +74,7 @@ def validate(
     that is not found.
     """
     return score_on(
-        result, _measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
+        result, measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
     )
 
 
@@ -85,22 +84,3 @@ def load(folder: str | Path) -> Result:
     Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
     """
     return Result.of(store.load(Path(folder)))
-
-
-def _measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
-    if not isinstance(robot, RobotModel):
-        raise UsageError(
-            "not-a-robot",
-            found=f"{type(robot).__name__} in place of a robot",
-            expected="a robot model",
-            do="open a description with dynid.load_robot(path)",
-        )
-    opened = as_log(log, robot, channels)
-    if not opened.has_effort:
-        raise UsageError(
-            "no-effort",
-            found=f"the log {opened.tables[0].path} without effort",
-            expected="torque or current of every joint",
-            do="give columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
-        )
-    return opened

@@ -14,6 +14,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.named_options import meant
 from dynid.base.overview import Overview, counted, listed
+from dynid.dynamics.observer import CUTOFF, MomentumObserver, external_torque
 from dynid.kernel.bodies import Bodies
 from dynid.robot.model import RobotModel
 from dynid.terms.curve import FrictionCurve
@@ -23,6 +24,8 @@ from dynid.terms.gravity_tilt import Lean
 # Of central differences where a derivative has no formula: the cube root of the rounding, at which truncation and
 # rounding are about the same for quantities of size one.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
+# Widths of a smoothed sign at which it is 0.99, and a width for signs that have none, rad/s or m/s.
+_NEARLY, _WIDTH = 2.5, 0.02
 _FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
 
 
@@ -239,6 +242,39 @@ class Dynamics:
         """
         (x, v, u), shape = self._states(q, dq, tau)
         return (u - self._momentum(x, v)[1] - self._friction(v)).reshape(shape)
+
+    def external_torque(
+        self,
+        t: npt.ArrayLike,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        cutoff: float = CUTOFF,
+    ) -> Float:
+        """Torque from outside on the joints along a record, low-passed, (T, n), N m (N).
+
+        t: (T,) s.    q, dq, tau: (T, n); tau is the drives' torque on the joints' side.    cutoff: Hz.
+        Without acceleration, by the generalised momentum; behind a gap it begins anew at zero. `observer` does the same
+        sample by sample.
+        Raises UsageError for arrays of other shapes, or time that does not rise.
+        Source: De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006.
+        """
+        time, x, v, u = (np.asarray(one, dtype=np.float64) for one in (t, q, dq, tau))
+        return external_torque(self, time, x, v, u, cutoff)
+
+    def observer(self, cutoff: float = CUTOFF) -> MomentumObserver:
+        """The observer behind `external_torque`: `update(dt, q, dq, tau)` for each sample.    cutoff: Hz."""
+        return MomentumObserver(self, cutoff)
+
+    def friction_at_rest(self) -> tuple[Float, Float]:
+        """Greatest dry friction of a joint at rest, (n,) N m (N), and the speed below which it may be at rest, (n,).
+
+        Half the change of friction from that speed to the same backwards; the speed is that at which the smoothed sign
+        of Coulomb friction is nearly one.
+        """
+        slow = _NEARLY * np.where(self.width > 0, self.width, _WIDTH)
+        return np.abs(self.friction(slow) - self.friction(-slow)) / 2.0, slow
 
     # ---- derivatives
 

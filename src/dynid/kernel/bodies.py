@@ -30,6 +30,9 @@ class Bodies:
         self.armature = locked(np.zeros(tree.n) if armature is None else armature, (tree.n,), "armature")
         self._handle: Any = None
 
+    def __reduce__(self) -> tuple[type[Bodies], tuple[Tree, Float, Float]]:
+        return Bodies, (self.tree, self.inertia, self.armature)  # copies make the native one anew
+
     def inverse_dynamics(self, q: Float, dq: Float, ddq: Float, *, threads: int = 1) -> Float:
         """M ddq + C dq + g, (T, n).    Source: recursive Newton-Euler, Luh, Walker and Paul 1980."""
         q, dq, ddq = self._motion(q, dq, ddq)
