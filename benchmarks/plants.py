@@ -21,10 +21,14 @@ from dynid.robot.model import Limits, RobotModel
 from dynid.trajectories.trajectory import FourierTrajectory
 
 # Robots to develop with, and others to report: file in example-robot-data, rate of the log in Hz, top speed in rad/s.
+# Of those to develop with two come again at another rate and speed.
 DEVELOPED = {
     "ur5": ("ur_description/urdf/ur5_robot.urdf", 125.0, 2.0),
     "xarm7": ("xarm_description/urdf/xarm7.urdf", 250.0, 2.0),
     "so101": ("so_arm_description/urdf/so101.urdf", 100.0, 2.5),
+    "finger": ("finger_edu_description/robots/finger_edu.urdf", 1000.0, 4.0),
+    "ur5 at 500 Hz": ("ur_description/urdf/ur5_robot.urdf", 500.0, 1.2),
+    "slow xarm7": ("xarm_description/urdf/xarm7.urdf", 100.0, 0.8),
 }
 REPORTED = {
     "ur10": ("ur_description/urdf/ur10_robot.urdf", 500.0, 1.5),

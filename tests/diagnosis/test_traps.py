@@ -356,3 +356,14 @@ def test_check_doubts_a_leaning_base(run: Run, tmp_path: Path) -> None:
         assert done.code == 0, done.err
         assert says in done.out + done.err
         assert leans or "its residuals show nothing but noise" in done.out
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_scale_of_torque_is_told_from_a_load_on_a_short_arm(factor: float) -> None:
+    """On two joints that carry weight a load may look like a factor in gravity torque alone."""
+    scaled, robot = Diagnostics(), small_arm()
+    compare_with_description(evidence_of(robot, lambda motion, rng: (factor - 1.0) * motion.tau), scaled)
+    assert [one.identifier for one in scaled] == ["torque-scale"]
+    burdened = Diagnostics()
+    compare_with_description(evidence_of(robot, truth=loaded(robot, 5.0, np.random.default_rng(0))), burdened)
+    assert [one.identifier for one in burdened] == ["payload"]

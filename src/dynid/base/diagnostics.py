@@ -12,6 +12,7 @@ from dynid.base.errors import NOWHERE, Place, UsageError
 
 # What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
 Claim = Literal[
+    "changed-within-log",
     "constant-effort",
     "drive-gain",
     "encoders-exchanged",

@@ -18,7 +18,7 @@ from dynid.terms.term import Of
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
 SHORTEST = 0.3
 # Of the greatest, the described swing of gravity torque from which on a joint tells of the bodies' scale.
-HEAVY_SWING = 0.2
+HEAVY_SWING = 0.1
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,11 @@ class CommonScale:
 
     factor: of all joints together.    explained: share of their distance that it explains, 0 to 1.
     spread: greatest deviation of a joint's own factor from it, as a share.
-    by_load: share of the distance that a load on an outermost body explains instead.
     """
 
     factor: float
     explained: float
     spread: float
-    by_load: float
 
 
 def common_scale(evidence: ResidualAnalysis) -> CommonScale | None:
@@ -96,24 +94,7 @@ def common_scale(evidence: ResidualAnalysis) -> CommonScale | None:
     apart = float(((a - b) ** 2).sum())
     left = float(((a - factor * b) ** 2).sum())
     spread = float(np.abs(own / factor - 1.0).max())
-    by_load = max(_load_explains(evidence, q, (a - b), swing, heavy, body) for body in _outermost(evidence))
-    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread, by_load)
-
-
-def _load_explains(
-    evidence: ResidualAnalysis, q: Float, distance: Float, swing: Float, heavy: Bool, body: int
-) -> float:
-    """Share of the distance (N, h) that mass and first moments of a load on a body explain."""
-    robot = evidence.robot
-    columns = []
-    for k in range(4):
-        unit = np.zeros((robot.n_bodies, 10))
-        unit[body, k] = 1.0
-        torque = gravity_torque(robot.tree, unit, q) @ robot.projection
-        columns.append(((torque - torque.mean(axis=0))[:, heavy] / swing[heavy]).ravel())
-    X, y = np.column_stack(columns), distance.ravel()
-    left = y - X @ np.linalg.lstsq(X, y, rcond=1e-9)[0]
-    return 1.0 - float(left @ left) / max(float(y @ y), 1e-300)
+    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread)
 
 
 def heaviness(evidence: ResidualAnalysis) -> float | None:

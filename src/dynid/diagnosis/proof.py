@@ -110,50 +110,42 @@ def prove(
     None where the model reads more than motion, or where there are too few blocks.
     """
     plain = Reading(evidence.robot, gated(evidence))
-    fit = _HeldOut.of(evidence, plain)
-    other = _HeldOut.of(evidence, declared)
+    fit = HeldOut.of(evidence, plain)
+    other = HeldOut.of(evidence, declared)
     if fit is None or other is None:
         return None
     before, after = fit.error(), other.error()
     rivalry = {"": -np.inf}
     for name, columns in (rivals or {}).items():
-        rivalry[name] = _rival_gain(_HeldOut.of(evidence, plain, columns), before, columns)
+        rival_fit = HeldOut.of(evidence, plain, columns)
+        rivalry[name] = (
+            -np.inf if rival_fit is None else gain_of(before, rival_fit.joined(before, fit.joints))
+        )
     rival = max(rivalry, key=lambda name: rivalry[name])
-    opposite = None if mirror is None else _HeldOut.of(evidence, mirror)
+    opposite = None if mirror is None else HeldOut.of(evidence, mirror)
     total = before.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_joint = np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
     return Proof(
-        gain=_gain(before, after),
+        gain=gain_of(before, after),
         by_joint=by_joint,
-        p_value=_chance(before.sum(axis=0), after.sum(axis=0)),
-        mirror=-np.inf if opposite is None else _gain(before, opposite.error()),
+        p_value=chance_of_gain(before.sum(axis=0), after.sum(axis=0)),
+        mirror=-np.inf if opposite is None else gain_of(before, opposite.error()),
         rival=rival,
         rival_gain=rivalry[rival],
     )
 
 
-def _rival_gain(fit: _HeldOut | None, before: Float, columns: Float) -> float:
-    """Gain of the joints' columns, each taken if it gains on top of those before it."""
-    if fit is None:
-        return -np.inf
-    n, _, k = columns.shape
-    first, each = fit.width - k, k // n
-    taken, best = np.arange(first), 0.0
-    for joint in range(n):
-        tried = np.concatenate([taken, first + each * joint + np.arange(each)])
-        gain = _gain(before, fit.error(tried))
-        if gain > best:
-            taken, best = tried, gain
-    return best
-
-
-def _gain(before: Float, after: Float) -> float:
+def gain_of(before: Float, after: Float) -> float:
+    """Share of the squared errors before that is gone after."""
     return 1.0 - float(after.sum()) / max(float(before.sum()), 1e-300)
 
 
-def _chance(before: Float, after: Float) -> float:
-    # One-sided t-test over blocks of the logarithms' difference: a few blocks may hold most of the error.
+def chance_of_gain(before: Float, after: Float) -> float:
+    """p-value of no gain: one-sided t-test over blocks of the logarithms' difference of the errors (M,).
+
+    Of logarithms, since a few blocks may hold most of the error.
+    """
     least = BLOCK_FLOOR * float(before.mean()) + 1e-300
     gains = np.log((before + least) / (after + least))
     M, spread = len(gains), float(gains.std(ddof=1))
@@ -184,10 +176,11 @@ def plain_model(evidence: ResidualAnalysis) -> tuple[Terms, Bool]:
 
 
 @dataclass(frozen=True, eq=False)
-class _HeldOut:
+class HeldOut:
     """Weighted equations of the plain model and further columns, by fold.
 
     parts: (rows of fold, columns), targets: (rows of fold,), grams, sides: their products.    fold: (N,).
+    further: number of the further columns.
     """
 
     parts: list[Float]
@@ -195,9 +188,10 @@ class _HeldOut:
     fold: Int
     block: Int
     joints: int
+    further: int
 
     @staticmethod
-    def of(evidence: ResidualAnalysis, reading: Reading, further: Float | None = None) -> _HeldOut | None:
+    def of(evidence: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
         samples, block = reading.samples, evidence.block
         count = int(block.max(initial=-1)) + 1
@@ -220,7 +214,7 @@ class _HeldOut:
         fold = block * FOLDS // count
         parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(FOLDS)]
         targets = [y[:, fold == k].reshape(-1) for k in range(FOLDS)]
-        return _HeldOut(parts, targets, fold, block, n)
+        return HeldOut(parts, targets, fold, block, n, 0 if further is None else further.shape[2])
 
     @property
     def width(self) -> int:
@@ -228,19 +222,23 @@ class _HeldOut:
         return int(self.parts[0].shape[1])
 
     @cached_property
-    def _products(self) -> tuple[list[Float], list[Float]]:
-        grams = [part.T @ part for part in self.parts]
-        return grams, [part.T @ target for part, target in zip(self.parts, self.targets, strict=True)]
+    def _products(self) -> tuple[Float, Float]:
+        grams = np.stack([part.T @ part for part in self.parts])
+        return grams, np.stack([part.T @ y for part, y in zip(self.parts, self.targets, strict=True)])
 
-    def error(self, columns: Int | None = None) -> Float:
-        """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it."""
+    def error(self, columns: Int | None = None, part: Int | None = None, other: float = 1.0) -> Float:
+        """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it.
+
+        part: (FOLDS,) part of the log that a fold belongs to, None = one part.    other: weight of the other parts.
+        """
         index = np.arange(self.width) if columns is None else columns
-        own = np.ix_(index, index)
         grams, sides = self._products
-        total, side = np.sum(grams, axis=0)[own], np.sum(sides, axis=0)[index]
+        grams, sides = grams[:, index[:, None], index], sides[:, index]
         left = np.zeros((self.joints, len(self.fold)))
         for k in range(FOLDS):
-            gram, right = total - grams[k][own], side - sides[k][index]
+            weight = np.ones(FOLDS) if part is None else np.where(part == part[k], 1.0, other)
+            weight[k] = 0.0
+            gram, right = np.tensordot(weight, grams, 1), np.tensordot(weight, sides, 1)
             factor = cho_factor(gram + RIDGE * np.eye(len(index)))
             theta = cho_solve(factor, right)
             # One refinement makes up for the ridge.
@@ -250,6 +248,21 @@ class _HeldOut:
             )
         count = int(self.block.max()) + 1
         return np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
+
+    def joined(self, before: Float, joints: int) -> Float:
+        """Squared error (n, M) with the further columns of those joints that gain, on top of those before them.
+
+        before: (n, M) without any.    joints: number of groups, as wide as each other, of the further columns.
+        """
+        each = self.further // joints
+        first = self.width - self.further
+        taken, best = np.arange(first), before
+        for joint in range(joints):
+            tried = np.concatenate([taken, first + each * joint + np.arange(each)])
+            error = self.error(tried)
+            if error.sum() < best.sum():
+                taken, best = tried, error
+        return best
 
 
 def position_waves(evidence: ResidualAnalysis) -> Float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.adopted_effects import report
-from dynid.diagnosis.description import common_scale, find_load, heaviness, size_against_description
+from dynid.diagnosis.description import Load, common_scale, find_load, heaviness, size_against_description
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.tilt import find_tilt
 from dynid.terms.gravity_tilt import WARN, lean_notice
@@ -18,24 +18,33 @@ MISSES_MUCH = 0.3
 # Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
 # joints agree on it.
 SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
-LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.5
+LOAD_CHANCE, LOAD_EXPLAINED, LOAD_SIGNIFICANCE = 1e-6, 0.5, 2.0
+# A load leaves next to nothing of the distance from the description; a factor on all bodies looks like one by half.
+LOAD_ALONE = 0.9
 
 
-def compare_with_description(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def compare_with_description(
+    evidence: ResidualAnalysis, diagnostics: Diagnostics, trusted: bool = True
+) -> None:
     """Holds identified bodies against the described ones, and the direction of gravity against the declared one.
 
+    trusted: whether accelerations are; what residuals say of gravity is looked for only then.
     Warns of torque of another size, of a base that leans and of a load that the description lacks.
     Claims: unit-suspicion over a factor of 30, torque-scale, tilted-base over one degree.
     """
-    _size(evidence, diagnostics)
+    load = find_load(evidence)
+    scaled = _size(evidence, load, diagnostics)
     if float(np.median(evidence.rms / np.maximum(evidence.torque_rms, 1e-300))) > MISSES_MUCH:
         # Bodies of a model that misses so much stand for what it lacks.
         return
-    _tilt(evidence, diagnostics)
-    _load(evidence, diagnostics)
+    if trusted:
+        _tilt(evidence, diagnostics)
+    if load is not None and not scaled:
+        _tell_load(load, diagnostics)
 
 
-def _size(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def _size(evidence: ResidualAnalysis, load: Load | None, diagnostics: Diagnostics) -> bool:
+    """Tells of torque of another size than the described bodies'; whether torque-scale is claimed."""
     sizes = size_against_description(evidence)
     if sizes is None or not np.isfinite(sizes).any():
         heavy = heaviness(evidence)
@@ -45,7 +54,7 @@ def _size(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
                 f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this reach "
                 "are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
-        return
+        return False
     middle = float(np.nanmedian(sizes))
     names = ", ".join(
         f"{name} {size:.3g}"
@@ -59,15 +68,18 @@ def _size(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     elif not 1 / SIZE_WARN < middle < SIZE_WARN:
         diagnostics.warn("unit-suspicion", f"{found}; {do}")
     else:
-        _scale(evidence, diagnostics)
+        return _scale(evidence, load, diagnostics)
+    return False
 
 
-def _scale(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def _scale(evidence: ResidualAnalysis, load: Load | None, diagnostics: Diagnostics) -> bool:
     scale = common_scale(evidence)
     if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
-        return
-    if scale.explained < max(SCALE_EXPLAINED, scale.by_load) or scale.spread > SCALE_SPREAD:
-        return
+        return False
+    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
+        return False
+    if load is not None and _sure(load) and load.explained > LOAD_ALONE:
+        return False
     diagnostics.claim(
         "torque-scale",
         found=f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
@@ -76,6 +88,7 @@ def _scale(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
         do="check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
         "masses; weigh a known payload (dynid payload) to tell which",
     )
+    return True
 
 
 def _tilt(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
@@ -85,11 +98,12 @@ def _tilt(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     report(evidence, lean_notice(evidence.robot, 2 * tilt.std, tilt.gravity, ""), diagnostics)
 
 
-def _load(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    load = find_load(evidence)
-    if load is None or load.p_value > LOAD_CHANCE or load.explained < LOAD_EXPLAINED:
-        return
-    if load.mass < LOAD_SIGNIFICANCE * load.std:
+def _sure(load: Load) -> bool:
+    return load.p_value < LOAD_CHANCE and load.mass > LOAD_SIGNIFICANCE * load.std
+
+
+def _tell_load(load: Load, diagnostics: Diagnostics) -> None:
+    if not _sure(load) or load.explained < LOAD_EXPLAINED:
         return
     diagnostics.warn(
         "payload",

@@ -24,6 +24,7 @@ from dynid.choose.relinearise import relinearised
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
 from dynid.diagnosis.adopted_effects import report_held_effects
+from dynid.diagnosis.changes import check_changes
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.lag import check_lag
@@ -52,6 +53,7 @@ from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
 from dynid.rows.automatic import RowsChoice, choose_rows
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.momentum import MomentumRows
 from dynid.rows.motor import MotorRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
@@ -369,9 +371,10 @@ def _examine(
     check_measured(evidence, diagnostics)
     check_lag(evidence, data.prepared.source_rate, diagnostics)
     report_held_effects(evidence, data.prepared.source_rate, diagnostics)
-    # Residuals that are noise of accelerations say nothing of gravity or loads.
-    if data.choice.trusted:
-        compare_with_description(evidence, diagnostics)
+    check_changes(evidence, diagnostics)
+    # Bodies are bent by noise of accelerations where the equations read these.
+    if data.choice.trusted or isinstance(data.rows, MomentumRows):
+        compare_with_description(evidence, diagnostics, data.choice.trusted)
     return diagnosed
 
 

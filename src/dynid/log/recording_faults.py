@@ -15,6 +15,8 @@ from dynid.robot.model import RobotModel
 FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
 # And that much longer than it usually repeats itself.
 FROZEN_TIMES = 5.0
+# At an end of its range an effort is cut off, unless it stands there while its joint turns round so many times.
+FROZEN_TURNS = 2
 # Below this share of the log it is a hitch.
 FROZEN_SHARE = 0.01
 # An effort whose least value lies within this share of its peak above zero, and so many samples near zero, has lost
@@ -24,8 +26,9 @@ AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
 EVEN = 0.2
-# A step below this share of the usual one is a repeated sample; none may lie within so many rows of a jump.
-STALLED, QUIET = 0.05, 15
+# A step below this share of the usual one is a repeated sample; within so many rows of a jump they may make up less
+# than this share of it.
+STALLED, QUIET, CAUGHT_UP = 0.05, 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -42,7 +45,7 @@ class RecordingWatch:
         n = robot.n
         self.names = robot.joint_names
         self.seconds, self.rows = 0.0, 0
-        self.frozen, self.frozen_at = np.zeros(n), np.full(n, np.nan)
+        self.frozen, self.frozen_at, self.repeats = np.zeros(n), np.full(n, np.nan), np.zeros(n)
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
         self.beside_count = np.zeros((2, n))
@@ -122,14 +125,16 @@ class RecordingWatch:
             edges = np.flatnonzero(np.diff(values) != 0) + 1
             starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
             rows = ends - starts
+            # A coarse or slowly updated effort repeats itself all the time; a window may hold nothing but a frozen one.
+            others = np.delete(rows, np.argmax(rows))
+            if len(others):
+                self.repeats[j] = float(np.quantile(others, 0.95))
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
-            if not long.any():
-                continue
-            # A coarse or slowly updated effort repeats itself all the time.
-            long &= rows > FROZEN_TIMES * np.quantile(rows, 0.95)
+            long &= rows > FROZEN_TIMES * self.repeats[j]
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
-                # At an end of the range it is cut off, which is reported elsewhere.
-                if low[j] < values[a] < high[j] and np.ptp(q[a : b + 1, j]) > FROZEN_MOTION:
+                inside = low[j] < values[a] < high[j]
+                path = q[a : b + 1, j]
+                if np.ptp(path) > FROZEN_MOTION and (inside or turns(path, FROZEN_MOTION) >= FROZEN_TURNS):
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
@@ -175,8 +180,21 @@ class RecordingWatch:
         for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
-                # Positions that repeat themselves catch up afterwards, and have lost nothing.
+                # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
                 near = step[max(0, k - QUIET) : k + 9 + QUIET]
                 stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
-                if not stalled.any():
+                if stalled.sum() < CAUGHT_UP * min(lost, QUIET):
                     self.jumps.append((float(t[k + 4]), lost))
+
+
+def turns(path: Float, least: float) -> int:
+    """How often a path (T,) turns round, ways back of less than `least` not counted."""
+    found, way, furthest = 0, 0.0, float(path[0])
+    for value in path.tolist():
+        if way == 0.0 and abs(value - furthest) > least:
+            way, furthest = float(np.sign(value - furthest)), value
+        elif (value - furthest) * way > 0:
+            furthest = value
+        elif way and (furthest - value) * way > least:
+            found, way, furthest = found + 1, -way, value
+    return found

@@ -1,0 +1,227 @@
+"""What changes within a log: friction that warms up, or from some time on another robot, tool or load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.effect_tests import elapsed
+from dynid.diagnosis.proof import (
+    CHANCE,
+    FOLDS,
+    HeldOut,
+    Reading,
+    chance_of_gain,
+    gain_of,
+    gated,
+    plain_model,
+)
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
+from dynid.diagnosis.wording import ALARM
+
+# Share by which friction may change within a log: drives that start at room temperature lose about that in a minute.
+USUAL_CHANGE = 0.12
+# Of a joint's torque; friction that takes less has no size that could change.
+LEAST_FRICTION = 0.01
+# Weights of the other part's equations, which fill in what a part is silent on.
+OTHER_PART = (0.01, 0.1)
+# Folds on either side of a time at which the robot may have changed, so that each part is held out in turns.
+LEAST_FOLDS = 2
+# Share of the held-out mean square error that another robot has to take away, and of the torque that it has to be.
+LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
+# Parameters of their own may follow what the model lacks: a change of the robot gains so many times as much as those of
+# either half of a joint's positions or speeds.
+BEYOND_PLACE = 2.0
+# A drift of friction alone that gains this share of it is the simpler cause.
+AS_WELL = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionDrift:
+    """Change of friction over a log, relative to its mean, all joints alike.    change, std: of one part of it.
+
+    part: "viscous friction" or "dry friction".
+    """
+
+    part: str
+    change: float
+    std: float
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A robot that does not stay the same.    seconds: since the start, nan = it changes all the time.
+
+    gain: share of the held-out mean square error that the change takes away, joints weighted alike.    by_joint: (n,).
+    """
+
+    seconds: float
+    gain: float
+    by_joint: Float
+
+
+def check_changes(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Tells of friction that drifts, and doubts that a log is of one robot throughout.
+
+    Claims: changed-within-log.
+    """
+    if not evidence.enough:
+        return
+    change = find_change(evidence)
+    if change is not None:
+        worst = int(np.nanargmax(change.by_joint))
+        since = "in the course of the log"
+        if np.isfinite(change.seconds):
+            since = f"from about {change.seconds:.3g} s after the start on"
+        diagnostics.claim(
+            "changed-within-log",
+            found=f"a robot that is another one {since}, which takes {100 * change.gain:.3g} % off the held-out mean "
+            f"square error ({100 * change.by_joint[worst]:.3g} % of '{evidence.robot.joint_names[worst]}'); neither "
+            "friction that drifts nor what the model lacks in part of the positions and speeds does as well",
+            expected="one robot with one load throughout",
+            do="identify the parts by themselves (window or trajectories under [data]): a tool or a load that was "
+            "taken up, a drive that was exchanged, two robots' logs in one",
+        )
+        return
+    drift = find_friction_drift(evidence)
+    if drift is not None:
+        way = "falls" if drift.change < 0 else "grows"
+        diagnostics.warn(
+            "friction-drift",
+            f"{drift.part} that {way} by {100 * abs(drift.change):.2g} +- {200 * drift.std:.1g} % over the log on all "
+            "joints together: the drives warm up; warm them up before, log their temperature and add "
+            "temperature_viscous, or identify warm and cold apart",
+        )
+
+
+def find_friction_drift(evidence: ResidualAnalysis) -> FrictionDrift | None:
+    """Viscous or dry friction that changes by more than is usual over the log, 95 % interval included; None otherwise.
+
+    A straight line in time times the fitted friction of every joint, viscous and dry part apart, is tested on what the
+    model leaves of the residuals. All joints together tell what each by itself hardly shows.
+    """
+    t = elapsed(evidence)
+    if not np.ptp(t) > 0:
+        return None
+    trend = (t - t.mean()) / np.ptp(t)
+    parts = _friction(evidence)
+    names = [name for name, torque in parts.items() if torque.any()]
+    if not names:
+        return None
+    test = evidence.test_features(np.stack([trend * parts[name] for name in names], axis=2))
+    if test is None:
+        return None
+    # Student's quantile of so many blocks, both parts counted.
+    sure = float(stdtrit(int(evidence.block.max()), 1.0 - 0.5 * ALARM / len(names)))
+    found = [
+        FrictionDrift(name, float(size), float(std))
+        for name, size, std in zip(names, test.coefficient, test.std, strict=True)
+        if abs(size) > sure * std and abs(size) - 2.0 * std > USUAL_CHANGE
+    ]
+    return max(found, key=lambda one: abs(one.change) / one.std, default=None)
+
+
+def _friction(evidence: ResidualAnalysis) -> dict[str, Float]:
+    """The fitted friction's torque (n, N), its part that grows with speed and its dry part."""
+    robot, motion = evidence.robot, evidence.motion
+    mask = evidence.estimate.base.mask
+    Y, _ = regressor(robot, evidence.terms, motion, mask)
+    theta = np.where(evidence.terms.friction_columns(robot)[mask], evidence.estimate.value, 0.0)
+    viscous, dry = np.zeros((2, robot.n, len(evidence.index)))
+    for j in evidence.joints:
+        forms = np.column_stack([motion.dq[:, j], np.sign(motion.dq[:, j])])
+        size, *_ = np.linalg.lstsq(forms, Y[j] @ theta, rcond=1e-9)
+        for torque, form, factor in zip((viscous, dry), forms.T, size, strict=True):
+            own = factor * form
+            if factor > 0 and own.std() > LEAST_FRICTION * evidence.torque_rms[j]:
+                torque[j] = own
+    return {"viscous friction": viscous, "dry friction": dry}
+
+
+def find_change(evidence: ResidualAnalysis) -> Change | None:
+    """The change of the robot that predicts held-out blocks decisively better; None without one.
+
+    From some time on it has parameters of its own, each fold being predicted by those of its own part of the log with
+    the others at a smaller weight; or offsets, friction and sizes of torque of its own, joint by joint; or these drift.
+    Rivals are friction that drifts, which is told as such, and parameters of their own for one half of the positions or
+    speeds of a joint, by which a model that lacks something gains as well.
+    """
+    plain = Reading(evidence.robot, gated(evidence))
+    fit = HeldOut.of(evidence, plain)
+    if fit is None or max(evidence.relevance(j, 1.0) for j in evidence.joints) < LEAST_TORQUE:
+        return None
+    t = elapsed(evidence)
+    trend = (t - t.mean()) / max(float(np.ptp(t)), 1e-12)
+    before, fold = fit.error(), np.arange(FOLDS)
+    tried = [
+        (float(t[np.flatnonzero(fit.fold == cut)[0]]), error)
+        for cut in range(LEAST_FOLDS, FOLDS - LEAST_FOLDS + 1)
+        for error in _from(evidence, plain, fit, before, fold >= cut)
+    ]
+    tried.append((np.nan, _following(evidence, plain, before, trend, friction=False)))
+    seconds, after = min(tried, key=lambda one: float(one[1].sum()))
+    gain = gain_of(before, after)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_joint = np.where(before.sum(axis=1) > 0, 1.0 - after.sum(axis=1) / before.sum(axis=1), np.nan)
+    if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * len(tried) > CHANCE:
+        return None
+    if max(evidence.relevance(j, float(by_joint[j])) for j in evidence.joints) < LEAST_TORQUE:
+        return None
+    if gain_of(before, _following(evidence, plain, before, trend, friction=True)) > AS_WELL * gain:
+        return None
+    if any(
+        BEYOND_PLACE * gain_of(before, _apart(evidence, plain, before, half)) > gain
+        for half in _halves(evidence)
+    ):
+        return None
+    return Change(seconds, gain, by_joint)
+
+
+def _from(
+    evidence: ResidualAnalysis, plain: Reading, fit: HeldOut, before: Float, later: Bool
+) -> Iterator[Float]:
+    """Held-out squared errors (n, M) with another robot in the later folds (FOLDS,)."""
+    for other in OTHER_PART:
+        yield fit.error(part=later.astype(np.int64), other=other)
+    yield _following(evidence, plain, before, np.where(later[fit.fold], 0.5, -0.5), friction=False)
+
+
+def _following(
+    evidence: ResidualAnalysis, plain: Reading, before: Float, course: Float, friction: bool
+) -> Float:
+    """Held-out squared error (n, M) with dry and viscous friction that follows a course (N,) in time.
+
+    Joint by joint, where it gains.    friction: whether it alone does, not offsets and sizes of torque as well.
+    """
+    n, N, motion = evidence.robot.n, len(evidence.index), evidence.motion
+    predicted = evidence.residuals.predicted[evidence.index]
+    each = 2 if friction else 4
+    found = np.zeros((n, N, each * n))
+    for j in range(n):
+        forms = (np.sign(motion.dq[:, j]), motion.dq[:, j], np.ones(N), predicted[:, j])
+        found[j, :, each * j : each * (j + 1)] = course[:, None] * np.column_stack(forms[:each])
+    fit = HeldOut.of(evidence, plain, found)
+    return before if fit is None else fit.joined(before, n)
+
+
+def _halves(evidence: ResidualAnalysis) -> list[Bool]:
+    """Samples (N,) in the upper half of each joint's positions, and of its speeds."""
+    motion = evidence.motion
+    return [
+        values[:, j] > np.median(values[:, j])
+        for values in (motion.q, np.abs(motion.dq))
+        for j in evidence.joints
+    ]
+
+
+def _apart(evidence: ResidualAnalysis, plain: Reading, before: Float, half: Bool) -> Float:
+    """Held-out squared error (n, M) with parameters of their own for a half (N,) of the samples."""
+    terms, wanted = plain_model(evidence)
+    Y, _ = regressor(plain.robot, terms, plain.samples, wanted)
+    fit = HeldOut.of(evidence, plain, Y * half[None, :, None])
+    return before if fit is None else fit.error()

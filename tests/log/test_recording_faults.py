@@ -1,0 +1,79 @@
+"""Efforts that freeze, wherever they freeze, and efforts that merely look so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.log.log import RawChunk, Trajectory
+from dynid.log.recording_faults import RecordingWatch, turns
+from dynid.testing import small_arm
+
+ARM, RATE, SECONDS = small_arm(), 1000.0, 24.0
+
+
+def told(spoil: dict[str, Float] | None = None, at: float = 0.0, seconds: float = SECONDS) -> list[str]:
+    """Claims of joints whose second effort is frozen at its value at some time, s, from then on for so long."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    phase = 2.0 * np.pi * 0.3 * t[:, None] + np.arange(3.0)
+    q, rng = np.sin(phase), np.random.default_rng(0)
+    tau = 20.0 * np.sin(phase + 0.3) + 0.1 * rng.normal(size=q.shape)
+    if spoil:
+        tau[:, 1] = spoil["tau"]
+    elif at:
+        tau[(t >= at) & (t < at + seconds), 1] = tau[np.searchsorted(t, at), 1]
+    watch, sink = RecordingWatch(ARM), Diagnostics()
+    path = Trajectory("log", Path("log.csv"), 0, len(t), float(t[0]), float(t[-1]))
+    watch.see(RawChunk(path, 0, t, q, None, tau, None, None, None, {}))
+    watch.end()
+    watch.finish(np.ones(3, dtype=np.bool_), sink)
+    return [f"{one.identifier} {one.place.joint}" for one in sink]
+
+
+def test_an_effort_that_follows_the_motion_is_left_in_peace() -> None:
+    assert told() == []
+
+
+@pytest.mark.parametrize("at", [1.2, 3.0, 12.0, 20.0])
+def test_an_effort_that_freezes_is_found_whatever_the_windows(at: float) -> None:
+    """Windows of four seconds hold a frozen effort, a frozen and a live one, or one that is frozen throughout."""
+    assert told(at=at) == ["constant-effort shoulder"]
+
+
+def test_a_frozen_effort_at_the_end_of_its_range_is_no_cut_off_one() -> None:
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    live = 20.0 * np.sin(2.0 * np.pi * 0.3 * t + 1.3)
+    beyond = np.where(t < 12.0, live, 25.0)
+    assert told({"tau": beyond}) == ["constant-effort shoulder"]
+    cut_off = np.clip(live, -12.0, 12.0)
+    assert told({"tau": cut_off}) == []
+
+
+def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
+    """Rows that repeat themselves lose nothing, and do not hide a bunch of lost ones."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    q = np.sin(2.0 * np.pi * 0.3 * t[:, None] + np.arange(3.0))
+    held = np.arange(len(t))
+    held[1:][np.random.default_rng(0).random(len(t) - 1) < 0.1] -= 1
+    q = q[held]
+    kept = np.ones(len(t), dtype=np.bool_)
+    for start in (3000, 9000, 17000):
+        kept[start : start + 30] = False
+    for motion, expected in ((q, []), (q[kept], ["rows-lost None"])):
+        watch, sink = RecordingWatch(ARM), Diagnostics()
+        path = Trajectory("log", Path("log.csv"), 0, len(motion), 0.0, 1.0)
+        watch.see(RawChunk(path, 0, t[: len(motion)], motion, None, None, None, None, None, {}))
+        watch.end()
+        watch.finish(np.ones(3, dtype=np.bool_), sink)
+        assert [f"{one.identifier} {one.place.joint}" for one in sink] == expected
+
+
+def test_ways_back_are_counted_from_their_size_on() -> None:
+    t = np.linspace(0.0, 3.0, 1000)
+    assert turns(np.sin(2.0 * np.pi * t), 0.1) == 6
+    assert turns(0.04 * np.sin(40.0 * np.pi * t), 0.1) == 0
+    assert turns(t, 0.1) == 0
