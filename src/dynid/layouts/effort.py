@@ -78,13 +78,15 @@ def decide_effort(
 ) -> Effort:
     """Unit and side of the effort, and the gains of currents."""
     scale = scale_of(robot, motion)
-    unit = decided(_unit(robot, said, motion, scale), answers)
+    unit = decided(_unit(robot, said, motion, scale, known), answers)
     side = decided(_side(robot, said, unit, scale), answers)
     gains, values, source = _gains(robot, unit, scale, known, answers)
     return Effort(unit, side, gains, values, source)
 
 
-def _unit(robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale | None) -> Decision:
+def _unit(
+    robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale | None, known: Sequence[Preset]
+) -> Decision:
     question = "in which unit is the effort?"
     if scale is not None and scale.negative:
         joints = ", ".join(scale.negative)
@@ -111,7 +113,7 @@ def _unit(robot: RobotModel, said: Meaning, motion: Motion | None, scale: Scale 
     if said.doubt or said.quantity in ("torque", "effort"):
         return _torque_or_not(robot, said, motion, scale, compared, question)
     if said.quantity == "current":
-        return _current(robot, scale, compared, question)
+        return _current(robot, scale, known, compared, question)
     return Decision(UNIT, None, (f"'{said.quantity}' is no unit of torque or current",), question, UNITS)
 
 
@@ -148,17 +150,33 @@ def _torque_or_not(
     return Decision(UNIT, None, why, question, UNITS)
 
 
-def _current(robot: RobotModel, scale: Scale | None, compared: str | None, question: str) -> Decision:
-    gains = _known_gains(robot)
+def _current(
+    robot: RobotModel, scale: Scale | None, known: Sequence[Preset], compared: str | None, question: str
+) -> Decision:
+    gains, whose = _known_gains(robot), "the description's drives"
+    if gains is None and (found := _preset_gains(robot, known)) is not None:
+        gains, whose = np.array(found[2]), f"the drives of {found[0].title}"
     if scale is not None and gains is not None:
         worth = float(np.median(np.abs(gains)[list(scale.tells)]))
         for unit, size in CURRENTS.items():
-            if 1 / NEAR < scale.middle * size * worth < NEAR:
-                found = scale.middle * size * worth
-                told = f"in {unit}, with the description's drives, it is {found:.3g} times its torque"
-                return Decision(UNIT, unit, (told,), options=UNITS)
+            share = scale.middle * size * worth
+            if 1 / NEAR < share < NEAR:
+                said = f"in {unit}, with {whose}, it is {share:.3g} times the description's torque"
+                return Decision(UNIT, unit, (said,), options=UNITS)
     why = "called a current; A, mA and percent of the greatest one are all usual"
     return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, UNITS)
+
+
+def _preset_gains(
+    robot: RobotModel, known: Sequence[Preset]
+) -> tuple[Preset, ConstantsEntry, list[float]] | None:
+    """N m per ampere of this robot from a preset."""
+    for preset in known:
+        for entry in preset.constants:
+            named = any(matches_word(word, robot.name) for word in entry.robots)
+            if named and (gains := _of(entry, robot.n)):
+                return preset, entry, gains
+    return None
 
 
 def _known_gains(robot: RobotModel) -> Float | None:
@@ -211,22 +229,17 @@ def _gains(
                 dict(zip(robot.joint_names, values, strict=True)),
                 "",
             )
-    for preset in known:
-        for entry in preset.constants:
-            if any(matches_word(word, robot.name) for word in entry.robots) and (
-                gains := _of(entry, robot.n)
-            ):
-                told = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
-                told += f"; {entry.says}" if entry.says else ""
-                if scale is not None:
-                    worth = np.array(gains)[list(scale.tells)] * np.abs(scale.slopes[list(scale.tells)])
-                    share = float(np.median(worth)) * CURRENTS.get(unit.value, 1.0)
-                    told += f"; with them the effort is {share:.3g} times the description's torque"
-                return (
-                    Decision(GAINS, _listed(gains), (told,), likely=True),
-                    dict(zip(robot.joint_names, gains, strict=True)),
-                    told,
-                )
+    found = _preset_gains(robot, known)
+    if found is not None:
+        preset, entry, gains = found
+        said = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
+        said += f"; {entry.says}" if entry.says else ""
+        if scale is not None:
+            worth = np.array(gains)[list(scale.tells)] * np.abs(scale.slopes[list(scale.tells)])
+            share = float(np.median(worth)) * CURRENTS.get(unit.value, 1.0)
+            said += f"; with them the effort is {share:.3g} times the description's torque"
+        decision = Decision(GAINS, _listed(gains), (said,), likely=True)
+        return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
     if scale is not None:
         guess = [

@@ -17,8 +17,8 @@ from dynid.layouts.propose import LOCK, Group, Proposal
 WIDTH = 116
 
 
-def experiment_text(proposal: Proposal, call: str, told: Mapping[str, Any] | None = None) -> str:
-    """The file.    call: the command line that made it.    told: keys of [robot] that it was made with."""
+def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, Any] | None = None) -> str:
+    """The file.    call: the command line that made it.    robot_options: keys of [robot] that it was made with."""
     p = proposal
     lines = [
         f"# Written by {call}.",
@@ -31,7 +31,7 @@ def experiment_text(proposal: Proposal, call: str, told: Mapping[str, Any] | Non
             "# --force --answer KEY=VALUE:",
         ]
         lines += [one for decision in p.open for one in question_lines(decision, "#   ")]
-    lines += _robot(p, dict(told or {}))
+    lines += _robot(p, dict(robot_options or {}))
     lines += ["", "[log]"]
     lines += [f"topic = {_quoted(p.topic)}"] if p.topic else []
     lines += [
@@ -87,10 +87,10 @@ def _grade(decisions: list[Decision]) -> str:
     return "asked" if "asked" in grades else "likely" if "likely" in grades else "sure" if grades else ""
 
 
-def _robot(p: Proposal, told: dict[str, Any]) -> list[str]:
+def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
     lines: list[str] = []
-    locks = dict(told.pop("lock", {})) | p.locked
-    for name, value in told.items():
+    locks = dict(options.pop("lock", {})) | p.locked
+    for name, value in options.items():
         lines.append(f"{name} = {_toml(value)}")
     held = [one for one in p.decisions if one.key.startswith(LOCK)]
     for one in held:
