@@ -19,7 +19,7 @@ CLOSE = 0.1
 
 
 def relinearised(
-    robot: RobotModel, settled: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
+    robot: RobotModel, nonlinear: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
 ) -> tuple[NonlinearFit, Fitted]:
     """The model fitted again until the effects that are linearised about a nominal model stay where they are.
 
@@ -28,15 +28,15 @@ def relinearised(
     """
     for _ in range(ROUNDS):
         found = nominal_model(robot, fitted.estimate, nominal)
-        terms = _about(robot, settled.terms, nominal, found, found_effects(fitted.estimate))
-        if terms == settled.terms:
+        terms = _about(robot, nonlinear.terms, nominal, found, found_effects(fitted.estimate))
+        if terms == nonlinear.terms:
             break
         again = fit(terms)
         step = _step(fitted, again)
-        settled, fitted, nominal = replace(settled, terms=terms), again, found
+        nonlinear, fitted, nominal = replace(nonlinear, terms=terms), again, found
         if step <= CLOSE:
             break
-    return settled, fitted
+    return nonlinear, fitted
 
 
 def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, values: Mapping[str, float]) -> Terms:

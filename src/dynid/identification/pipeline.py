@@ -129,11 +129,11 @@ def identify(
     hashes.join()
     sink.require_found(chosen.accept)
     residual_findings = masked + diagnosed()
-    settled, fitted = found.settled, found.fitted
+    nonlinear, fitted = found.nonlinear, found.fitted
     return Identification(
         recipe=dict(recipe) if recipe is not None else settings_to_recipe(call.settings),
         robot=robot,
-        terms=settled.terms,
+        terms=nonlinear.terms,
         structural=fitted.structural,
         estimate=found.estimate,
         factors=fitted.factors,
@@ -145,7 +145,7 @@ def identify(
             training,
             validations,
             call.diagnostics,
-            settled.choices,
+            nonlinear.choices,
             residual_findings,
             found.model.selection,
             data.prepared.bandwidth,
@@ -159,7 +159,7 @@ def identify(
         ),
         truth=truth,
         shapes=found.shapes,
-        choices=settled.choices,
+        choices=nonlinear.choices,
         residual_findings=residual_findings,
         selection=found.model.selection,
     )
@@ -195,7 +195,7 @@ class _Data:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The fit of the model as it was chosen and settled.
+    """The fit of the model as it was chosen, with its nonlinear parameters.
 
     free: the estimate before its bodies were made real; it shows signs that no real robot has.
     estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
@@ -203,7 +203,7 @@ class _Found:
 
     search: Search
     model: Chosen
-    settled: NonlinearFit
+    nonlinear: NonlinearFit
     fitted: Fitted
     free: Estimate
     estimate: Estimate
@@ -291,12 +291,12 @@ def _fit(call: _Call, data: _Data) -> _Found:
         if settings.chooses_model
         else Chosen(settings.model)
     )
-    settled = fit_nonlinear(model.terms, trial, model.start)
-    settled = replace(settled, terms=within_speeds(settled.terms, robot, trial.batches))
-    fitted = fit(settled.terms)
+    nonlinear = fit_nonlinear(model.terms, trial, model.start)
+    nonlinear = replace(nonlinear, terms=within_speeds(nonlinear.terms, robot, trial.batches))
+    fitted = fit(nonlinear.terms)
     if model.nominal is not None:
-        settled, fitted = relinearised(robot, settled, fitted, model.nominal, fit)
-    free, shapes = with_shape_uncertainty(fitted, settled, search)
+        nonlinear, fitted = relinearised(robot, nonlinear, fitted, model.nominal, fit)
+    free, shapes = with_shape_uncertainty(fitted, nonlinear, search)
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
@@ -305,7 +305,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(
-        search, model.as_estimated(estimate), settled, fitted, free, estimate, estimator, shapes, stiffness
+        search, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness
     )
 
 
@@ -344,7 +344,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
     found = replace(found, left_out=left_out)
     if training.residuals is None:
         return found, training, None
-    terms, raw = found.settled.terms, first_torque(call.log)
+    terms, raw = found.nonlinear.terms, first_torque(call.log)
     residuals = training.residuals
     if much_worse(found.estimate, found.free):
         # What constraints leave behind is no sign of the log.
@@ -360,7 +360,7 @@ def _examine(
     """Doubts inputs that the residuals give away; the function waits for what else they say."""
     if evidence is None:
         return tuple
-    terms, diagnostics = found.settled.terms, call.diagnostics
+    terms, diagnostics = found.nonlinear.terms, call.diagnostics
     check_wiring(evidence, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
@@ -384,7 +384,7 @@ def _held_out_log(
     origin = origin_of(validation, call.log.identity(), call.diagnostics)
     return score_log(
         call.robot,
-        found.settled.terms,
+        found.nonlinear.terms,
         found.estimate,
         validation,
         data.prepared.settings,
@@ -406,7 +406,7 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
 
 def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
     left_out, fitted = found.left_out, found.fitted
-    settled, search = found.settled, found.search
+    nonlinear, search = found.nonlinear, found.search
     blocks = len(fitted.regression.factors.blocks)
     if blocks < LEAST_BLOCKS:
         diagnostics.warn(
@@ -419,17 +419,17 @@ def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnosti
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
         )
-    if settled.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
+    if nonlinear.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(
             "shapes-not-held-out",
             f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
         )
         return ()
-    judged = None if settled.sought else _torque_factors(fitted, search)
+    judged = None if nonlinear.sought else _torque_factors(fitted, search)
     if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
         left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
-    if settled.sought:
-        return (Validation(held_out_scores(fitted, settled, search, estimator, left_out)),)
+    if nonlinear.sought:
+        return (Validation(held_out_scores(fitted, nonlinear, search, estimator, left_out)),)
     return (
         Validation(
             cross_validate(
