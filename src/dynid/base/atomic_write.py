@@ -4,7 +4,8 @@ A folder that `--force` may renew carries a list of the files that were written 
 are replaced, and nothing else in the folder is touched.
 
 A process that is killed leaves what it wrote beside the place, under a hidden name. Whoever opens or writes that output
-next restores the earlier files from there and removes the rest (`recover`); a lock tells the dead from the living.
+next restores the earlier files from there and removes the rest (`recover`); a lock distinguishes the dead from the
+living.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What long work tells whoever watches it."""
+"""Progress of long work, for whoever watches it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def command(
         bool | None,
         typer.Option(
             "--fit/--no-fit",
-            help="Identify as dynid identify would, and tell what the fit gives away; left out with --plan.",
+            help="Identify as dynid identify would, and say what the fit shows; left out with --plan.",
             show_default=False,
         ),
     ] = None,
@@ -107,7 +107,7 @@ def _list_columns(logs: list[Path], config: Path | None) -> None:
         for line in (*([""] if number else []), *found.lines(), *(one.text for one in found.remarks)):
             say(line)
     say("")
-    say("--robot tells more: whether these columns are fit for its joints")
+    say("--robot says more: whether these columns are fit for its joints")
 
 
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:

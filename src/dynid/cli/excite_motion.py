@@ -210,13 +210,13 @@ def _resumed(task: Task, folder: Path) -> Float:
 def _progress_to(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
     done = 0
 
-    def tell(now: int, _most: int, _best: float) -> None:
+    def update(now: int, _most: int, _best: float) -> None:
         nonlocal done
         if advance is not None and now > done:
             advance("iterations", float(now - done))
             done = now
 
-    return tell
+    return update
 
 
 def _basis(wanted: Wanted) -> Basis:

@@ -129,7 +129,7 @@ def find_load(evidence: ResidualAnalysis) -> Load | None:
     if rigid is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
         return None
     B = estimate.base.B
-    # Base parameters that rotors or friction share tell nothing of bodies alone.
+    # Base parameters that rotors or friction share say nothing of bodies alone.
     pure = ~np.any(B[:, ~rigid], axis=1)
     if not pure.any():
         return None

@@ -86,7 +86,7 @@ def _scale(evidence: ResidualAnalysis, load: Load | None, diagnostics: Diagnosti
         f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
         expected="the masses of the description, or a scale of torque that is known",
         do="check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
-        "masses; weigh a known payload (dynid payload) to tell which",
+        "masses; weigh a known payload (dynid payload) to find out which",
     )
     return True
 

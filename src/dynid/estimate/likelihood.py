@@ -38,7 +38,7 @@ class ML:
     S_k = diag(sigma_j^2) + sum_c J_kc N_c J_kc', with J_kc = d(Y beta)/d(q, dq, ddq) of coordinate c and N_c (3, 3) the
     covariance of its noise behind all filters: what is left of the likelihood when the true states are eliminated;
     since S depends on beta as well, the shrinking of least squares under noise of the positions is gone to first order,
-    and samples where noise tells most count less.
+    and samples where noise matters most count less.
 
     The equations are those of torque (and of the motors behind elastic joints), whatever the rows.
     sigma_j match the residuals.    position_noise: as in TLS. Without noise of the motion it is weighted least

@@ -52,7 +52,7 @@ class CLIE(ClosedLoopFit):
     """Closed-loop input error: min sum ||(tau - u)_j / sigma_j||^2, u the torque under the feedback of `DIDIM`.
 
     tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does, those of the
-    motors where joints are elastic. Torque tells a spring only by the motion that it leaves to the link: its interval
+    motors where joints are elastic. Torque shows a spring only by the motion that it leaves to the link: its interval
     is several times as wide as where deflections are compared.
     Source: Brunot, Janot, Young and Carrillo 2018.
     """

@@ -93,7 +93,7 @@ _ADD = (
 
 
 def body_fault(name: str, pi: Float) -> str:
-    """A sentence that tells why ten numbers belong to no body."""
+    """A sentence that says why ten numbers belong to no body."""
     values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
     return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
 

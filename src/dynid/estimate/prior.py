@@ -122,7 +122,7 @@ def free_direction_rows(A: Float, equations: int, centre: Float, spread: Float) 
 
 
 def _mass_for_whole_torque(columns: tuple[Column, ...], whole: Float) -> float:
-    # whole: (p,) kg that at the typical length make up the whole torque, by parameter. First moments tell it, by way of
+    # whole: (p,) kg that at the typical length make up the whole torque, by parameter. First moments give it, by way of
     # gravity: inertias need ten times as much on slow motion. All ten do where there are none.
     first = [column.of is Of.BODY and _degree(column) == 1 and np.isfinite(value)
              for column, value in zip(columns, whole, strict=True)]  # fmt: skip

@@ -72,7 +72,7 @@ def autocorrelation(parts: Sequence[Float], most: int | None = None) -> Float:
 
 
 def rows_alike(correlation: Float) -> float:
-    """How many correlated samples tell as much as one independent one: 1 + 2 sum up to the first change of sign."""
+    """How many correlated samples weigh as much as one independent one: 1 + 2 sum up to the first change of sign."""
     negative = np.flatnonzero(correlation < 0)
     end = int(negative[0]) if len(negative) else len(correlation)
     return 1.0 + 2.0 * float(correlation[1:end].sum())

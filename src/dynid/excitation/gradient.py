@@ -208,7 +208,7 @@ def _basis_of(term: Term) -> MotionBasis | None:
 
 @lru_cache(maxsize=32)
 def _plain_layout(chain: MotionGradient, wanted: bytes) -> Layout:
-    # The columns of these terms are the same for any motion, so one sample tells them.
+    # The columns of these terms are the same for any motion, so one sample gives them.
     rest = np.zeros((1, chain.robot.n))
     mask = np.frombuffer(wanted, dtype=np.bool_)
     panels = chain.terms.torque_regressor(chain.robot, Samples.from_motion(rest, rest, rest), mask)

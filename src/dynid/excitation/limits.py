@@ -241,7 +241,7 @@ class Bounds:
 
     theta: (p,) current parameters of the model behind the torque bound, None = torque is not bounded.
     uncertainty: share by which the true torque may exceed the model's.    clearance: m between capsules.
-    spread: deviation of the true torque about the model's, where a run tells it.
+    spread: deviation of the true torque about the model's, where a run gives it.
     """
 
     limits: MotionLimits

@@ -119,7 +119,7 @@ class Sheet(Protocol):
 
     @property
     def figures(self) -> Figures:
-        """What it tells."""
+        """What it determines."""
         ...
 
     @property

@@ -100,7 +100,7 @@ def _binary_points(data: bytes, path: Path) -> Float:
         raise _wrong(
             path,
             "mesh-truncated",
-            f"{there} of the {count} facets that the header tells of",
+            f"{there} of the {count} facets that the header announces",
             "the whole file",
         )
     corners = np.frombuffer(data, _FACET, count, _HEADER)["corners"].astype(np.float64)

@@ -103,7 +103,7 @@ class Bodies:
     def native(self) -> Any:
         """The same in the native kernel, whose methods take and give (n,) as well; None where NumPy is in use.
 
-        They raise ValueError or TypeError for what does not fit, and tell apart no more than that.
+        They raise ValueError or TypeError for what does not fit, and distinguish no more than that.
         """
         kernel = _chosen()
         if kernel is not None and self._handle is None:

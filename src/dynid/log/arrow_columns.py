@@ -17,7 +17,7 @@ MAX_WIDTH = 512
 
 
 class ArrowColumns:
-    """The columns that a log has of those of an Arrow schema; left_out tells of those that hold no numbers or text.
+    """The columns that a log has of those of an Arrow schema; left_out names those that hold no numbers or text.
 
     width: of a list column, by its name, None where its rows differ.    labels: names of the columns that a list
     makes, in place of their numbers.

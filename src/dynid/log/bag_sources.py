@@ -50,7 +50,7 @@ class Source:
 
     @property
     def dated(self) -> bool:
-        """Whether header stamps tell the time."""
+        """Whether header stamps give the time."""
         first, last = self.span(header=True)
         return last > 0 and (first < last or self.count == 1)
 
@@ -100,7 +100,7 @@ class Sources:
 
     @property
     def row_count(self) -> int | None:
-        """Number of rows, None where the survey does not tell."""
+        """Number of rows, None where the survey does not say."""
         main = self.sources[0]
         return main.count - (main.undated if self.header else 0) if len(self.sources) == 1 else None
 

@@ -16,7 +16,7 @@ from dynid.log.files import open_table
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
 
 FIRST_ROWS = 3
-# Enough to tell a clock from a count, read from the front of the file.
+# Enough to distinguish a clock from a count, read from the front of the file.
 LOOKED_AT_ROWS = 2000
 ROWS = 32768
 # Of a line on the terminal.
@@ -45,7 +45,7 @@ class Column:
 class Stream:
     """Columns that share rows.
 
-    name: topic or group, "" = the file has no others.    row_count, rate (Hz): None = the file does not tell.
+    name: topic or group, "" = the file has no others.    row_count, rate (Hz): None = the file does not say.
     """
 
     name: str

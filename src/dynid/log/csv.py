@@ -234,7 +234,7 @@ class _Lines(io.RawIOBase):
         text = self._file.read(max(size, 1))
         if not self._blank:
             return text.encode() if isinstance(text, str) else bytes(text)
-        # Whole lines, so that blanks at their ends can be told from those between cells.
+        # Whole lines, so that blanks at their ends can be distinguished from those between cells.
         text += self._file.readline()
         data = text.encode() if isinstance(text, str) else bytes(text)
         lines = [_BLANKS.sub(b"\t", line.strip()) for line in data.split(b"\n")]

@@ -177,7 +177,7 @@ def _check_separator(
 
 
 def _first_row(guess: _Guess) -> int | None:
-    # Rows that are too short or too long are still rows, and told of when they are read. A line with a number before
+    # Rows that are too short or too long are still rows, and reported when they are read. A line with a number before
     # one without is a remark above the header.
     numeric = [any(_is_number(cell, guess.decimal) for cell in cells) for _, cells in guess.lines]
     for (at, _), now, after in zip(guess.lines, numeric, [*numeric[1:], True], strict=True):

@@ -38,7 +38,7 @@ class Table(Protocol):
     """An open file of equally long columns, read in batches; what a log reader hands out.
 
     To add a file format write one class with these members and register its reader in dynid.log.files. It may also have
-    `extent(column)`, the least and greatest number of a column where the file itself tells, or None; `info(column)`, a
+    `extent(column)`, the least and greatest number of a column where the file itself says, or None; `info(column)`, a
     ColumnInfo; `streams`, a mapping of names to columns that share rows, where not all do; `trajectory`, the column
     that names the motion of each row; `left_out`, what the file holds besides columns, in words; `remarks`, diagnostics
     for the user; and `sha256`, the hash of what is no single file.

@@ -447,7 +447,7 @@ class Log:
             if name in channels:
                 with np.errstate(
                     invalid="ignore", over="ignore"
-                ):  # what damage may leave: it is told of by the checks
+                ):  # what damage may leave: the checks report it
                     np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
             else:
                 lines[j] = np.nan

@@ -22,7 +22,7 @@ from dynid.log.arrays import MAX_FIELDS, Array, ArrayTable, Budget, StoredArray,
 from dynid.log.numpy_files import ZIP_MAGIC, first_member
 
 INDEX = "data.pkl"
-# Tensors of a log are told in some hundred bytes each.
+# Tensors of a log are described in some hundred bytes each.
 MAX_INDEX_BYTES = 4_000_000
 MAX_DEPTH = 8
 _STORAGES = {

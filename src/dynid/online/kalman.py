@@ -121,7 +121,7 @@ class KalmanWatcher(Watcher):
         self.seconds += h
 
     def _restart(self, joint: JointFilter, q: Float, h: float) -> None:
-        # The first two positions of a stretch tell where it is and how fast it moves.
+        # The first two positions of a stretch say where it is and how fast it moves.
         n = self.robot.n
         joint.mean[: 2 * n] = np.concatenate([q[1], (q[1] - q[0]) / h])
         noise = np.broadcast_to(joint.noise.position, (n,)) ** 2

@@ -61,7 +61,7 @@ class RowStream:
     """
 
     def __init__(self, robot: RobotModel) -> None:
-        """robot: whose joints the rows tell of."""
+        """robot: whose joints the rows measure."""
         self.robot = robot
         self.step: float | None = None
         self._seen = 0
@@ -97,7 +97,7 @@ class RowStream:
         if rows.dq is not None:
             columns["velocity"] = rows.dq
         for name, values in columns.items():
-            # One sum tells of any value that is not finite; which one is sought only then.
+            # One sum shows any value that is not finite; which one is sought only then.
             if not np.isfinite(values.sum()):
                 bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 raise UnfitDataError(

@@ -135,7 +135,7 @@ class Watcher:
         kept = self._thinner.take(rows)
         self._rows = self._rows.then(kept)
         self._fresh += len(kept)
-        # Batches of one size, however many rows came at once; the row after each tells its last velocity.
+        # Batches of one size, however many rows came at once; the row after each gives its last velocity.
         count = max(1, round(self.settings.batch / (step * self._thinner.every)))
         while self._fresh > count:
             changed |= self._take(count)

@@ -58,7 +58,7 @@ def load_robot(
 
 
 def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | None = None) -> RobotModel:
-    """The robot of a description, read as told; raises as `load_robot`."""
+    """The robot of a description, read as asked; raises as `load_robot`."""
     sink = diagnostics if diagnostics is not None else Diagnostics()
     # What overflows in a product of absurd numbers is found by their size.
     with np.errstate(over="ignore", invalid="ignore"):

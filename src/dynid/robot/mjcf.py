@@ -366,7 +366,7 @@ class _Reader:
 
 @dataclass(frozen=True)
 class MjcfFormat:
-    """MJCF, told by <mujoco>."""
+    """MJCF, recognised by <mujoco>."""
 
     name: str = "MJCF"
 

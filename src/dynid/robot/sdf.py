@@ -38,7 +38,7 @@ _KINDS = {"revolute2": "universal"} | {kind: kind for kind in (*MOVING, *FREE, "
 
 @dataclass(frozen=True)
 class SdfFormat:
-    """SDF, told by <sdf>."""
+    """SDF, recognised by <sdf>."""
 
     name: str = "SDF"
 
@@ -242,7 +242,7 @@ class _Reader:
             kind=kind,
             parent=parent,
             child=child,
-            # A parent that does not exist is told with all others.
+            # A parent that does not exist is reported with all others.
             placement=inverse(frame.get(parent, np.eye(4))) @ here,
             axis=direction,
             lower=lower,

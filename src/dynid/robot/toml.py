@@ -32,13 +32,13 @@ _X = np.array([1.0, 0.0, 0.0])
 _GRAVITY = (0.0, 0.0, -9.81)
 _OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
 
-# Keys that name another description; what it is, its content tells.
+# Keys that name another description; what it is, its content shows.
 _NAMED = ("urdf", "mjcf", "sdf", "usd")
 
 
 @dataclass(frozen=True)
 class TomlFormat:
-    """dynid's own TOML, told by its ending."""
+    """dynid's own TOML, recognised by its ending."""
 
     name: str = "dynid TOML"
 

@@ -47,7 +47,7 @@ def lint(robot: Element, folder: Path, reading: Reading, diagnostics: Diagnostic
 
 @dataclass(frozen=True)
 class UrdfFormat:
-    """URDF, told by <robot>."""
+    """URDF, recognised by <robot>."""
 
     name: str = "URDF"
 

@@ -40,7 +40,7 @@ _DEGREE = math.pi / 180.0
 
 @dataclass(frozen=True)
 class UsdFormat:
-    """USD, told by its ending."""
+    """USD, recognised by its ending."""
 
     name: str = "USD"
 
@@ -69,7 +69,7 @@ def read_usd(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotMod
         stage = pxr.Usd.Stage.Open(str(path.resolve()))
     except Exception as error:  # whatever the package raises
         text = " ".join(str(error).split())
-        # The package tells where in its own source it stopped, then what was wrong in the file.
+        # The package says where in its own source it stopped, then what was wrong in the file.
         said = re.search(r" : '(.*?)'(?: Error in |$)", text)
         why = (said[1] if said else text).removeprefix(f"{path.resolve()}:")[:300]
         raise InputError(

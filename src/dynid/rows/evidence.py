@@ -166,7 +166,7 @@ def held_torque(
     """Finds out whether torque is constant from each row to the next; commanded: what is known of it, None = nothing.
 
     Only a torque that repeats its values or has no noise can be a command; of such a torque, the energy balance of the
-    motion tells: work of a held torque is tau_{k-1} . (q_k - q_{k-1}), of a sampled one that of the mean.
+    motion shows: work of a held torque is tau_{k-1} . (q_k - q_{k-1}), of a sampled one that of the mean.
     """
     if commanded is False:
         return HeldTorque(False, "torque is measured, as the rows say")

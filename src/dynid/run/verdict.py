@@ -243,7 +243,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
 
 
 def _borrowed(estimate: Estimate) -> int:
-    # A prior that unseen blocks chose to be strong may decide what the log tells well enough by itself.
+    # A prior that unseen blocks chose to be strong may decide what the log determines well enough by itself.
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 

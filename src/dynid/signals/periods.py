@@ -60,7 +60,7 @@ def average_periods(
     """Averages the trajectories of a log over the periods of their motion; memory is that of one period.
 
     period: s.    skip: periods left out at the start, while the controller settles.
-    With N periods the noise of positions and torques falls by sqrt(N), and what is left over tells the noise's size.
+    With N periods the noise of positions and torques falls by sqrt(N), and what is left over gives the noise's size.
     Averaged are q, dq, tau, and theta and dtheta of two encoders; temperatures and further channels are left out.
 
     Raises UsageError for a period that is no time, UnfitDataError for fewer than two whole periods or a motion that

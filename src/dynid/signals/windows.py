@@ -54,7 +54,7 @@ class Cutter:
         self.trajectory, self.step, self.rate, self.overlap = trajectory, step, rate, overlap
         self.shortest = shortest
         self.size = max(int(WINDOW_SECONDS * rate) // decimation, 1) * decimation
-        # Grid samples known beyond a window before it is cut: enough to tell that it is not the last one, so that
+        # Grid samples known beyond a window before it is cut: enough to know that it is not the last one, so that
         # where windows end does not depend on how the rows arrived.
         self.ahead = max(self.overlap + 2, self.size // 2)
         self.held: list[Piece] = []

@@ -42,7 +42,7 @@ class EstimatorContract(ABC):
     Hooks: `estimator` (required); `biased`, whether it is drawn away from the truth on purpose; `precision`, how near
     the truth it comes where there is next to no noise; `draws` of the law about intervals; `case` and `long_case`, what
     it is tried on; `unfinished`, the estimator stopped before it can converge; `wrong_options`, what it must refuse
-    besides what the options' names tell; `invariance`, standard deviations that rounding and order may move a value.
+    besides what the options' names say; `invariance`, standard deviations that rounding and order may move a value.
     """
 
     biased: bool = False

@@ -52,7 +52,7 @@ def described(
     noise: Float | None = None,
     share: float | None = None,
 ) -> Current:
-    """What the description alone tells.    share: by which torque may exceed it; None = DESCRIBED_SHARE."""
+    """What the description alone gives.    share: by which torque may exceed it; None = DESCRIBED_SHARE."""
     information = information_of(robot, terms, noise)
     theta = prior_theta(robot, information.terms)
     return Current(
@@ -71,7 +71,7 @@ def identified(
     sigmas: float = 3.0,
     place: Place | None = None,
 ) -> Current:
-    """What a run tells: its parameters and, where it informs all of them, the spread of their torque.
+    """What a run gives: its parameters and, where it informs all of them, the spread of their torque.
 
     go_on: whether what it recorded counts.    noise: (n,) deviations of the torque; None = those of the run.
     sigmas: standard deviations of torque that limits keep free.    place: of the run, for messages.

@@ -183,6 +183,6 @@ def _runs(mask: Bool) -> list[tuple[int, int]]:
 
 
 def _side(before: Float, away: float) -> float:
-    # The last place well away from the pose tells where the joint came from.
+    # The last place well away from the pose shows where the joint came from.
     far = np.flatnonzero(np.abs(before) > away)
     return float(-np.sign(before[far[-1]])) if len(far) else 0.0

@@ -35,7 +35,7 @@ TABLE_ROWS = 65536
 
 @dataclass(frozen=True, eq=False)
 class Revealed:
-    """What a model's samples tell.
+    """What a model's samples determine.
 
     structural: base parameters that any samples could determine; estimate.base: those that these do.
     mass_error, gravity_error: greatest misfit relative to the greatest entry of M and of g; nan where none was given.

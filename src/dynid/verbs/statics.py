@@ -111,7 +111,7 @@ class StaticEstimate:
 
     def joined(self) -> Joined:
         """The estimator that fits poses and motion together, with constant torques of their own at rest."""
-        # All columns: what poses alone cannot tell apart has its effect on them all the same.
+        # All columns: what poses alone cannot determine has its effect on them all the same.
         every = np.ones(len(self.estimate.columns), dtype=np.bool_)
         return Joined(static_factors(self.robot, self.terms, self.poses, every, centred=True))
 

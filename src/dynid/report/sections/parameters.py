@@ -355,7 +355,7 @@ def _unseen(column: Column, category: Category) -> str:
 
 
 def _free_scale(identification: Identification) -> bool:
-    """Whether nothing but the torque's calibration tells the common scale of all masses."""
+    """Whether nothing but the torque's calibration gives the common scale of all masses."""
     names = {term.name for term in identification.terms}
     unknown = bool(np.isnan(identification.robot.inertia_prior).any())
     return unknown and "rigid_body" in names and "known_payload" not in names
