@@ -334,3 +334,22 @@ def test_without_a_mapping_the_command_that_makes_one_is_named(
         assert done.code == 3
         assert "dynid init" in done.err
         assert str(log) in done.err
+
+
+def test_commands_stand_in_for_a_torque_that_nobody_measured(
+    data_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    robot, log = (data_dir / "z1_pace" / name for name in ("robot.xml", "data.parquet"))
+    file = tmp_path / "z1.toml"
+    done = run("init", robot, log, "--out", file, "--no-ask")
+    assert done.code == 0
+    assert "2 questions open" in done.out
+    gains = ("--answer", "drive.kp=80,120,120,80,80,80,80", "--answer", "drive.kd=2.5")
+    done = run("init", robot, log, "--out", file, "--no-ask", "--force", *gains)
+    assert "open" not in done.out
+    said = written(file)
+    assert said["log"]["command_position"] == {"columns": "q_des_{joint}", "unit": "rad"}
+    assert "effort" not in said["log"]
+    assert said["drive"]["kp"]["joint2"] == 120.0
+    assert said["drive"]["kd"] == 2.5
+    assert run("check", log, "--robot", robot, "-c", file, "--no-fit").code == 0

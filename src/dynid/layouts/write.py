@@ -12,7 +12,7 @@ from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.propose import LOCK, Group, Proposal
+from dynid.layouts.propose import GAINS_OF_DRIVES, LOCK, Group, Proposal
 
 WIDTH = 116
 
@@ -41,8 +41,10 @@ def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, A
         *_channel(p, "velocity"),
         *_channel(p, "effort"),
     ]
+    lines += _commands(p)
     if p.unused:
         lines += ["", *_told(f"not used: {', '.join(p.unused)}")]
+    lines += _drive(p)
     return "\n".join(lines) + "\n"
 
 
@@ -143,7 +145,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     if kind == "velocity" and (columns.value is None or unit.value is None):
         return _told(f"no velocity: {'; '.join([*columns.why, *unit.why])}")
     if columns.value == NONE:
-        return _told(f"no {kind}, as you say")
+        return ["", *_told(f"no {kind}: {'; '.join(columns.why)}")]
     lines = _reasons(kind, told)
     group = p.groups.get(kind)
     shaky = not p[ORDER].sure or not which.sure
@@ -156,6 +158,35 @@ def _channel(p: Proposal, kind: str) -> list[str]:
         return [*lines, line]
     doubt = not all(one.sure for one in (columns, unit, side, which, p[ORDER])) or group is None
     return [*lines, f"# {line}" if doubt else line]
+
+
+def _commands(p: Proposal) -> list[str]:
+    """Commands that stand in for an effort, in the units of what was measured."""
+    return [
+        f"command_{kind} = {{ columns = {_columns(p.groups[f'command_{kind}'])}, "
+        f"unit = {_quoted(p[f'log.{kind}.unit'].value or UNKNOWN)} }}"
+        for kind in ("position", "velocity")
+        if f"command_{kind}" in p.groups
+    ]
+
+
+def _drive(p: Proposal) -> list[str]:
+    gains = [one for one in p.decisions if one.key in GAINS_OF_DRIVES]
+    if not gains:
+        return []
+    lines = ["", "[drive]"]
+    for one in gains:
+        name = one.key.removeprefix("drive.")
+        lines += _told(f"{name} ({one.grade}): {one.question or '; '.join(one.why)}")
+        values = [float(x) for x in (one.value or "").replace(",", " ").split()]
+        joints = [j for j in p.robot.joint_names if j not in p.locked]
+        if len(values) == 1:
+            lines.append(f"{name} = {_number(values[0])}")
+        elif values:
+            lines.append(f"{name} = {_table({j: _number(v) for j, v in zip(joints, values, strict=False)})}")
+        else:
+            lines.append(f"# {name} = ?")
+    return lines
 
 
 def _columns(group: Group) -> str:
