@@ -270,6 +270,10 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         else:
             whole, faults = _whole(request, model, source)
             data, further = edit_mjcf(whole, source, request.reading)
+            if further and not (request.allow_unphysical or faults or model.unphysical()):
+                raise NotEditable(
+                    further[0]
+                )  # the moving body exists, and the parts that the file cuts it into do not
             faults += further
         faults += motor_faults(motors)
         if source is not None:
