@@ -182,6 +182,7 @@ FAULTS = (
     Fault("coarse torque", ("quantised-effort",), coarse),
     Fault("lost rows", ("rows-lost",), lost_rows),
     Fault("37 samples late", ("torque-lag",), long_lag),
+    Fault("link 5 % longer", ("link-length",), describe=shorter_link, unseen="link-length-unseen"),
 )
 BY_NAME = {fault.name: fault for fault in FAULTS}
 

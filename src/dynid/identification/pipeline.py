@@ -28,6 +28,7 @@ from dynid.diagnosis.changes import check_changes
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.lag import check_lag
+from dynid.diagnosis.link_lengths import check_link_lengths
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.measurement import check_measured
 from dynid.diagnosis.negative_friction import check_negative_friction
@@ -372,6 +373,7 @@ def _examine(
     check_lag(evidence, data.prepared.source_rate, diagnostics)
     report_held_effects(evidence, data.prepared.source_rate, diagnostics)
     check_changes(evidence, diagnostics)
+    check_link_lengths(evidence, diagnostics)
     # Bodies are bent by noise of accelerations where the equations read these.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
         compare_with_description(evidence, diagnostics, data.choice.trusted)

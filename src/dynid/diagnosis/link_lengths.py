@@ -1,0 +1,121 @@
+"""Links that are longer or shorter than described, and links of which a log could not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import stdtrit
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis.tilt import identified_bodies
+from dynid.diagnosis.wording import ALARM
+from dynid.kernel import inverse_dynamics
+from dynid.robot.model import RobotModel
+from dynid.terms.evidence import Rival
+
+# Relative step of the differences.
+STEP = 1e-3
+# Drawings and tapes tell lengths to 2 %; a twentieth is what an exchanged link or a wrong variant makes.
+WARN, MATTERS = 0.02, 0.05
+# m, and share of the longest: shorter distances between joints carry no lever.
+LEAST_LENGTH, LEAST_PART = 0.05, 0.2
+
+
+@dataclass(frozen=True)
+class LinkLength:
+    """What a log says of the distance from a joint to the one before it.
+
+    joint: index of the tree joint.    change, std: relative to the description.
+    least: change from which on it is beyond chance.
+    """
+
+    joint: int
+    change: float
+    std: float
+    least: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is another length than described, beyond chance and 95 % interval."""
+        return abs(self.change) > self.least and abs(self.change) - 2.0 * self.std > WARN
+
+    @property
+    def excluded(self) -> bool:
+        """Whether a change that matters is ruled out, even if what the model lacks hid half of it."""
+        return self.least < 0.5 * MATTERS and abs(self.change) + 2.0 * self.std < MATTERS
+
+
+def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Warns of a link of another length than described, and notes those of which the log cannot tell."""
+    found, told = find_link_lengths(evidence), -1
+    names = evidence.robot.tree_joint_names
+    for one in sorted((one for one in found if one.differs), key=lambda one: -abs(one.change) / one.least)[
+        :1
+    ]:
+        longer, shorter = (_stretched(evidence.robot, one.joint, sign * one.change) for sign in (1.0, -1.0))
+        samples = gated(evidence)
+        rivals = {
+            str(rival): RIVALS[rival](evidence) for rival in (Rival.POSITION, Rival.FRICTION, Rival.ZERO)
+        }
+        proof = prove(evidence, Reading(longer, samples), Reading(shorter, samples), rivals)
+        if proof is not None and proof.holds:
+            diagnostics.warn(
+                "link-length",
+                f"the distance of joint '{names[one.joint]}' from the joint before it is "
+                f"{100 * abs(one.change):.2g} +- {200 * one.std:.1g} % "
+                f"{'longer' if one.change > 0 else 'shorter'} than described: "
+                f"{proof.words(evidence.robot.joint_names)}; check the link against its drawing",
+            )
+            told = one.joint
+    unseen = [names[one.joint] for one in found if one.joint != told and not one.excluded]
+    if unseen:
+        diagnostics.note(
+            "link-length-unseen",
+            f"lengths of links are taken from the description: an error of {100 * MATTERS:.0f} % before "
+            f"{', '.join(unseen)} cannot be told from other effects in this log",
+        )
+
+
+def find_link_lengths(evidence: ResidualAnalysis) -> list[LinkLength]:
+    """By link, the relative change of its length that explains most of the residuals, to first order.
+
+    Of the torque of the identified bodies that a longer link changes most is taken up by the other parameters, all of
+    its gravity by the first moments of the link itself; only what these leave tells of the length. Empty for a model
+    without rigid bodies.
+    """
+    bodies = identified_bodies(evidence)
+    if bodies is None or not evidence.enough:
+        return []
+    # What the log leaves open of the identified bodies may be far from any body; the described ones are not.
+    prior = evidence.robot.inertia_prior
+    bodies = np.where(np.isfinite(prior), prior, bodies)
+    robot = replace(evidence.robot, gravity=np.zeros(3))
+    lengths = np.linalg.norm(robot.T_parent_joint[1:, :3, 3], axis=1)
+    least = max(LEAST_LENGTH, LEAST_PART * float(lengths.max(initial=0.0)))
+    joints = np.flatnonzero(lengths >= least) + 1
+    # Student's quantile of so many blocks, all links counted.
+    sure = float(stdtrit(int(evidence.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
+    found = []
+    for joint in joints.tolist():
+        ahead, behind = (_torque(evidence, _stretched(robot, joint, step), bodies) for step in (STEP, -STEP))
+        test = evidence.test_features(((ahead - behind) / (2.0 * STEP)).T[:, :, None])
+        change, std = (0.0, np.inf) if test is None else (float(test.coefficient[0]), float(test.std[0]))
+        found.append(LinkLength(joint, change, std, sure * std))
+    return found
+
+
+def _torque(evidence: ResidualAnalysis, robot: RobotModel, bodies: Float) -> Float:
+    motion = evidence.motion
+    tree_motion = robot.tree_motion(motion.q, motion.dq, motion.ddq)
+    return np.asarray(inverse_dynamics(robot.tree, bodies, *tree_motion) @ robot.projection)
+
+
+def _stretched(robot: RobotModel, joint: int, share: float) -> RobotModel:
+    """The robot with one link longer by a share."""
+    T = robot.T_parent_joint.copy()
+    T[joint, :3, 3] *= 1.0 + share
+    return replace(robot, T_parent_joint=T)
