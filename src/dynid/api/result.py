@@ -22,6 +22,7 @@ from dynid.dynamics.thresholds import Thresholds
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.exporters.export import Exported, export
 from dynid.exporters.model import ExportModel
+from dynid.exporters.torque_replay import WINDOW, TorqueReplay, replay_torque
 from dynid.report.plot import torque_plot
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
@@ -69,6 +70,14 @@ class Result(Identification):
         cutoff: Hz, of the observer.    Raises UsageError for a log without effort or of other joints.
         """
         return external_torque(self.model, measured(log, self.robot, self.terms.channels()), cutoff)
+
+    def replay(self, log: Any, *, window: float = WINDOW) -> TorqueReplay:
+        """A log replayed by exported files: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
+
+        window: s of motion under measured torque.
+        Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
+        """
+        return replay_torque(self, measured(log, self.robot, self.terms.channels()), window=window)
 
     def thresholds(self, log: Any, rate: float = 0.01, *, cutoff: float = CUTOFF) -> Thresholds:
         """Thresholds for external torque by joint and speed, which a share `rate` of free motion's samples crosses.

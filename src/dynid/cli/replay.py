@@ -1,4 +1,4 @@
-"""dynid replay: the commands of a log in MuJoCo, with a stored model and with the robot as described."""
+"""dynid replay: a log's commands, or its torque and motion, by a stored model and by the robot as described."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from dynid.cli.common import ConfigOption, LogsArgument, TopicOption, print_diag
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Run folder of a log of commands.", metavar="RUN")],
+    run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
     logs: LogsArgument,
     config: ConfigOption = None,
     topic: TopicOption = None,
 ) -> None:
-    """Replay commands in MuJoCo and print how far the simulated joints are from the measured ones."""
+    """Replay commands, or measured torque, in MuJoCo and print how far the simulated joints are from the measured."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.exporters.replay import replay
+    from dynid.exporters.torque_replay import replay_torque
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
 
@@ -28,7 +29,11 @@ def command(
     experiment = experiment.with_topics(topic)
     wanted = experiment.data.validate_on or experiment.data.train
     log = open_log(experiment, logs, stored.robot, wanted, diagnostics)
-    found = replay(stored, log, diagnostics)
+    servo = stored.robot.drive.servo
+    if servo is not None and servo.known and log.mapping.commanded:
+        lines = replay(stored, log, diagnostics).lines()
+    else:
+        lines = replay_torque(stored, log).lines()
     print_diagnostics(diagnostics)
-    for line in found.lines():
+    for line in lines:
         say(line)

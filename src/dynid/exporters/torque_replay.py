@@ -1,0 +1,289 @@
+"""Measured torque and motion of a log, replayed by exported files in MuJoCo and in pinocchio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, locked
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.dynamics import Dynamics
+from dynid.exporters.mjcf import new_mjcf
+from dynid.exporters.model import ExportModel
+from dynid.exporters.urdf_new import new_urdf
+from dynid.log.read import Log
+from dynid.run.result import Identification
+from dynid.signals.parallel import ParallelFilter
+from dynid.signals.prepare import prepare
+from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.terms.exports import MotionBasis, smooth_sign
+from dynid.terms.joint_term import JointTerm
+from dynid.terms.term import Scale
+
+# s: long enough for a wrong mass to show, short enough for the measured torque, without feedback, to hold the robot.
+WINDOW = 0.25
+# Windows over a log, evenly, and steps of integration, s, at most.
+_WINDOWS, _STEP = 80, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueReplayRow:
+    """What one program makes of one description, by joint.
+
+    program: MuJoCo or pinocchio.
+    description: "identified"; "as described", the robot's own; "bodies as described", with the identified rotors and
+    friction, which descriptions often lack.
+    torque: (n,) root of the mean square of measured less computed torque over that of the measured torque, filtered as
+    in scores.
+    motion: (n,) the same of position after each window's start, over that of the measured displacement from there, when
+    the measured torque drives the robot; None where the program does not move it.
+    why: what kept it from being replayed, "" for nothing.
+    """
+
+    program: str
+    description: str
+    torque: Float | None = None
+    motion: Float | None = None
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("torque", "motion"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueReplay:
+    """A log replayed by several programs.    window: s, of motion under measured torque.    windows: their number."""
+
+    joint_names: tuple[str, ...]
+    rows: tuple[TorqueReplayRow, ...]
+    window: float
+    windows: int
+
+    def lines(self) -> list[str]:
+        """A table: errors by joint in percent."""
+        wide = max(10, *(len(name) + 2 for name in self.joint_names))
+        lines = [
+            f"replayed: torque by inverse dynamics, and motion in {self.windows} windows of {self.window:g} s under "
+            "measured torque, error in %",
+            f"{'':<38}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
+        ]
+        for row in self.rows:
+            head = f"{row.program}, {row.description}"
+            if row.why:
+                lines.append(f"{head}: {row.why}")
+            for what, values in (("torque", row.torque), ("motion", row.motion)):
+                if values is not None:
+                    lines.append(
+                        f"{head + ', ' + what:<38}" + "".join(f"{100 * x:>{wide}.3g}" for x in values)
+                    )
+        return lines
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> TorqueReplay:
+    """Replays a log by the files that `export` writes: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
+
+    The log is filtered as in the identification. Effects of the measurement (offsets, gains), which describe the log
+    and not the robot, are taken off the measured torque first, for all rows alike. Rotors, which URDF cannot hold, are
+    added as pinocchio's armature would; dry friction of inverse dynamics has the model's smoothed sign, that of motion
+    in MuJoCo is its own. A program that is not installed, or does not take the model, is named in its row.
+    window: s of motion from a measured state.
+
+    Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
+    """
+    if not (np.isfinite(window) and window > 0):
+        raise UsageError("replay-window", found=f"a window of {window} s", expected="a time > 0")
+    settings: Any = run.preparation["settings"]
+    prepared = prepare(log, replace(Preparation(**settings), rate=None), Diagnostics())
+    batches, filtered = list(prepared), prepared.parallel_filter()
+    whole = [_Part(one, _of_robot(run, one)) for one in batches]
+    starts = _windows(whole, window)
+    models: list[tuple[str, Dynamics | None, str]] = [("identified", ExportModel.of_run(run), "")]
+    try:
+        described = Dynamics.of_description(run.robot)
+        models.append(("as described", described, ""))
+        drives = replace(ExportModel.of_run(run), inertia=described.inertia)
+        models.append(("bodies as described", drives, ""))
+    except UsageError as error:
+        models.append(("as described", None, f"not replayed: {error.found}"))
+    rows = []
+    for label, program in (("MuJoCo", _mujoco), ("pinocchio", _pinocchio)):
+        for name, model, why in models:
+            if model is None:
+                rows.append(TorqueReplayRow(label, name, why=why))
+                continue
+            plain = _without_offset(model)
+            try:
+                computed, motion = program(plain, whole, starts)
+                torque = _torque_error(whole, computed, filtered)
+                rows.append(TorqueReplayRow(label, name, torque, motion))
+            except ImportError:
+                rows.append(TorqueReplayRow(label, name, why="not replayed: the program is not installed"))
+            except (ValueError, RuntimeError) as error:  # bodies that it does not take
+                rows.append(
+                    TorqueReplayRow(label, name, why=f"not replayed: {' '.join(str(error).split())[:200]}")
+                )
+    return TorqueReplay(run.robot.joint_names, tuple(rows), window, len(starts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    samples: Samples
+    tau: Float
+
+
+def _of_robot(run: Identification, samples: Samples) -> Float:
+    # Measured torque less what the model says of the measurement.
+    tau, first = np.array(samples.tau), 0
+    for term in run.terms:
+        count = len(term.columns(run.robot))
+        own = run.estimate.parameters[first : first + count]
+        constant = isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
+        if term.of_log or constant or term.scale is Scale.FREES:
+            tau -= term.torque(run.robot, term.seen(samples), own)
+        first += count
+    return tau
+
+
+def _without_offset(model: Dynamics) -> ExportModel:
+    fields = {name: getattr(model, name) for name in Dynamics.__dataclass_fields__}
+    plain = ExportModel(**(fields | {"offset": np.zeros(model.robot.n)}))
+    peak = getattr(model, "peak", None)
+    return (plain if peak is None else replace(plain, peak=peak)).straightened(Diagnostics())
+
+
+def _windows(parts: Sequence[_Part], window: float) -> list[tuple[int, int, int]]:
+    """Part, first and last sample of windows that count from end to end, at most _WINDOWS of them."""
+    found = []
+    for i, part in enumerate(parts):
+        length = max(2, round(window * part.samples.rate))
+        start, keep = 0, part.samples.keep
+        while start + length < len(keep):
+            bad = np.flatnonzero(~keep[start : start + length + 1])
+            if len(bad):
+                start += int(bad[-1]) + 1
+                continue
+            found.append((i, start, start + length))
+            start += length
+    if not found:
+        raise UnfitDataError(
+            "no-window", found=f"no {window:g} s of samples that count", expected="a longer stretch"
+        )
+    return [found[k] for k in np.unique(np.linspace(0, len(found) - 1, _WINDOWS).round().astype(int))]
+
+
+def _torque_error(parts: Sequence[_Part], computed: Sequence[Float], filtered: ParallelFilter) -> Float:
+    # Low-passed and thinned as in scores, which both sides of the equation are.
+    errors, sizes = [], []
+    for part, tau in zip(parts, computed, strict=True):
+        n, s = tau.shape[1], part.samples
+        lines = np.ascontiguousarray(np.concatenate([(part.tau - tau).T, part.tau.T]))
+        sound, _ = filtered.apply(lines, s.with_left_out)
+        kept = s.keep[filtered.kept(s.with_left_out)]
+        errors.append(sound[:n, kept].T)
+        sizes.append(sound[n:, kept].T)
+    return _relative(errors, sizes)
+
+
+def _relative(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
+    total, whole = (sum((np.asarray(x) ** 2).sum(axis=0) for x in parts) for parts in (errors, sizes))
+    return np.asarray(np.sqrt(np.asarray(total) / np.maximum(np.asarray(whole), np.finfo(np.float64).tiny)))
+
+
+def _mujoco(
+    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]]
+) -> tuple[list[Float], Float]:
+    import mujoco
+
+    theirs = mujoco.MjModel.from_xml_string(
+        new_mjcf(replace(model, robot=model.robot.with_servo(None))).decode()
+    )
+    robot = model.robot
+    data = mujoco.MjData(theirs)
+    P = robot.projection
+    flags = mujoco.mjtDisableBit
+    theirs.opt.disableflags |= int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT)
+    driven = int(theirs.opt.disableflags)
+    theirs.opt.disableflags = driven | int(flags.mjDSBL_CONSTRAINT)
+    # Bodies are written depth first: joints stand where their names do.
+    places = np.array([theirs.jnt_qposadr[j] for j in _order(mujoco, theirs, robot.tree_joint_names)])
+    computed = []
+    for part in parts:
+        s = part.samples
+        q, dq, ddq = robot.tree_motion(s.q, s.dq, s.ddq)
+        tau = np.zeros_like(s.q)
+        for k in range(len(s)):
+            data.qpos[places], data.qvel[places], data.qacc[places] = q[k], dq[k], ddq[k]
+            mujoco.mj_inverse(theirs, data)
+            tau[k] = P.T @ data.qfrc_inverse[places]
+        computed.append(tau + model.coulomb * _signs(model, s.dq))
+    theirs.opt.disableflags = driven
+    off, moved = [], []
+    for i, a, b in windows:
+        s, tau = parts[i].samples, parts[i].tau
+        count = max(1, round(1.0 / s.rate / _STEP))
+        theirs.opt.timestep = 1.0 / s.rate / count
+        mujoco.mj_resetData(theirs, data)
+        q, dq, _ = robot.tree_motion(s.q[a : a + 1], s.dq[a : a + 1], s.ddq[a : a + 1])
+        data.qpos[places], data.qvel[places] = q[0], dq[0]
+        path = np.zeros((b - a, robot.n))
+        for k in range(a, b):
+            for m in range(count):
+                share = (m + 0.5) / count
+                data.qfrc_applied[places[robot.independent_bodies]] = (1.0 - share) * tau[k] + share * tau[
+                    k + 1
+                ]
+                mujoco.mj_step(theirs, data)
+            path[k - a] = data.qpos[places[robot.independent_bodies]]
+        off.append(s.q[a + 1 : b + 1] - path)
+        moved.append(s.q[a + 1 : b + 1] - s.q[a])
+    return computed, _relative(off, moved)
+
+
+def _order(mujoco: Any, theirs: Any, names: Sequence[str]) -> list[int]:
+    from dynid.exporters.names import unique, xml_name
+
+    written = unique([xml_name(name) or "joint" for name in names])
+    return [mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, name) for name in written]
+
+
+def _signs(model: ExportModel, dq: Float) -> Float:
+    return np.column_stack([smooth_sign(dq[:, j], float(w)) for j, w in enumerate(model.width)])
+
+
+def _pinocchio(
+    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]]
+) -> tuple[list[Float], None]:
+    import pinocchio as pin
+
+    robot = model.robot
+    theirs = pin.buildModelFromXML(new_urdf(model).decode())
+    theirs.gravity.linear = np.array(robot.gravity)
+    data, P = theirs.createData(), robot.projection
+    from dynid.exporters.names import unique, xml_name
+
+    written = unique([xml_name(name) or "joint" for name in robot.tree_joint_names])
+    joints = [theirs.joints[theirs.getJointId(name)] for name in written]
+    computed = []
+    full, v, a = np.zeros(theirs.nq), np.zeros(theirs.nv), np.zeros(theirs.nv)
+    at = [joint.idx_v for joint in joints]
+    for part in parts:
+        s = part.samples
+        q, dq, ddq = robot.tree_motion(s.q, s.dq, s.ddq)
+        tau = np.zeros_like(s.q)
+        for k in range(len(s)):
+            for joint, x in zip(joints, q[k], strict=True):
+                full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
+            v[at], a[at] = dq[k], ddq[k]
+            tau[k] = P.T @ pin.rnea(theirs, data, full, v, a)[at]
+        computed.append(tau + model.rotor * s.ddq + model.friction(s.dq))
+    return computed, None

@@ -1,0 +1,97 @@
+"""Exported files in other programs: a log is replayed better by the identified robot than by a wrong description."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynid
+from dynid.base.errors import UnfitDataError, UsageError
+from dynid.exporters.torque_replay import TorqueReplay
+from dynid.robot import load_example
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+
+pytest.importorskip("mujoco")
+TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.02) + Offset()
+
+
+@pytest.fixture(scope="module")
+def unseen() -> dynid.Log:
+    return dynid.simulate(load_example("arm7"), seconds=6.0, seed=2)
+
+
+@pytest.fixture(scope="module")
+def result() -> dynid.Result:
+    """Of a robot whose description is a third too heavy."""
+    robot = load_example("arm7")
+    log = dynid.simulate(robot, seconds=10.0, seed=1)
+    found = dynid.identify(robot, log, dynid.Settings(terms=TERMS))
+    heavy = replace(robot, inertia_prior=4.0 / 3.0 * np.array(robot.inertia_prior))
+    fields = {name: getattr(found, name) for name in dynid.Result.__dataclass_fields__}
+    return dynid.Result(**(fields | {"robot": heavy}))
+
+
+@pytest.fixture(scope="module")
+def replayed(result: dynid.Result, unseen: dynid.Log) -> TorqueReplay:
+    return result.replay(unseen)
+
+
+def row(one: TorqueReplay, program: str, description: str) -> tuple[np.ndarray, np.ndarray | None]:
+    (found,) = (r for r in one.rows if (r.program, r.description) == (program, description))
+    assert found.why == ""
+    assert found.torque is not None
+    return found.torque, found.motion
+
+
+def test_the_identified_robot_moves_as_the_real_one(replayed: TorqueReplay) -> None:
+    torque, motion = row(replayed, "MuJoCo", "identified")
+    heavy_torque, heavy_motion = row(replayed, "MuJoCo", "as described")
+    assert motion is not None
+    assert heavy_motion is not None
+    assert (torque < 0.03).all()
+    assert (torque < 0.5 * heavy_torque).all()
+    assert (motion < 0.02).all()
+    assert np.linalg.norm(motion) < 0.2 * np.linalg.norm(heavy_motion)
+
+
+def test_programs_agree(replayed: TorqueReplay) -> None:
+    pytest.importorskip("pinocchio")
+    for description in ("identified", "as described"):
+        ours, _ = row(replayed, "pinocchio", description)
+        np.testing.assert_allclose(ours, row(replayed, "MuJoCo", description)[0], rtol=0, atol=1e-6)
+
+
+def test_its_torque_is_that_of_the_scores(
+    result: dynid.Result, unseen: dynid.Log, replayed: TorqueReplay
+) -> None:
+    scores = dynid.validate(result, unseen).scores
+    torque, _ = row(replayed, "MuJoCo", "identified")
+    # Scores are relative to the measured torque with its offset.
+    np.testing.assert_allclose(torque, scores.relative, rtol=0.05)
+
+
+def test_the_table_tells_what_was_done(replayed: TorqueReplay) -> None:
+    text = repr(replayed)
+    assert "windows of 0.25 s" in text
+    assert "MuJoCo, as described, motion" in text
+    assert "joint7" in text
+
+
+def test_a_program_that_is_not_there_is_named(
+    result: dynid.Result, unseen: dynid.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mujoco", "pinocchio"):
+        monkeypatch.setitem(sys.modules, name, None)
+    lines = result.replay(unseen).lines()
+    assert "pinocchio, identified: not replayed: the program is not installed" in lines
+    assert "MuJoCo, as described: not replayed: the program is not installed" in lines
+
+
+def test_what_is_no_window_is_said(result: dynid.Result, unseen: dynid.Log) -> None:
+    with pytest.raises(UsageError, match="a window of 0"):
+        result.replay(unseen, window=0.0)
+    with pytest.raises(UnfitDataError, match="no 100 s"):
+        result.replay(unseen, window=100.0)
