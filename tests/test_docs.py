@@ -215,7 +215,7 @@ def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> 
     log = experiment.content.log
     assert log is not None
     resolved = mapping.channel_map(log, robot, str(path), experiment.lines)
-    assert set(resolved.effort) == set(resolved.position) == set(robot.joint_names)
+    assert set(resolved.effort or resolved.command_position) == set(resolved.position) == set(robot.joint_names)
     assert set(settings.model.channels()) <= set(resolved.extra)
 
 
@@ -255,7 +255,7 @@ def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type
 
 
 def test_every_table_of_the_schemas_is_documented() -> None:
-    top = {"robot", "log", "data", "prepare", "model", "statics", "estimate"}
+    top = {"robot", "drive", "log", "data", "prepare", "model", "statics", "estimate"}
     assert set(recipe.ExperimentFile.model_fields) == top | {"plugins", "accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
