@@ -1,4 +1,4 @@
-"""Logs without torque: what drives were told becomes the torque that they make, when they make it."""
+"""Logs without torque: what the drives were commanded becomes the torque that they make, when they make it."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def find_friction_drift(evidence: ResidualAnalysis) -> FrictionDrift | None:
     """Viscous or dry friction that changes by more than is usual over the log, 95 % interval included; None otherwise.
 
     A straight line in time times the fitted friction of every joint, viscous and dry part apart, is tested on what the
-    model leaves of the residuals. All joints together tell what each by itself hardly shows.
+    model leaves of the residuals. All joints together show what each by itself hardly shows.
     """
     t = elapsed(evidence)
     if not np.ptp(t) > 0:
@@ -148,8 +148,8 @@ def find_change(evidence: ResidualAnalysis) -> Change | None:
 
     From some time on it has parameters of its own, each fold being predicted by those of its own part of the log with
     the others at a smaller weight; or offsets, friction and sizes of torque of its own, joint by joint; or these drift.
-    Rivals are friction that drifts, which is told as such, and parameters of their own for one half of the positions or
-    speeds of a joint, by which a model that lacks something gains as well.
+    Rivals are friction that drifts, which is reported as such, and parameters of their own for one half of the
+    positions or speeds of a joint, by which a model that lacks something gains as well.
     """
     plain = Reading(evidence.robot, gated(evidence))
     fit = HeldOut.of(evidence, plain)

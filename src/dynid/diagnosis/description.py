@@ -17,7 +17,7 @@ from dynid.terms.term import Of
 # What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
 SHORTEST = 0.3
-# Of the greatest, the described swing of gravity torque from which on a joint tells of the bodies' scale.
+# Of the greatest, the described swing of gravity torque from which on a joint shows the bodies' scale.
 HEAVY_SWING = 0.1
 
 

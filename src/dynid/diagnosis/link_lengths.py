@@ -51,7 +51,7 @@ class LinkLength:
 
 def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Warns of a link of another length than described, and notes those of which the log cannot tell."""
-    found, told = find_link_lengths(evidence), -1
+    found, named = find_link_lengths(evidence), -1
     names = evidence.robot.tree_joint_names
     for one in sorted((one for one in found if one.differs), key=lambda one: -abs(one.change) / one.least)[
         :1
@@ -70,13 +70,13 @@ def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> 
                 f"{'longer' if one.change > 0 else 'shorter'} than described: "
                 f"{proof.words(evidence.robot.joint_names)}; check the link against its drawing",
             )
-            told = one.joint
-    unseen = [names[one.joint] for one in found if one.joint != told and not one.excluded]
+            named = one.joint
+    unseen = [names[one.joint] for one in found if one.joint != named and not one.excluded]
     if unseen:
         diagnostics.note(
             "link-length-unseen",
             f"lengths of links are taken from the description: an error of {100 * MATTERS:.0f} % before "
-            f"{', '.join(unseen)} cannot be told from other effects in this log",
+            f"{', '.join(unseen)} cannot be distinguished from other effects in this log",
         )
 
 

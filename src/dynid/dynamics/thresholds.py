@@ -15,7 +15,7 @@ _SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 # Of the size of residuals near a knot, which thresholds are proportional to: well above their middle, well within what
 # a minute of motion shows often.
 _LEVEL = 0.9
-# Samples near a knot below which its size is not to be told.
+# Samples near a knot below which its size is not to be determined.
 _LEAST = 50
 # Alarms that a calibration has to have room for: below, the stated rate is beyond what its data can show.
 _ROOM = 5.0

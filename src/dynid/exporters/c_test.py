@@ -9,7 +9,7 @@ from dynid.exporters.model import ExportModel
 from dynid.factor.base import random_states
 
 _CHECKS = 8
-# Of the last body, m: its velocity tells all of a Jacobian.
+# Of the last body, m: its velocity gives all of a Jacobian.
 _POINT = (0.1, -0.2, 0.3)
 # An acceleration that is to come back from its torque loses as many digits as the mass matrix has in its condition.
 _CONDITION = 1e5

@@ -109,22 +109,22 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) 
     scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
     data = mujoco.MjData(scene)
     places, speeds = _joints(mujoco, scene, log.robot.joint_names)
-    told, measured = log.commands(trajectory), log.read(trajectory)
-    step = float(np.median(np.diff(told.t)))
+    desired, measured = log.commands(trajectory), log.read(trajectory)
+    step = float(np.median(np.diff(desired.t)))
     count = max(1, math.ceil(step / STEP))
     scene.opt.timestep = step / count
     late = 0 if not np.isfinite(servo.delay) else round(servo.delay / scene.opt.timestep)
-    first = int(np.searchsorted(told.t, measured.t[0]))
+    first = int(np.searchsorted(desired.t, measured.t[0]))
     data.qpos[places] = measured.q[0]
     if measured.dq is not None:
         data.qvel[speeds] = measured.dq[0]
-    T = len(told.t) - first
+    T = len(desired.t) - first
     found, waiting = np.zeros((T, log.robot.n)), list[Float]()
     for k in range(T):
         q, dq = np.array(data.qpos[places]), np.array(data.qvel[speeds])
         found[k] = q
         row = first + k
-        torque = servo.torque(q, dq, told.q_des[row], told.dq_des[row], told.tau_ff[row])
+        torque = servo.torque(q, dq, desired.q_des[row], desired.dq_des[row], desired.tau_ff[row])
         waiting += [torque] * (count if waiting else count + late)
         for now in waiting[:count]:
             data.qfrc_applied[speeds] = now - model.offset
@@ -133,10 +133,10 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) 
         if not np.isfinite(data.qpos).all() or np.abs(data.qvel[speeds]).max() > 1e3:
             raise SolverError(
                 "replay-diverged",
-                found=f"a simulated robot that runs away after {told.t[row] - told.t[first]:.3g} s",
+                found=f"a simulated robot that runs away after {desired.t[row] - desired.t[first]:.3g} s",
                 expected="motion near the measured one",
             )
-    at = np.stack([np.interp(told.t[first:], measured.t, column) for column in measured.q.T], axis=1)
+    at = np.stack([np.interp(desired.t[first:], measured.t, column) for column in measured.q.T], axis=1)
     return np.asarray(found - at)
 
 

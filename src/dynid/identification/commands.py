@@ -44,7 +44,7 @@ MOST_POINTS = 50
 # Hz, and share of the rate. A lag shows in fast motion, friction that the model lacks in slow one: the widest band that
 # an automatic cut-off may have.
 BAND, BAND_SHARE = 25.0, 0.2
-# Samples that tell a lag to a tenth of a millisecond.
+# Samples that determine a lag to a tenth of a millisecond.
 ENOUGH = 200_000
 # Joints are weighted by what the model misses of them, which the lag changes.
 ROUNDS = 3
@@ -87,7 +87,7 @@ def with_found_servo(
 
     The same robot for a log whose torque was measured.    Claims: drive-gain where gains were sought.
 
-    Raises InputError for unknown gains of a robot whose bodies are unknown, too, or that the log does not tell.
+    Raises InputError for unknown gains of a robot whose bodies are unknown, too, or that the log does not determine.
     """
     if not log.mapping.commanded:
         return robot
@@ -255,7 +255,7 @@ def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnost
     if log.mapping.command_velocity:
         parts.append(_some(_reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
     pairs = list(zip(*parts, strict=True))
-    kp, kd, told = np.array(servo.kp), np.array(servo.kd), []
+    kp, kd, words = np.array(servo.kp), np.array(servo.kd), []
     for j in np.flatnonzero(seek).tolist():
         gains, explained = _gains(robot, pairs, j)
         if not gains[0] > 0 or explained < LEAST_EXPLAINED:
@@ -267,12 +267,12 @@ def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnost
                 do="give kp = ... (and kd = ...) under [drive] of the experiment, or --kp",
             )
         kp[j], kd[j] = gains[0], max(gains[1], 0.0) if len(gains) > 1 else kd[j]
-        told.append(f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else ""))
+        words.append(f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else ""))
     scale = "all inertias, friction and torques carry the scale of the description's masses"
     diagnostics.claim(
         "drive-gain",
         found=f"position controllers whose gains nobody declared; kp (and kd) that suit the description's bodies are "
-        f"{', '.join(told)}: {scale}",
+        f"{', '.join(words)}: {scale}",
         expected="gains from the drives' settings",
         do="give kp and kd under [drive] of the experiment, or as --kp and --kd",
     )

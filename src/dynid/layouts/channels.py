@@ -100,7 +100,7 @@ def _trajectory(log: Excerpt, t: np.ndarray, label: str | None, answers: Answers
         return decided(Decision(key, label, why, optional=True), answers)
     back = np.flatnonzero(np.diff(t) < 0)
     if len(back):
-        text = f"time runs back at row {int(back[0]) + 1} and no column tells the motions apart"
+        text = f"time runs back at row {int(back[0]) + 1} and no column distinguishes the motions"
         return decided(Decision(key, None, (text,), "which column names the motion of each row?"), answers)
     return decided(Decision(key, None, ("time ascends throughout: one motion",), optional=True), answers)
 
@@ -128,7 +128,7 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
 
 
 def commands_of(position: Family, found: Sequence[Family]) -> dict[str, Family]:
-    """What the drives were told, where it is beyond question: commanded positions, and velocities beside them."""
+    """What the drives were commanded, where it is beyond question: commanded positions, and velocities beside them."""
     commanded = {
         kind: [
             one

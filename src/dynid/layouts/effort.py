@@ -48,13 +48,13 @@ class Effort:
 class Scale:
     """The logged effort per N m of the description.
 
-    middle: over the joints that tell, by their torque.    joints: how many they are.
+    middle: over the informative joints, by their torque.    joints: how many they are.
     """
 
     middle: float
     joints: int
     slopes: Float
-    tells: tuple[bool, ...]
+    informative: tuple[bool, ...]
     negative: tuple[str, ...]
 
 
@@ -64,13 +64,13 @@ def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
     if found is None:
         return None
     slope, share, size = found
-    tells = (share > EXPLAINS) & (size > LEAST * size.max())
-    if not tells.any():
+    informative = (share > EXPLAINS) & (size > LEAST * size.max())
+    if not informative.any():
         return None
-    negative = tuple(j for j, s, t in zip(robot.joint_names, slope, tells, strict=True) if t and s < 0)
-    # Joints with much torque tell most: small ones carry what the description forgets.
-    middle = float((np.abs(slope) * size**2)[tells].sum() / (size**2)[tells].sum())
-    return Scale(middle, int(tells.sum()), slope, tuple(bool(one) for one in tells), negative)
+    negative = tuple(j for j, s, t in zip(robot.joint_names, slope, informative, strict=True) if t and s < 0)
+    # Joints with much torque say most: small ones carry what the description forgets.
+    middle = float((np.abs(slope) * size**2)[informative].sum() / (size**2)[informative].sum())
+    return Scale(middle, int(informative.sum()), slope, tuple(bool(one) for one in informative), negative)
 
 
 def decide_effort(
@@ -131,8 +131,8 @@ def _torque_or_not(
             if 1 / NEAR < scale.middle * TORQUES[unit] < NEAR:
                 return Decision(UNIT, unit, (f"{doubt}it is {compared}: {unit}",), options=UNITS)
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
-            told = f"{doubt}it is {compared}: too little for N m, as {said.unit} is"
-            return Decision(UNIT, said.unit, (told,), options=UNITS)
+            reason = f"{doubt}it is {compared}: too little for N m, as {said.unit} is"
+            return Decision(UNIT, said.unit, (reason,), options=UNITS)
         return Decision(UNIT, None, (f"{doubt}it is {compared}: no N m at the joints",), question, UNITS)
     limits = robot.limits.effort
     if (
@@ -144,8 +144,9 @@ def _torque_or_not(
     ):
         used = np.abs(motion.tau).max(axis=0) / limits
         if LOWEST_USE < used.max() < HIGHEST_USE:
-            told = f"called torque, and takes up to {100 * used.max():.0f} % of the description's effort limits in N m"
-            return Decision(UNIT, "N m", (told,), options=UNITS)
+            share = f"{100 * used.max():.0f} %"
+            reason = f"called torque, and takes up to {share} of the description's effort limits in N m"
+            return Decision(UNIT, "N m", (reason,), options=UNITS)
     why = (f"{doubt}the description knows no masses that the effort could be compared with",)
     return Decision(UNIT, None, why, question, UNITS)
 
@@ -157,7 +158,7 @@ def _current(
     if gains is None and (found := _preset_gains(robot, known)) is not None:
         gains, whose = np.array(found[2]), f"the drives of {found[0].title}"
     if scale is not None and gains is not None:
-        worth = float(np.median(np.abs(gains)[list(scale.tells)]))
+        worth = float(np.median(np.abs(gains)[list(scale.informative)]))
         for unit, size in CURRENTS.items():
             share = scale.middle * size * worth
             if 1 / NEAR < share < NEAR:
@@ -200,7 +201,7 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
         )
     if scale is not None:
         here = scale.middle * TORQUES[unit.value]
-        there = here * float(np.median(ratios[list(scale.tells)]))
+        there = here * float(np.median(ratios[list(scale.informative)]))
         near = [side for side, value in (("link", here), ("motor", there)) if 1 / NEAR < value < NEAR]
         if len(near) == 1:
             return Decision(
@@ -210,7 +211,7 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
                 options=options,
                 optional=True,
             )
-    why = ("the description has gears, and nothing tells on which side the torque is",)
+    why = ("the description has gears, and nothing says on which side the torque is",)
     return Decision(
         SIDE, None, why, "is the torque that of the joints (link) or of the motors (motor)?", options
     )
@@ -235,7 +236,7 @@ def _gains(
         said = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
         said += f"; {entry.says}" if entry.says else ""
         if scale is not None:
-            worth = np.array(gains)[list(scale.tells)] * np.abs(scale.slopes[list(scale.tells)])
+            worth = np.array(gains)[list(scale.informative)] * np.abs(scale.slopes[list(scale.informative)])
             share = float(np.median(worth)) * CURRENTS.get(unit.value, 1.0)
             said += f"; with them the effort is {share:.3g} times the description's torque"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
@@ -243,7 +244,8 @@ def _gains(
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth in N m",)
     if scale is not None:
         guess = [
-            1 / abs(s) if t else 1 / scale.middle for s, t in zip(scale.slopes, scale.tells, strict=True)
+            1 / abs(s) if t else 1 / scale.middle
+            for s, t in zip(scale.slopes, scale.informative, strict=True)
         ]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
     question = (

@@ -80,7 +80,7 @@ def _found(
         if ALPHABETICAL not in ways and not said.unordered:
             why = f"{counted}, {WORDS[BASE_TO_TIP]}; no torque confirms it"
             return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-        why = f"{counted}; no torque tells which order the numbers have"
+        why = f"{counted}; no torque says which order the numbers have"
         return Decision(KEY, None, (why,), question, options)
     if best.exchanged < -DECISIVE:
         why = f"{counted}, but a rigid arm fits the torque far better with {best.pair} exchanged"
@@ -102,7 +102,7 @@ def _found(
     if ALPHABETICAL not in ways and not said.unordered:
         why = f"{counted}, {WORDS[BASE_TO_TIP]}; the torque does not contradict it"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    why = f"{counted}; the torque does not tell whether the order is the description's or the alphabet's"
+    why = f"{counted}; the torque does not say whether the order is the description's or the alphabet's"
     return Decision(KEY, None, (why,), question, options)
 
 
@@ -161,20 +161,22 @@ class _Fit:
     """What a rigid arm leaves, and what the description explains, in one order."""
 
     left: Float
-    told: tuple[Float, Float, Float] | None
+    described: tuple[Float, Float, Float] | None
 
     def good(self, joints: Sequence[int] = ()) -> bool:
         part = self.left[list(joints)] if joints else self.left[self.left < 1.0]
         return len(part) > 0 and bool((np.sqrt(part) <= FITS).all())
 
     def worse_than(self, other: _Fit) -> float:
-        """Above 0 where the other is better; the description is asked where a free arm does not tell them apart."""
+        """Above 0 where the other is better; the description is asked where a free arm does not distinguish them."""
         worse = gain(other.left, self.left)
-        if abs(worse) > DECISIVE or self.told is None or other.told is None:
+        if abs(worse) > DECISIVE or self.described is None or other.described is None:
             return worse
-        if max(self.told[1].max(), other.told[1].max()) <= EXPLAINS:
+        if max(self.described[1].max(), other.described[1].max()) <= EXPLAINS:
             return worse
-        mine, others = (1 - np.minimum(one[1] * (one[0] > 0), 1 - 1e-6) for one in (self.told, other.told))
+        mine, others = (
+            1 - np.minimum(one[1] * (one[0] > 0), 1 - 1e-6) for one in (self.described, other.described)
+        )
         return float(np.log(mine / others).sum())
 
 

@@ -13,7 +13,7 @@ from dynid.kernel import inverse_dynamics, torque_regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
 
-# Signals are looked at below this frequency, Hz, on at most this rate: what gravity and slow motion tell is enough.
+# Signals are looked at below this frequency, Hz, on at most this rate: what gravity and slow motion say is enough.
 CUTOFF, RATE = 5.0, 100.0
 # Samples of one fit, and blocks of time of which every other one is held out.
 SAMPLES, BLOCKS = 400, 10
@@ -197,11 +197,13 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
         or len(part.q) < LEAST_SAMPLES
     ):
         return None
-    told = inverse_dynamics(robot.tree, pi, *robot.tree_motion(part.q, part.dq, part.ddq)) @ robot.projection
+    described = (
+        inverse_dynamics(robot.tree, pi, *robot.tree_motion(part.q, part.dq, part.ddq)) @ robot.projection
+    )
     slope, share, size = np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n)
     for j in range(robot.n):
         N = _friction(part.dq[:, j])
-        m, u = (x - N @ np.linalg.lstsq(N, x, rcond=None)[0] for x in (told[:, j], part.tau[:, j]))
+        m, u = (x - N @ np.linalg.lstsq(N, x, rcond=None)[0] for x in (described[:, j], part.tau[:, j]))
         mm, uu, mu = float(m @ m), float(u @ u), float(m @ u)
         size[j] = np.sqrt(mm / len(m))
         if mm > 0 and uu > 0:

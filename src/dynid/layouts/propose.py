@@ -132,7 +132,7 @@ def _stand_in(
     }
     left = [family for kind, family in wanted.items() if kind not in commands]
     if any(np.nanstd(look.table(family.columns)) > 0 for family in left):
-        return  # commands that cannot be told from something else
+        return  # commands that cannot be distinguished from something else
     efforts = [one for one in found if one.meaning.quantity in EFFORTS]
     if "command_position" not in commands or any(
         one.meaning.role in ("", "measured", "spare") for one in efforts
@@ -266,7 +266,7 @@ def _extra_columns(look: Excerpt, kind: str, family: Family, answers: Answers) -
         return None
     n, m = len(family.joints), len(family.columns)
     key = f"log.{kind}.which"
-    told = f"{m} columns '{family.template}' for {n} joints"
+    reason = f"{m} columns '{family.template}' for {n} joints"
     options = (Option("first", f"the first {n}"), Option("last", f"the last {n}"))
     values = look.table(family.columns)
     still = np.nanmax(values, axis=0) == np.nanmin(values, axis=0)
@@ -276,9 +276,9 @@ def _extra_columns(look: Excerpt, kind: str, family: Family, answers: Answers) -
     ):
         if still[dead].all() and not still[alive].any():
             return decided(
-                Decision(key, name, (f"{told}; the others never change",), options=options), answers
+                Decision(key, name, (f"{reason}; the others never change",), options=options), answers
             )
-    return decided(Decision(key, None, (told,), "which of them are the joints?", options), answers)
+    return decided(Decision(key, None, (reason,), "which of them are the joints?", options), answers)
 
 
 def _held(robot: RobotModel, joint: str, answers: Answers) -> Decision:

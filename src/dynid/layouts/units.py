@@ -32,9 +32,9 @@ from dynid.robot.model import RobotModel
 TIMES, POSITIONS, VELOCITIES = ("s", "ms", "us", "ns"), ("rad", "deg"), ("rad/s", "deg/s", "rpm")
 # Controllers record between 2 and 20,000 rows a second.
 FASTEST_STEP, SLOWEST_STEP = 5e-5, 0.5
-# Stamps of the years 2001 to 2039 tell the unit by themselves, in s since 1970.
+# Stamps of the years 2001 to 2039 show the unit by themselves, in s since 1970.
 EPOCH = (1e9, 2.2e9)
-# A motion that is to tell of gravity spans this much on some joint, rad; a joint without limits at most two turns.
+# A motion that is to show gravity spans this much on some joint, rad; a joint without limits at most two turns.
 MOVED, TURNS = 0.1, 4 * np.pi
 # A joint may leave its range by this share, and this much, rad: limits are those of the description.
 BEYOND, BESIDE = 0.1, 0.05
@@ -124,7 +124,7 @@ def decide_units(
 
 
 def time_unit(clock: Clock, answers: Answers) -> Decision:
-    """The unit of the clock as far as it tells by itself."""
+    """The unit of the clock as far as it shows by itself."""
     times, why = _times(clock, answers)
     return _time_decision(clock, times, why, answers)
 
@@ -241,10 +241,10 @@ def _by_torque(
     named = said.unit in POSITIONS and not said.doubt
     best = said.unit if named and said.unit in left else left[0]
     others = [u for u in POSITIONS if u != best]
-    told = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
-    if told is None:
+    seen = None if motion is None or motion.tau is None else _evidence(robot, motion, best, others[0])
+    if seen is None:
         return (best, (), "") if len(left) == 1 else (None, ("nothing decides between them",), ask)
-    advantage, words = told
+    advantage, words = seen
     stretched = _stretched(robot, motion, best)
     if stretched is not None and len(left) == 1:
         return None, (f"as {best}, but {stretched}",), ask
@@ -279,10 +279,10 @@ def _evidence(robot: RobotModel, motion: Motion, unit: str, other: str) -> tuple
     if a is None or b is None:
         return None
     advantage, words = gain(a, b), "a rigid arm fits the torque far better"
-    told, turned = description_scale(robot, here), description_scale(robot, there)
-    if abs(advantage) <= DECISIVE and told is not None and turned is not None:
+    seen, turned = description_scale(robot, here), description_scale(robot, there)
+    if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
         # What the description's own masses explain is the stronger witness, where they are known.
-        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(told[1], 1 - 1e-6)))
-        if max(told[1].max(), turned[1].max()) > EXPLAINS:
+        share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
+        if max(seen[1].max(), turned[1].max()) > EXPLAINS:
             advantage, words = float(share.sum()), "the description explains the torque far better"
     return advantage, words

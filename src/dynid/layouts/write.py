@@ -43,7 +43,7 @@ def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, A
     ]
     lines += _commands(p)
     if p.unused:
-        lines += ["", *_told(f"not used: {', '.join(p.unused)}")]
+        lines += ["", *_comment(f"not used: {', '.join(p.unused)}")]
     lines += _drive(p)
     return "\n".join(lines) + "\n"
 
@@ -96,14 +96,14 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
         lines.append(f"{name} = {_toml(value)}")
     held = [one for one in p.decisions if one.key.startswith(LOCK)]
     for one in held:
-        lines += _told(f"{one.key} ({one.grade}): {'; '.join(one.why)}")
-        lines += _told(f"QUESTION: {one.question}") if one.question else []
+        lines += _comment(f"{one.key} ({one.grade}): {'; '.join(one.why)}")
+        lines += _comment(f"QUESTION: {one.question}") if one.question else []
     if locks:
         lines.append(f"lock = {_table({k: _number(v) for k, v in locks.items()})}")
     gains = p[GAINS]
     if p.gains or not gains.sure:
-        lines += _told(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
-        lines += _told("They scale every mass and every friction that is found.")
+        lines += _comment(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
+        lines += _comment("They scale every mass and every friction that is found.")
         table = {k: _number(v) for k, v in p.gains.items()} or dict.fromkeys(p.robot.joint_names, "?")
         lines.append(("" if p.gains else "# ") + f"drive_gain = {_table(table)}")
     return ["", "[robot]", *lines] if lines else []
@@ -137,16 +137,16 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     columns, unit, side = p[f"log.{kind}.columns"], p[f"log.{kind}.unit"], p[f"log.{kind}.side"]
     which = p[f"log.{kind}.which"]
     order = p[ORDER] if kind == "position" else Decision(ORDER, None)
-    told = tuple(
+    decided = tuple(
         one
         for one in (columns, which, order, unit, side)
         if one.why and (one.value is not None or one.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
-        return _told(f"no velocity: {'; '.join([*columns.why, *unit.why])}")
+        return _comment(f"no velocity: {'; '.join([*columns.why, *unit.why])}")
     if columns.value == NONE:
-        return ["", *_told(f"no {kind}: {'; '.join(columns.why)}")]
-    lines = _reasons(kind, told)
+        return ["", *_comment(f"no {kind}: {'; '.join(columns.why)}")]
+    lines = _reasons(kind, decided)
     group = p.groups.get(kind)
     shaky = not p[ORDER].sure or not which.sure
     where = _columns(group) if group is not None and not shaky else '"?"'
@@ -177,7 +177,7 @@ def _drive(p: Proposal) -> list[str]:
     lines = ["", "[drive]"]
     for one in gains:
         name = one.key.removeprefix("drive.")
-        lines += _told(f"{name} ({one.grade}): {one.question or '; '.join(one.why)}")
+        lines += _comment(f"{name} ({one.grade}): {one.question or '; '.join(one.why)}")
         values = [float(x) for x in (one.value or "").replace(",", " ").split()]
         joints = [j for j in p.robot.joint_names if j not in p.locked]
         if len(values) == 1:
@@ -226,13 +226,13 @@ def _reasons(title: str, decisions: tuple[Decision, ...]) -> list[str]:
         if not one.why:
             continue
         name = one.key.removeprefix("log.")
-        lines += _told(f"{name} ({one.grade}): {'; '.join(one.why)}")
+        lines += _comment(f"{name} ({one.grade}): {'; '.join(one.why)}")
         if one.question:
-            lines += _told(f"QUESTION: {one.question}")
+            lines += _comment(f"QUESTION: {one.question}")
     return lines if len(lines) > 1 else ["", f"# {title}"]
 
 
-def _told(text: str) -> list[str]:
+def _comment(text: str) -> list[str]:
     return _wrapped(text, "# ")
 
 

@@ -78,7 +78,7 @@ class BagTable:
     topic are TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and
     efforts that always are, count as not measured. Numbers of other messages are TOPIC:FIELD, such as
     /lowstate:motor_state[0].q; those of DynamicJointState are TOPIC:<joint>.<interface>. t is the header's time in s,
-    or that of reception where headers tell none, counted on clocks of the wall from where all columns have begun.
+    or that of reception where headers give none, counted on clocks of the wall from where all columns have begun.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class Bag:
         for topic in self.topics:
             if topic.kind in kinds or not topic.count:
                 continue
-            # What is not defined, or cannot be read, holds no channels; what is wanted of it is told of later.
+            # What is not defined, or cannot be read, holds no channels; what is wanted of it is reported later.
             with suppress(InputError, UnfitDataError), _translated(self.path):
                 same = [
                     one for one in reader.connections if (one.topic, one.msgtype) == (topic.name, topic.kind)

@@ -70,8 +70,8 @@ class OnOneClock:
         self._kept_rows = inside
         self.row_count: int | None = len(inside)
         self.trajectory = getattr(table, "trajectory", None)
-        told = self._told(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
-        self.remarks = (*getattr(table, "remarks", ()), *told)
+        remarks = self._reported(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
+        self.remarks = (*getattr(table, "remarks", ()), *remarks)
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
@@ -138,7 +138,7 @@ class OnOneClock:
             )
         return _Series(t, values)
 
-    def _told(
+    def _reported(
         self, t: Float, clocks: Mapping[str, Channel], outside: int, empty: int
     ) -> Iterator[Diagnostic]:
         place = Place(file=str(self.path))

@@ -17,7 +17,7 @@ BESIDE = 2
 
 @dataclass(frozen=True, eq=False)
 class Commands:
-    """What drives were told: t (T,), s; q_des, dq_des, tau_ff (T, n), rad, rad/s, N m (m, m/s, N)."""
+    """What the drives were commanded: t (T,), s; q_des, dq_des, tau_ff (T, n), rad, rad/s, N m (m, m/s, N)."""
 
     t: Float
     q_des: Float

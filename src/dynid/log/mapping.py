@@ -141,12 +141,12 @@ class LogSection(Strict):
     )
     command_position: JointEntry | None = key(
         None,
-        "keys as `[log.velocity]`, in the convention of `[log.position]`: what the drives were told, from which the "
+        "keys as `[log.velocity]`, in the convention of `[log.position]`: the drives' commands, from which the "
         "torque is made [where no effort was measured](servos.md); without it `q_des_<joint>`",
     )
     command_velocity: JointEntry | None = key(
         None,
-        "keys as `[log.velocity]`: the velocity that they were told; without it `dq_des_<joint>`, or zero",
+        "keys as `[log.velocity]`: the velocity that they were commanded; without it `dq_des_<joint>`, or zero",
     )
     command_effort: JointEntry | None = key(
         None, "keys as `[log.velocity]`: torque fed forward on top; without it `tau_ff_<joint>`, or zero"

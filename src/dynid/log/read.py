@@ -191,7 +191,7 @@ class Log:
 
         t: (T,) s.    q, dq, tau: (T, n) rad, rad/s, N m (m, m/s, N); missing values are nan.
         theta, dtheta: (T, n), reflected motion of motors with encoders of their own.    temperature: (T, n), degC.
-        q_des, dq_des, tau_ff: (T, n), what the drives were told; in place of tau, by the robot's `servo`.
+        q_des, dq_des, tau_ff: (T, n), what the drives were commanded; in place of tau, by the robot's `servo`.
         extra: further channels that terms read, (T,) each.    trajectory: name of every row (T,), None = one motion.
         joints: names of the arrays' columns in their order; None = robot.joint_names.
         units: of t, q, dq, tau, ... where they are not those above, e.g. {"q": "deg", "tau": "A"}.
@@ -274,7 +274,7 @@ class Log:
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
-        """What the readers of the files have to tell the user, and which joints are held as they are not there."""
+        """What the readers of the files have to say to the user, and which joints are held as they are not there."""
         of_tables = (one for table in self.tables for one in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)
 
@@ -314,7 +314,7 @@ class Log:
         return joined(list(self.chunks(trajectory)))
 
     def commands(self, trajectory: Trajectory) -> Commands:
-        """What the drives were told throughout a trajectory; raises UsageError for a log without commands."""
+        """The commands throughout a trajectory; raises UsageError for a log without commands."""
         if not self.mapping.commanded:
             raise UsageError(
                 "no-command", found="a log without commanded positions", expected="q_des of every joint"
@@ -378,7 +378,7 @@ class Log:
         return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
 
     def _commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
-        """Times, positions, velocities and feed-forward that were told, in the joints' convention; zero where not."""
+        """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""
         m = self.mapping
         t = data[m.time.column] * m.time.factor
         q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)

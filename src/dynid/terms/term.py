@@ -132,7 +132,7 @@ class Term(ABC):
 
     @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing telling."""
+        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing specific."""
         return ()
 
     def notices(self, held: Held) -> Iterator[Notice]:
