@@ -215,7 +215,9 @@ def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> 
     log = experiment.content.log
     assert log is not None
     resolved = mapping.channel_map(log, robot, str(path), experiment.lines)
-    assert set(resolved.effort or resolved.command_position) == set(resolved.position) == set(robot.joint_names)
+    assert (
+        set(resolved.effort or resolved.command_position) == set(resolved.position) == set(robot.joint_names)
+    )
     assert set(settings.model.channels()) <= set(resolved.extra)
 
 
