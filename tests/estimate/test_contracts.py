@@ -37,10 +37,15 @@ from dynid.estimate.given import Given
 from dynid.estimate.least_squares import completed, residual_sigma
 from dynid.estimate.recursive import RecursiveLeastSquares
 from dynid.estimate.source import source_of
+from dynid.feasible.density import UNLIMITED
 from dynid.rows.rows import Equations
 from dynid.testing import EstimatorContract, MotionEstimatorContract
 
 Options = Sequence[Mapping[str, Any]]
+
+
+# The density limit is in kg/m^3 whatever units a law turns masses and lengths into.
+ANY = UNLIMITED
 
 
 class TestOLS(EstimatorContract):
@@ -123,7 +128,7 @@ class TestHopfield(EstimatorContract):
 
 class TestFeasible(EstimatorContract):
     def estimator(self) -> Estimator:
-        return FeasibleFit()
+        return FeasibleFit(density=ANY)
 
     def wrong_options(self) -> Options:
         return (
@@ -143,32 +148,32 @@ class OnFactorsOfMotion(MotionEstimatorContract):
 
 class TestFeasibleBodies(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit()
+        return FeasibleFit(density=ANY)
 
 
 class TestEntropic(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(prior="entropic")
+        return FeasibleFit(density=ANY, prior="entropic")
 
 
 class TestGeodesic(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(prior="geodesic")
+        return FeasibleFit(density=ANY, prior="geodesic")
 
 
 class TestFeasibleIRLS(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(inner=IRLS())
+        return FeasibleFit(density=ANY, inner=IRLS())
 
     def unfinished(self) -> Estimator:
-        return FeasibleFit(inner=IRLS(rounds=1, tolerance=1e-9))
+        return FeasibleFit(density=ANY, inner=IRLS(rounds=1, tolerance=1e-9))
 
 
 class TestElasticFeasible(OnFactorsOfMotion):
     elastic = True
 
     def estimator(self) -> Estimator:
-        return FeasibleFit()
+        return FeasibleFit(density=ANY)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
-from dynid.feasible.density import DENSEST
+from dynid.feasible.density import DENSEST, UNLIMITED
 from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import Chosen, held_out_strength, l_curve_strength
@@ -76,7 +76,7 @@ class FeasibleFit:
     )
     density: float = option(
         DENSEST,
-        "feasible: greatest density of a body, taken as a uniform ellipsoid; 8960 without it, copper",
+        "feasible: greatest density of a body, taken as a uniform ellipsoid; 8960 without it, copper; 1e6 = any",
         unit="kg/m^3",
         above=0,
     )
@@ -122,14 +122,8 @@ class FeasibleFit:
         """What the parameters must fulfil."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
-        return [
-            PhysicalBodies(self.margin),
-            DensityLimit(self.density),
-            ColumnBounds(),
-            *window,
-            *known,
-            *self.further,
-        ]
+        dense = [DensityLimit(self.density)] if self.density < UNLIMITED else []
+        return [PhysicalBodies(self.margin), *dense, ColumnBounds(), *window, *known, *self.further]
 
     def fit(self, regression: Regression) -> Estimate:
         """Fits without constraints for the weights, then with them."""

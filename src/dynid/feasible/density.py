@@ -9,6 +9,8 @@ from dynid.spatial.inertia import from_com, pseudo_inertia, to_com
 
 # kg/m^3: copper, the densest material that robots hold much of (steel 7850, magnets 7600, aluminium 2700).
 DENSEST = 8960.0
+# No matter is that dense: a limit from here on is none.
+UNLIMITED = 1e6
 # A prior that is denser than the limit is taken as the body of this share of it, so that it lies inside.
 PRIOR_SHARE = 0.9
 # Of the barrier beside the entropic distance: small enough that bodies well inside the limit keep their distance.

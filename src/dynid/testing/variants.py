@@ -73,7 +73,8 @@ def _scaled(regression: Regression, size: Float) -> Regression:
         replace(c, prior=c.prior * s, lower=c.lower * s, upper=c.upper * s)
         for c, s in zip(regression.columns, size.tolist(), strict=True)
     )
-    return replace(regression, columns=columns, spread=regression.spread * size)
+    likely = None if regression.likely is None else regression.likely * size
+    return replace(regression, columns=columns, spread=regression.spread * size, likely=likely)
 
 
 def _of_batches(
