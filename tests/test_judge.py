@@ -19,7 +19,7 @@ from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor.base import BaseMap
 from dynid.run.result import Validation
 from dynid.run.verdict import judge
-from dynid.terms.term import Column
+from dynid.terms.term import Column, Of
 from dynid.testing import factors_of, synthetic_regression
 
 NAMES = ("fv1", "fc1", "fv2", "fc2", "Izz1")
@@ -277,10 +277,14 @@ def test_what_cannot_be_exported_is_never_good() -> None:
         WLS().fit(case.regression), case.regression.base, training, (held_out,), Diagnostics(), faults=faults
     )
     assert verdict.level == "usable"
-    (finding,) = [f for f in verdict.findings if f.title.startswith("Not physically consistent")]
+    (finding,) = [f for f in verdict.findings if f.title.startswith("Can be exported, but as another model")]
     assert "body 'b0'" in finding.text
     assert "2 more" in finding.text
     assert finding.advice
+    columns = tuple(replace(column, of=Of.BODY) for column in case.regression.columns)
+    sound = replace(WLS().fit(case.regression), columns=columns)
+    fine = judge(sound, case.regression.base, training, (held_out,), Diagnostics())
+    assert "Can be exported" in [f.title for f in fine.findings]
 
 
 def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion() -> None:

@@ -101,19 +101,30 @@ def test_a_written_description_has_the_model_in_it(
 
 
 @pytest.mark.parametrize("suffix", ["urdf", "xml", "sdf"])
-def test_bodies_that_cannot_exist_are_refused(physical: Identification, tmp_path: Path, suffix: str) -> None:
+def test_bodies_that_cannot_exist_are_written_as_ones_that_can(
+    physical: Identification, tmp_path: Path, suffix: str
+) -> None:
     theta = np.array(physical.estimate.parameters)
     theta[4] = -1.0
     bad = replace(physical, estimate=replace(physical.estimate, parameters=theta))
     diagnostics = Diagnostics()
-    with pytest.raises(RefusedError, match="eigenvalues") as refused:
-        export(bad, tmp_path / f"m.{suffix}", diagnostics=diagnostics)
-    assert "--allow-unphysical" in str(refused.value)
-    assert "--feasible" in str(refused.value)
-    assert list(tmp_path.iterdir()) == []
-    export(bad, tmp_path / f"m.{suffix}", allow_unphysical=True, diagnostics=diagnostics)
+    exported = export(bad, tmp_path / f"m.{suffix}", diagnostics=diagnostics)
+    assert exported.moved is not None
+    (said,) = (item.text for item in diagnostics.warnings if item.identifier == "export-consistent")
+    assert "eigenvalues" in said
+    assert "on the fitted motion" in said
+    if suffix != "sdf":  # which is written alone
+        assert all(is_physical(pi) for pi in load_robot(tmp_path / f"m.{suffix}").inertia_prior)
+    # Consistent parameters that the run found itself are those that are written.
+    own = np.array(physical.estimate.parameters)
+    bad = replace(bad, estimate=replace(bad.estimate, consistent=own))
+    export(bad, tmp_path / f"own.{suffix}")
+    export(physical, tmp_path / f"physical.{suffix}")
+    assert (tmp_path / f"own.{suffix}").read_bytes() == (tmp_path / f"physical.{suffix}").read_bytes()
+    # As identified only for those who ask.
+    export(bad, tmp_path / f"as.{suffix}", allow_unphysical=True, diagnostics=diagnostics)
     assert any(item.identifier == "unphysical" for item in diagnostics.warnings)
-    assert (tmp_path / f"m.{suffix}").stat().st_size > 0
+    assert (tmp_path / f"as.{suffix}").stat().st_size > 0
 
 
 @pytest.mark.parametrize("suffix", ["urdf", "xml", "json"])

@@ -21,6 +21,7 @@ from dynid.robot import load_robot
 from dynid.robot.reading import Reading
 from dynid.robot.xml import parse
 from dynid.run.result import Identification
+from dynid.spatial.inertia import from_com
 from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states
 from tests.robot_files import ROBOTS
 
@@ -95,6 +96,18 @@ def test_mujoco_finds_the_torque_of_the_model(tmp_path: Path) -> None:
     data, faults = edit_mjcf(model, path, Reading())
     assert faults == ()
     check_in_mujoco(data, model)
+
+
+def test_parts_that_the_robot_did_not_carry_are_scaled_down(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    model = changed_model(path)
+    light = np.array(model.inertia)
+    light[0] = from_com(0.25, np.array([0.1, 0.0, 0.0]), np.diag([1e-4, 2e-4, 2e-4]))
+    model = replace(model, inertia=light)
+    data, (said,) = edit_mjcf(model, path, Reading())
+    assert "what is fixed to 'upper' weighs 0.3 kg in the description, of 0.25 kg identified in all" in said
+    check_in_mujoco(data, model)
+    assert b'mass="0.3"' not in data
 
 
 def test_only_inertias_and_joints_change(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ ROBOT = """
 """
 
 
-def test_a_body_lighter_than_its_part_goes_to_a_new_file(tmp_path: Path) -> None:
+def test_a_part_heavier_than_its_body_is_written_with_a_share_of_itself(tmp_path: Path) -> None:
     source = tmp_path / "leg.xml"
     source.write_text(ROBOT)
     robot, sink = load_robot(source), Diagnostics()
@@ -28,5 +28,7 @@ def test_a_body_lighter_than_its_part_goes_to_a_new_file(tmp_path: Path) -> None
         robot, Terms((RigidBody(),)), lighter, tmp_path / "new.xml", diagnostics=sink
     )
     assert np.allclose(load_robot(written).inertia_prior.ravel(), lighter, rtol=1e-9)
-    (warning,) = [one for one in sink if one.identifier == "mjcf-new"]
-    assert "the bodies fixed to it have kept theirs" in warning.text
+    (warning,) = [one for one in sink if one.identifier == "export-shared"]
+    assert "what is fixed to 'calf' weighs" in warning.text
+    assert "mjcf-new" not in {one.identifier for one in sink}
+    assert "0.0265" in written.read_text()  # the file is still the user's own

@@ -106,6 +106,8 @@ class Estimate:
     block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
     prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
     prior_strength: of that prior, in variances of one equation.
+    consistent: (p,) the physically consistent parameters that predict best, where `parameters` are not consistent and
+        predict much better; empty = `parameters` are those.
     """
 
     method: str
@@ -124,6 +126,7 @@ class Estimate:
     status: Status
     prior_share: Float = field(default_factory=lambda: np.zeros(0))
     prior_strength: float = 1.0
+    consistent: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         b, p, g = self.base.rank, len(self.columns), len(self.group_names)
@@ -138,6 +141,7 @@ class Estimate:
             ("parameters", (p,)),
             ("block_leverage", (None,)),
             ("prior_share", (b,)),
+            ("consistent", (len(self.consistent) and p,)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 

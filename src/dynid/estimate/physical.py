@@ -76,9 +76,8 @@ def project_to_physical(
     if unseen > MUCH_WORSE:
         diagnostics.warn(
             "not-consistent",
-            f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept, of which only "
-            f"combinations of parameters have a meaning; {_ADD}, or set feasible = true under [estimate] to have "
-            "consistent bodies all the same",
+            f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept and scored, of "
+            f"which only combinations of parameters have a meaning; exports hold the consistent bodies; {_ADD}",
         )
         return _beside(free, real, regression), unconstrained(wanted)
     if unseen > 1.0:
@@ -163,7 +162,8 @@ def _unseen_ratio(fit: FeasibleFit, regression: Regression, free: Estimate) -> f
 
 def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
     # The unconstrained estimate with its free directions where the consistent bodies have them.
-    return replace(free, parameters=free.base.lift(free.value, real.parameters, regression.spread))
+    lifted = free.base.lift(free.value, real.parameters, regression.spread)
+    return replace(free, parameters=lifted, consistent=real.parameters)
 
 
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,16 +11,17 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads
-from dynid.estimate.prior import parameter_spread
+from dynid.estimate.estimator import Regression
+from dynid.estimate.prior import likely_bodies, parameter_spread
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
-from dynid.feasible.constraints import Convex
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
 from dynid.log.read import Log
 from dynid.run.result import Identification
 
 if TYPE_CHECKING:
+    from dynid.estimate.feasible import FeasibleFit
     from dynid.estimate.laplace import Posterior
 
 MOST = 10_000
@@ -141,17 +141,23 @@ def _spread(run: Identification) -> Float:
 def closest_real(run: Identification) -> tuple[Float, Float]:
     """Physically consistent parameters (p,) closest to the estimate as the data weigh it, and what they cost.
 
-    min (B theta - beta)' C^-1 (B theta - beta) + distance from the prior, C the estimate's textbook covariance, which
-    is the fit of the data itself for least squares. Limits of a feasible run hold as well.
+    Those that the run found itself, if it did. Else min (B theta - beta)' C^-1 (B theta - beta) + entropic distance
+    from the prior, C the estimate's textbook covariance, which is the fit of the data itself for least squares. Limits
+    of a feasible run hold as well.
     cost: (g,) root mean square change of torque on the fitted motion, relative to the measured torque.
     Raises SolverError if no parameters are feasible.
     """
-    estimate = run.estimate
-    values, vectors = np.linalg.eigh(estimate.textbook_covariance)
-    std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
-    spread = _spread(run)
-    theta = _projected(run, estimate.parameters[None], (vectors / std).T, spread)
-    return theta[0], _fitted_spread(run, theta @ estimate.base.B.T - estimate.value)
+    from dynid.estimate import WLS
+
+    estimate, spread = run.estimate, _spread(run)
+    theta = estimate.consistent
+    if not len(theta):
+        columns = estimate.columns
+        likely = likely_bodies(run.robot, columns, spread)
+        regression = Regression(columns, estimate.base, run.factors, spread, value_only=True, likely=likely)
+        fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
+        theta = fit.around(regression, estimate).parameters
+    return theta, _fitted_spread(run, (theta @ estimate.base.B.T - estimate.value)[None])
 
 
 def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) -> Float:
@@ -160,7 +166,7 @@ def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) 
 
     columns = run.estimate.columns
     prior = np.array([column.prior for column in columns])
-    A, held = whiten @ run.estimate.base.B, _constraints(run)
+    A, held = whiten @ run.estimate.base.B, _constrained(run).constraints()
     return np.array(
         [
             feasible_parameters(A, A @ theta, columns, held, prior, spread, _PRIOR_WEIGHT).parameters
@@ -169,14 +175,14 @@ def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) 
     )
 
 
-def _constraints(run: Identification) -> Sequence[Convex]:
+def _constrained(run: Identification) -> FeasibleFit:
     from dynid.estimate.feasible import FeasibleFit
 
     if run.estimate.method == "feasible" and "experiment" in run.recipe:
         fitted = Experiment.of_recipe(run.recipe).settings().estimator
         if isinstance(fitted, FeasibleFit):
-            return fitted.constraints()
-    return FeasibleFit().constraints()
+            return fitted
+    return FeasibleFit()
 
 
 def _fitted_spread(run: Identification, steps: Float) -> Float:

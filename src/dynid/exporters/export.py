@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from dynid.exporters.c_code import write_c
 from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.held_joints import unlocked
-from dynid.exporters.mixed import motor_faults, motors_of
+from dynid.exporters.mixed import motors_of
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
 from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
@@ -58,6 +58,8 @@ _AGREE = 1e-10
 # Attributes that name meshes, textures and included files.
 _FILES = ("filename", "file")
 _EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
+# What these hold has to be of bodies that can exist: simulators refuse others or run away.
+_SIMULATED = ("urdf", "mjcf", "sdf")
 _ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
 
 
@@ -106,8 +108,9 @@ def export(
     kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
     description, if that is in the wanted format, else a new one is written.    root: link that stands still in it; None
     = the run's.
-    allow_unphysical: write URDF, MJCF and SDF even where a body is no real one.
-    feasible: where a body is no real one write the closest parameters of real ones, see `closest_real`.
+    allow_unphysical: write URDF, MJCF and SDF as identified even where a body is no real one.
+    feasible: the closest physically consistent parameters where a body is no real one, see `closest_real`, in any
+    format; URDF, MJCF and SDF always hold these.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
     posterior: draw them from the posterior over physically consistent bodies instead.
@@ -134,9 +137,22 @@ def export(
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
         thetas = drawn.parameters
-    elif feasible and ExportModel.of_run(run).unphysical():
+    elif (feasible or (chosen in _SIMULATED and not allow_unphysical)) and ExportModel.of_run(
+        run
+    ).unphysical():
         theta, moved = closest_real(run)
         thetas = theta[None]
+        joints = ", ".join(
+            f"'{name}' {100 * part:.2g} %"
+            for name, part in zip(run.estimate.group_names, moved, strict=True)
+            if part > 0
+        )
+        sink.warn(
+            "export-consistent",
+            f"the run's own bodies cannot exist ({'; '.join(ExportModel.of_run(run).unphysical()[:2])}): the "
+            "physically consistent ones that the data like best are written. Their torque on the fitted motion is "
+            f"another by {joints}",
+        )
     files: dict[Path, bytes] = {}
     for target, theta in zip(targets, thetas, strict=True):
         files |= _files(request, target, theta)
@@ -240,15 +256,14 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         request.diagnostics.warn(
             "urdf-gravity", f"URDF has no gravity: set ({gravity}) m/s^2 where it is used"
         )
-    faults: tuple[str, ...] = ()
     if request.source is None:
         data = new_urdf(model)
     else:
-        whole, faults = _whole(request, model, request.source)
+        whole, notes = _whole(request, model, request.source)
         data, further = edit_urdf(whole, request.source, request.reading)
-        faults += further
+        _warn_shared((*notes, *further), request.diagnostics)
         _note_files(data, request.source, target, request.diagnostics)
-    physical = _physical(request, model.unphysical() + faults)
+    physical = _physical(request, model.unphysical())
     folder = request.source or target
     if physical:
         again = read_urdf(parse(data, str(target)), folder, request.reading, Diagnostics())
@@ -259,7 +274,6 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
     note_left_out(model, "MJCF", without(model, rotor=False), request.diagnostics)
-    faults: tuple[str, ...] = ()
     source = request.source
     try:
         motors = motors_of(model.mixed)[0]
@@ -268,22 +282,17 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         if source is None:
             data = new_mjcf(model)
         else:
-            whole, faults = _whole(request, model, source)
+            whole, notes = _whole(request, model, source)
             data, further = edit_mjcf(whole, source, request.reading)
-            if further and not (request.allow_unphysical or faults or model.unphysical()):
-                raise NotEditable(
-                    further[0]
-                )  # the moving body exists, and the parts that the file cuts it into do not
-            faults += further
-        faults += motor_faults(motors)
+            _warn_shared((*notes, *further), request.diagnostics)
         if source is not None:
             _note_files(data, source, target, request.diagnostics)
     except NotEditable as reason:
         request.diagnostics.warn(
             "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
         )
-        data, source, faults = new_mjcf(model), None, motor_faults(motors_of(model.mixed)[0])
-    if _physical(request, model.unphysical() + faults):
+        data, source = new_mjcf(model), None
+    if _physical(request, model.unphysical()):
         reading = request.reading if source is not None else Reading()
         again = read_mjcf(parse(data, str(target)), source or target, reading, Diagnostics())
         _require_same(model, again if source is None else _held(again, model.robot), target)
@@ -312,6 +321,11 @@ def _sdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, b
         inertia, frames = parameters_of(data)
         _require_same(model, replace(model.robot, inertia_prior=inertia, T_parent_joint=frames), target)
     return {target: data}
+
+
+def _warn_shared(notes: Sequence[str], diagnostics: Diagnostics) -> None:
+    for note in notes:
+        diagnostics.warn("export-shared", note)
 
 
 def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostics) -> None:
@@ -366,8 +380,7 @@ def _physical(request: _Request, faults: tuple[str, ...]) -> bool:
             "unphysical",
             found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
             expected="bodies that exist: simulators refuse others or run away",
-            do="pass --feasible for the closest physically consistent bodies, identify with method 'feasible', or "
-            "--allow-unphysical",
+            do="pass --allow-unphysical to have them all the same",
         )
     return not faults
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.estimate.physical import BORDER, body_fault
-from dynid.exporters.model import ExportModel, turned_zeros
+from dynid.exporters.model import ExportModel, kept_share, shared_text, turned_zeros
 from dynid.exporters.urdf import require_same_tree
 from dynid.robot.locking import Locked
 from dynid.robot.model import RobotModel
-from dynid.spatial.inertia import is_physical, transformed
+from dynid.spatial.inertia import transformed
 
 
 def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[ExportModel, tuple[str, ...]]:
-    """The model with the joints of the whole description, and what is not physical about bodies that take a rest.
+    """The model with the joints of the whole description, and what there is to say of shares.
 
     held: the description with the joints held that the model lacks. Bodies on those joints keep the inertia that is
-    described, those that carry them take the rest; their friction and rotors are as described.
+    described, or the share of it that leaves a possible rest; those that carry them take the rest. Friction and rotors
+    are as described.
     Raises InputError if the description is another robot's.
     """
     require_same_tree(model.described, held.robot, described.source)
@@ -29,14 +29,17 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
     for i, on in enumerate(held.carrier):
         if i not in kept and on >= 0:
             carried[on] += transformed(inertia[i], held.frames[i])
-    rest = model.inertia - carried
-    inertia[kept] = rest
-    faults = [
-        body_fault(name, own) + " are left after the bodies on held joints have kept theirs"
-        for name, own, all_of_it, part in zip(
-            model.robot.body_names, rest, model.inertia, carried, strict=True
+    shares = [kept_share(whole, part) for whole, part in zip(model.inertia, carried, strict=True)]
+    for i, on in enumerate(held.carrier):
+        if i not in kept and on >= 0:
+            inertia[i] *= shares[on]
+    inertia[kept] = model.inertia - np.array(shares)[:, None] * carried
+    notes = [
+        shared_text(name, share, part, whole)
+        for name, share, part, whole in zip(
+            model.robot.body_names, shares, carried, model.inertia, strict=True
         )
-        if part.any() and not is_physical(own, BORDER) and is_physical(all_of_it, BORDER)
+        if share < 1.0
     ]
     joints = [described.joint_names.index(name) for name in model.robot.joint_names]
 
@@ -62,4 +65,4 @@ def unlocked(model: ExportModel, described: RobotModel, held: Locked) -> tuple[E
         curves=(),
         mixed=(),
         tilt=None,
-    ), tuple(faults)
+    ), tuple(notes)

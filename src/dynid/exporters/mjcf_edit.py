@@ -11,16 +11,15 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.mjcf import quaternion
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, kept_share, shared_text
 from dynid.exporters.urdf import join, require_same_tree
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
 from dynid.robot.reading import Reading
 from dynid.robot.xml import parse
 from dynid.spatial.algebra import placement, rotation_quaternion
-from dynid.spatial.inertia import from_com, is_physical, to_com, transformed
+from dynid.spatial.inertia import from_com, to_com, transformed
 
 # A number of the file that is this close to the model's stays as it is written.
 _SAME = 1e-13
@@ -45,9 +44,9 @@ class _Place:
 def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     """The file with the model's inertias, rotors and friction.
 
-    Bodies without joints keep their inertia; the moving body that carries them takes the rest. Values that come from a
-    default class are written at the joint that differs.
-    Returns the bytes and what is not physical about bodies that take a rest.
+    Bodies without joints keep their inertia, or the share of it that leaves a possible rest; the moving body that
+    carries them takes the rest. Values that come from a default class are written at the joint that differs.
+    Returns the bytes and what there is to say of such shares.
     Raises InputError if the file describes another robot, NotEditable where the numbers are not in this file or would
     not count there.
     """
@@ -63,15 +62,15 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     compilers = [tag.attributes for tag in tags.walk() if tag.name == "compiler"]
     degrees = not any(one.get("angle") == "radian" for one in compilers)
     index = _tree_index(compiled, reading.root)
-    faults = []
+    notes = []
     for place in places:
         joints = _joints_of(compiled.model, place.body)
         if joints and joints[-1] in index:
-            faults += _edit_body(edits, place, model, compiled, index, joints)
+            notes += _edit_body(edits, places, place, model, compiled, index, joints)
             for tag, joint in zip(place.joints, joints, strict=True):
                 _edit_joint(edits, tag, model, compiled, joint, index[joint])
                 _edit_zero(edits, tag, model, compiled, joint, index[joint], degrees)
-    return edits.result(), tuple(faults)
+    return edits.result(), tuple(notes)
 
 
 def _refuse(root: Tag) -> None:
@@ -128,6 +127,7 @@ def _tree_index(compiled: CompiledMjcf, root: str | None) -> dict[int, int]:
 
 def _edit_body(
     edits: Edits,
+    places: list[_Place],
     place: _Place,
     model: ExportModel,
     compiled: CompiledMjcf,
@@ -142,12 +142,23 @@ def _edit_body(
     # The body's frame is the joint's, moved back by the joint's place in it.
     whole = transformed(model.inertia[i], placement(np.eye(3), np.array(m.jnt_pos[joints[-1]])))
     kept = _welded(compiled, place.body)
-    rest = whole - kept
-    _set_inertial(edits, place, rest, compiled)
-    if kept.any() and not is_physical(rest, BORDER) and is_physical(whole, BORDER):
-        fault = body_fault(model.robot.body_names[i], rest)
-        return [fault + " are left after the bodies fixed to it have kept theirs"]
-    return []
+    share = kept_share(whole, kept)
+    _set_inertial(edits, place, whole - share * kept, compiled)
+    if share == 1.0:
+        return []
+    for child in _fixed_to(compiled, place.body):
+        _set_inertial(edits, places[child - 1], share * _inertia_of(compiled, child), compiled)
+    return [shared_text(model.robot.body_names[i], share, kept, whole)]
+
+
+def _fixed_to(compiled: CompiledMjcf, body: int) -> list[int]:
+    m = compiled.model
+    own = [
+        child
+        for child in range(body + 1, m.nbody)
+        if int(m.body_parentid[child]) == body and int(m.body_jntnum[child]) == 0
+    ]
+    return own + [below for child in own for below in _fixed_to(compiled, child)]
 
 
 def _welded(compiled: CompiledMjcf, body: int) -> Float:

@@ -14,7 +14,7 @@ from dynid.base.errors import UsageError
 from dynid.dynamics import Dynamics
 from dynid.estimate.physical import BORDER, body_fault
 from dynid.exporters.curves import speeds_up_to, straight
-from dynid.exporters.mixed import motors_of
+from dynid.exporters.mixed import motor_faults, motors_of
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.algebra import placement, rotation_about
@@ -27,6 +27,8 @@ from dynid.terms.term import Of, Terms
 MEMORY = "the memory of presliding friction"
 # Of the sign of straightened friction where the model has none, rad/s or m/s.
 _WIDTH = 0.02
+# Halvings of the share that parts on fixed joints keep, and what of the greatest possible share they are given.
+_HALVINGS, _SPARE = 40, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ class ExportModel(Dynamics):
         return replace(self, viscous=viscous, coulomb=coulomb, offset=offset, width=width, curves=())
 
     def unphysical(self) -> tuple[str, ...]:
-        """What no real robot has, one sentence each: eigenvalues of bodies, negative friction or rotors."""
+        """What no real robot has, one sentence each: eigenvalues of bodies, negative friction and rotors."""
         found = [
             body_fault(name, pi)
             for name, pi in zip(self.robot.body_names, self.inertia, strict=True)
@@ -154,7 +156,30 @@ class ExportModel(Dynamics):
                 for j, value in enumerate(getattr(self, what))
                 if value < 0
             ]
-        return tuple(found)
+        return (*found, *motor_faults(motors_of(self.mixed)[0]))
+
+
+def kept_share(whole: Float, fixed: Float) -> float:
+    """By how much the inertia (10,) of what is fixed to a body has to be scaled down to leave a possible rest; 1 = not.
+
+    A part of a possible body is one that leaves a possible rest when it is small enough.
+    """
+    if not fixed.any() or is_physical(whole - fixed, BORDER) or not is_physical(whole, BORDER):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        share = (low + high) / 2
+        low, high = (share, high) if is_physical(whole - share * fixed) else (low, share)
+    return _SPARE * low
+
+
+def shared_text(name: str, share: float, fixed: Float, whole: Float) -> str:
+    """What a file says of parts whose inertias were scaled down."""
+    return (
+        f"what is fixed to '{name}' weighs {fixed[0]:.3g} kg in the description, of {whole[0]:.3g} kg identified in "
+        f"all, and leaves no possible rest: it is written with {100 * share:.2g} % of its inertia. Likely the robot "
+        "did not carry it while the log was recorded, or not all of it"
+    )
 
 
 def turned_zeros(robot: RobotModel, zeros: Float) -> RobotModel:

@@ -11,8 +11,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, RefusedError
-from dynid.estimate.physical import BORDER, body_fault
-from dynid.exporters.model import ExportModel
+from dynid.exporters.model import ExportModel, kept_share, shared_text
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.link_tree import children_of
 from dynid.robot.links import LinkTree
@@ -20,7 +19,7 @@ from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
 from dynid.robot.urdf import lint, read_urdf
 from dynid.spatial.algebra import rotation_about, rotation_rpy
-from dynid.spatial.inertia import is_physical, six, symmetric, transformed
+from dynid.spatial.inertia import six, symmetric, transformed
 
 # A number of the file that is this close to the model's stays as it is written.
 _SAME = 1e-13
@@ -30,8 +29,8 @@ _SIX = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     """The file with the model's inertias and friction.
 
-    Links on fixed joints keep their inertia; the moving link that carries them takes the rest.
-    Returns the bytes and what is not physical about links that take a rest.
+    Links on fixed joints keep their inertia, or the share of it that leaves a possible rest; the moving link that
+    carries them takes the rest. Returns the bytes and what there is to say of such shares.
     Raises InputError if the file describes another robot.
     """
     data, element = read_source(path, "robot", "URDF")
@@ -42,16 +41,16 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     edits = Edits(data)
     links = {tag.attributes.get("name"): tag for tag in tags.all("link")}
     joints = {tag.attributes.get("name"): tag for tag in tags.all("joint")}
-    own, faults = _own_inertias(model, urdf)
-    for body, pi in zip(robot.body_names, own, strict=True):
-        _set_inertial(edits, links[body], pi, path)
+    own, notes = _own_inertias(model, urdf)
+    for name, pi in own.items():
+        _set_inertial(edits, links[name], pi, path)
     for j, name in enumerate(robot.joint_names):
         _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
     for i, by in enumerate(robot.projection @ model.zeros):
         if by:
             slides = bool(robot.tree.prismatic[i])
             _set_origin(edits, joints[robot.tree_joint_names[i]], robot.axis[i], float(by), slides)
-    return edits.result(), faults
+    return edits.result(), notes
 
 
 def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -> None:
@@ -73,25 +72,29 @@ def require_same_tree(wanted: RobotModel, found: RobotModel, path: str | Path) -
         )
 
 
-def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[list[Float], tuple[str, ...]]:
-    # What is left for the link on the moving joint after the links fixed to it have kept theirs.
+def _own_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float], tuple[str, ...]]:
+    # Of every link whose inertia changes: what is left for the link on a moving joint after the links fixed to it have
+    # kept theirs, or as much of theirs as leaves something possible.
     children = children_of(urdf.joints)
-    rests, faults = [], []
+    found: dict[str, Float] = {}
+    notes = []
     for name, pi in zip(model.robot.body_names, model.inertia, strict=True):
-        kept = np.zeros(10)
+        kept, own = np.zeros(10), {}
         stack = [(joint, np.eye(4)) for joint in children.get(name, []) if not joint.moves]
         while stack:
             joint, frame = stack.pop()
             here = frame @ joint.placement
             inertial = urdf.links[joint.child].inertial
             if inertial is not None:
+                own[joint.child] = np.array(inertial.parameters)
                 kept = kept + transformed(inertial.parameters, here)
             stack += [(one, here) for one in children.get(joint.child, []) if not one.moves]
-        rest = pi - kept
-        rests.append(rest)
-        if kept.any() and not is_physical(rest, BORDER) and is_physical(pi, BORDER):
-            faults.append(body_fault(name, rest) + " are left after the links fixed to it have kept theirs")
-    return rests, tuple(faults)
+        share = kept_share(pi, kept)
+        if share < 1.0:
+            notes.append(shared_text(name, share, kept, pi))
+            found |= {child: share * inertia for child, inertia in own.items()}
+        found[name] = pi - share * kept
+    return found, tuple(notes)
 
 
 def _set_inertial(edits: Edits, link: Tag, pi: Float, path: Path) -> None:

@@ -329,6 +329,7 @@ def _model(one: Identification) -> dict[str, Any]:
             "block_leverage": _clean(estimate.block_leverage),
             "prior_share": _clean(estimate.prior_share),
             "prior_strength": estimate.prior_strength,
+            "consistent": _clean(estimate.consistent),
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
@@ -388,6 +389,7 @@ def _read_estimate(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Esti
         block_leverage=_array(data["block_leverage"]),
         prior_share=_array(data["prior_share"]),
         prior_strength=float(data.get("prior_strength", 1.0)),
+        consistent=_array(data.get("consistent", [])),
         count=int(data["count"]),
         status=Status(**data["status"]),
     )

@@ -21,7 +21,7 @@ from dynid.factor.base import BaseMap, Category
 from dynid.run.result import Validation
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.evidence import FRICTION_FORM
-from dynid.terms.term import Term
+from dynid.terms.term import Of, Term
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 OVERFIT_RATIO = 1.5
@@ -96,6 +96,7 @@ def judge(
     if faults:
         # What simulators refuse is no model to be trusted, whatever it predicts.
         level = _worse(level, "usable")
+    if faults or any(column.of is Of.BODY for column in estimate.columns):
         findings.append(_export_finding(faults, estimate))
     findings += selection_findings(selection)
     findings += choice_findings(choices)
@@ -225,6 +226,12 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
 
 
 def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
+    if not faults:
+        return Finding(
+            "good",
+            "Can be exported",
+            "All bodies are physically consistent: URDF, MJCF, SDF and C hold this very model.",
+        )
     shown = "; ".join(faults[:FAULTS_SHOWN])
     shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
     borrowed = _borrowed(estimate)
@@ -235,10 +242,10 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
         )
     return Finding(
         "warning",
-        "Not physically consistent: the model cannot be exported as it is",
-        f"{shown}. Likely, {cause}.",
-        "dynid export --feasible takes the closest physically consistent bodies; or set method = 'feasible', or add "
-        "what the residuals show.",
+        "Can be exported, but as another model: this one is not physically consistent",
+        f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best; "
+        "dynid export tells by how much their torque differs, joint by joint.",
+        "Look for what the model lacks or the description has wrong.",
     )
 
 
