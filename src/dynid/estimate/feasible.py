@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
@@ -178,27 +178,35 @@ class FeasibleFit:
         The distance of a body from its prior moves them along with those that the data move. An answer that needs them
         elsewhere to exist, or to predict as well, stays as it is.
         """
-        columns, spread = regression.columns, regression.spread
+        columns = regression.columns
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
-        which = np.flatnonzero(unseen & inertia_known(columns))
-        if not len(which):
-            return found
+        unseen &= inertia_known(columns)
+        # Masses and first moments at least, where inertias have to give way.
+        gravity = np.array([column.name.startswith("m") for column in columns])
+        for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
+            exact = self._held(regression, weights, strength, which) if len(which) else None
+            if exact is None:
+                continue
+            worse = exact.cost - found.cost > WORSE * regression.factors.count
+            further = exact.distance - found.distance > FURTHER * len(body_columns(columns))
+            if not worse and not further:
+                return exact
+        return found
+
+    def _held(self, regression: Regression, weights: Float, strength: float, which: Int) -> Feasible | None:
+        """The answer with some parameters at the prior; None if there is none."""
+        columns, spread = regression.columns, regression.spread
         A, y = _triangle(regression, regression.factors, weights)
-        equations = regression.factors.count
         rows = np.zeros((len(which), len(columns)))
-        weight = UNMOVED * max(strength, FREE_SHARE * equations)
+        weight = UNMOVED * max(strength, FREE_SHARE * regression.factors.count)
         rows[np.arange(len(which)), which] = np.sqrt(weight) / spread[which]
         centre = plausible(columns, regression.guess, spread, self.density)
+        both = np.concatenate([A, rows]), np.concatenate([y, rows @ centre])
         try:
-            exact = self._real(
-                regression, np.concatenate([A, rows]), np.concatenate([y, rows @ centre]), strength, A
-            )
+            exact = self._real(regression, *both, strength, A)
         except SolverError:
-            return found
-        cost = float(np.sum((A @ exact.parameters - y) ** 2))
-        worse = cost - found.cost > WORSE * equations
-        further = exact.distance - found.distance > FURTHER * len(body_columns(columns))
-        return found if worse or further else replace(exact, cost=cost)
+            return None
+        return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))
 
     def _weights(self, free: Estimate) -> Float:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
@@ -301,18 +309,17 @@ def _triangle(regression: Regression, factors: Factors, weights: Float) -> tuple
     return R[:b, :b] @ regression.base.B, R[:b, b]
 
 
-def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
-    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+def prior_curvature(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
+    """H (p, p), how the prior holds the parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
 
-    Q = (B H^-1 B')^-1 with H, (p, p), the curvature of the distance at the prior times the pull on each parameter:
-    1/spread^2, and for the bodies of the entropic and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of
-    the weight on free directions.
+    The curvature of the distance at the prior times the pull on each parameter: 1, and for the bodies of the entropic
+    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weight on free directions.
     R: (b, b) triangle of the equations.
     """
-    columns, base, spread = regression.columns, regression.base, regression.spread
+    columns, spread = regression.columns, regression.spread
     weight = prior_pull(columns, strength)
     centre = plausible(columns, regression.guess, spread)
-    held, _ = free_direction_rows(R @ base.B, regression.factors.count, centre, spread)
+    held, _ = free_direction_rows(R @ regression.base.B, regression.factors.count, centre, spread)
     curvature = np.diag(weight) + (held * spread).T @ (held * spread)
     if distance is not Distance.EUCLIDEAN:
         for ten in body_columns(columns):
@@ -321,7 +328,16 @@ def prior_share(regression: Regression, R: Float, strength: float, distance: Dis
             )
             of_body = 0.5 * np.einsum("kab,lba->kl", parts, parts) * np.outer(spread[ten], spread[ten])
             curvature[np.ix_(ten, ten)] += weight[ten[0]] * (of_body - np.eye(10))
-    inverse = np.linalg.inv(curvature) * np.outer(spread, spread)
+    return np.asarray(curvature)
+
+
+def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
+    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+
+    Q = (B H^-1 B')^-1 with H of `prior_curvature`.    R: (b, b) triangle of the equations.
+    """
+    base, spread = regression.base, regression.spread
+    inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance)) * np.outer(spread, spread)
     free = base.B @ inverse @ base.B.T
     size = np.sqrt(np.diag(free))
     pull = np.linalg.inv(free / np.outer(size, size))

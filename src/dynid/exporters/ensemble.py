@@ -11,13 +11,13 @@ from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import default_threads
-from dynid.estimate.estimator import Regression
-from dynid.estimate.prior import likely_bodies, parameter_spread
+from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
 from dynid.log.read import Log
+from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
 
 if TYPE_CHECKING:
@@ -149,12 +149,10 @@ def closest_real(run: Identification) -> tuple[Float, Float]:
     """
     from dynid.estimate import WLS
 
-    estimate, spread = run.estimate, _spread(run)
+    estimate = run.estimate
     theta = estimate.consistent
     if not len(theta):
-        columns = estimate.columns
-        likely = likely_bodies(run.robot, columns, spread)
-        regression = Regression(columns, estimate.base, run.factors, spread, value_only=True, likely=likely)
+        regression = replace(regression_of_run(run), value_only=True)
         fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
         theta = fit.around(regression, estimate).parameters
     return theta, _fitted_spread(run, (theta @ estimate.base.B.T - estimate.value)[None])

@@ -114,9 +114,9 @@ def feasible_parameters(
     task = _Task(rows, reference, columns, conditions, centre, spread, weight, distance, compactness(densest))
     theta, certificate = _optimum(task)
     theta = np.where([column.absent for column in columns], 0.0, theta)
-    # Rounding may leave a value just beyond its bound, where a description cannot hold it.
+    # Rounding may leave a value just beside its bound, where a description cannot hold it or a reader wonders.
     lower = np.array([column.lower for column in columns])
-    theta = np.where((theta < lower) & (theta > lower - INSIDE * spread), lower, theta)
+    theta = np.where(np.abs(theta - lower) < INSIDE * spread, lower, theta)
     return Feasible(
         parameters=theta,
         cost=float(np.sum((A @ theta - y) ** 2)),

@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.atomic_write import refuse_existing, staged_files
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
+from dynid.run.links import Value, joint_values, links
 from dynid.run.result import Identification
 from dynid.run.store import scores_to_dict
 from dynid.verbs.statics import StaticEstimate
@@ -23,13 +24,58 @@ def identification_lines(result: Identification) -> list[str]:
     for finding in result.verdict.findings:
         advice = f" {finding.advice}" if finding.advice else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
-    lines += ["", *parameter_lines(result)]
+    lines += ["", *link_lines(result), "", *parameter_lines(result)]
     chosen = result.preparation.get("rows")
     if isinstance(chosen, Mapping):
         lines += ["", f"{chosen['name']} rows: {chosen['reason']}"]
     for validation in (result.training, *result.validations):
         lines += ["", *score_lines(validation.scores)]
     return lines
+
+
+def link_lines(result: Identification) -> list[str]:
+    """Mass and centre of every link beside the description's, whom to believe; then friction by joint."""
+    found, total = links(result)
+    lines = []
+    if found:
+        lines = [
+            "links, as exports hold them (+- 95 %: what the data's noise leaves, the prior being right)",
+            f"  {'link':<20}{'mass, kg':>18}{'described':>11}  {'centre, mm':<22}{'described':<22}"
+            f"{'in shape':<10}who says",
+        ]
+        for link in found:
+            shape = {True: "yes", False: "NO", None: "-"}[link.inside]
+            lines.append(
+                f"  {link.name[:19]:<20}{_figure(link.mass):>18}{_known(link.mass.described):>11}  "
+                f"{_millimetres([c.value for c in link.centre]):<22}"
+                f"{_millimetres([c.described for c in link.centre]):<22}{shape:<10}{link.said}"
+            )
+        lines.append(f"  {'all links':<20}{_figure(total):>18}{_known(total.described):>11}")
+    values = joint_values(result)
+    if values:
+        lines += ["", "joints"]
+    for joint in dict.fromkeys(value.joint for value in values):
+        own = ", ".join(
+            f"{v.column.name} {v.value:.4g}"
+            + (f" +- {v.half:.2g}" if np.isfinite(v.half) else "")
+            + f" {v.column.unit}"
+            for v in values
+            if v.joint == joint
+        )
+        lines.append(f"  {joint[:19]:<20}{own}")
+    return lines
+
+
+def _figure(value: Value) -> str:
+    return f"{value.value:.4g}" + (f" +- {value.half:.2g}" if np.isfinite(value.half) else "")
+
+
+def _known(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "-"
+
+
+def _millimetres(centre: Sequence[float]) -> str:
+    return ", ".join(f"{round(1000 * c):d}" for c in centre) if np.isfinite(centre).all() else "-"
 
 
 def parameter_lines(result: Identification) -> list[str]:

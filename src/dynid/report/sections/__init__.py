@@ -4,6 +4,7 @@ from dynid.report.section import Section
 from dynid.report.sections.diagnosis import DiagnosisSection
 from dynid.report.sections.excitation import ExcitationSection
 from dynid.report.sections.friction import FrictionSection
+from dynid.report.sections.links import LinksSection
 from dynid.report.sections.log import LogSection
 from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.provenance import ProvenanceSection
@@ -16,6 +17,7 @@ from dynid.report.sections.verdict import VerdictSection
 
 SECTIONS: tuple[Section, ...] = (
     VerdictSection(),
+    LinksSection(),
     TorqueSection(),
     ScoresSection(),
     ParametersSection(),

@@ -1,0 +1,93 @@
+"""Mass and centre of every link beside the description's, and friction of every joint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from dynid.report.section import Page, render
+from dynid.report.symbols import letter, parts, words
+from dynid.report.text import MINUS, MISSING, interval, number, percent
+from dynid.run.links import DATAS, PRIORS, JointValue, Link, Value, joint_values, links
+from dynid.run.result import Identification
+
+_SHAPE = {True: "inside", False: "outside", None: MISSING}
+
+
+class LinksSection:
+    """What the robot is now said to be, and who says it: the data or the description."""
+
+    anchor = "links"
+    title = "Links and joints"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """A table of links, one of joints."""
+        found, total = links(identification)
+        values = joint_values(identification)
+        names = list(dict.fromkeys(value.joint for value in values))
+        return render(
+            "links.html.jinja",
+            {
+                "links": [_row(link) for link in found],
+                "total": _shown(total) | {"share": _share(total.data)},
+                "shapes": any(link.inside is not None for link in found),
+                "guessed": any(link.guessed for link in found),
+                "consistent": bool(len(identification.estimate.consistent)),
+                "joints": [(name, [_joint(v) for v in values if v.joint == name]) for name in names],
+            },
+        )
+
+
+def _row(link: Link) -> dict[str, object]:
+    return {
+        "name": link.name,
+        "mass": _shown(link.mass),
+        "centre": _place([c.value for c in link.centre]),
+        "described": _place([c.described for c in link.centre]),
+        "moved": _moved(link),
+        "shape": _SHAPE[link.inside],
+        "share": _share(link.mass.data),
+        "css": "prior" if link.mass.data < PRIORS else "identified" if link.mass.data > DATAS else "weak",
+        "said": link.said,
+    }
+
+
+def _shown(value: Value) -> dict[str, str]:
+    shown, half = (
+        interval(value.value, value.half) if math.isfinite(value.half) else (number(value.value, 4), "")
+    )
+    return {"value": shown, "half": half, "described": number(value.described, 4)}
+
+
+def _share(data: float) -> str:
+    return percent(round(data, 2), 2)
+
+
+def _place(centre: Sequence[float]) -> str:
+    return ", ".join(_tenths(1000.0 * c) for c in centre) if all(map(math.isfinite, centre)) else MISSING
+
+
+def _moved(link: Link) -> str:
+    away = math.dist([c.value for c in link.centre], [c.described for c in link.centre])
+    return _tenths(1000.0 * away) if math.isfinite(away) else MISSING
+
+
+def _tenths(value: float) -> str:
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", MINUS)
+
+
+def _joint(value: JointValue) -> dict[str, object]:
+    name = parts(value.column)[0]
+    shown, half = (
+        interval(value.value, value.half) if math.isfinite(value.half) else (number(value.value), "")
+    )
+    return {
+        "symbol": letter(name),
+        "words": words(name),
+        "value": shown,
+        "half": half,
+        "unit": value.column.unit,
+        "known": value.known,
+    }

@@ -1,0 +1,203 @@
+"""What users look for first: mass and centre of every link beside the description, and whom to believe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError
+from dynid.estimate.feasible import UNMOVED, prior_curvature
+from dynid.estimate.prior import inertia_known
+from dynid.estimate.verdict import how_well
+from dynid.factor.base import Category
+from dynid.factor.factor import stack
+from dynid.feasible.bodies import body_columns
+from dynid.feasible.description import limits_from_description
+from dynid.feasible.problem import Distance
+from dynid.run.regression import regression_of_run
+from dynid.run.result import Identification
+from dynid.terms.term import Column, Of
+
+# A value of which the data decide less is the prior's; one of which they decide so much is theirs.
+PRIORS, DATAS = 0.1, 0.9
+# Of a link's size, by how much a centre may lie outside its shape: hulls are made coarser than meshes.
+_OUTSIDE = 0.02
+# Change over the spread of a parameter that was not to move.
+_STILL = 1e-6
+_SHAPED = (".urdf", ".xml", ".mjcf")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure of a link, where it comes from, and the description's.
+
+    half: half width of the 95 % interval as the data and their noise have it, the prior being right; nan where the
+    prior decides.    data: share that the data decide, 0 = none, 1 = all.    described: nan = the description has none.
+    """
+
+    value: float
+    half: float
+    data: float
+    described: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """Mass, kg, and centre of mass in its joint's frame, m, of a link.
+
+    inside: whether the centre lies in the hull of the link's shapes; None = they are not known.
+    guessed: the description gives no inertia, so that the prior is a guess.
+    """
+
+    name: str
+    mass: Value
+    centre: tuple[Value, Value, Value]
+    inside: bool | None
+    guessed: bool
+
+    @property
+    def said(self) -> str:
+        """Who says the mass, in words."""
+        prior = "a guess" if self.guessed else "the description"
+        if self.mass.data < PRIORS:
+            moved = abs(self.mass.value - self.mass.described) > _STILL * self.mass.described
+            return f"{prior}, moved so that the body can exist" if moved else prior
+        if self.mass.data > DATAS:
+            return "the data"
+        return f"data {100 * self.mass.data:.0f} %, else {prior}"
+
+
+def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
+    """Every link with mass, base to tip, and the total mass; none without bodies in the model.
+
+    Values are those that exports hold. With H the curvature of the prior and A the rows of the data, a share of data is
+    1 - C_jj / (H^-1)_jj, C = (A'A + H)^-1, and an interval follows from the covariance of the base parameters.
+    """
+    estimate = one.estimate
+    columns, base = estimate.columns, estimate.base
+    bodies = body_columns(columns)
+    if not len(bodies):
+        return (), Value(0.0, np.nan, 0.0, np.nan)
+    theta = estimate.consistent if len(estimate.consistent) else estimate.parameters
+    figures = _Figures.of(one)
+    prior = np.array([column.prior for column in columns])
+    hulls, known = _hulls(one), inertia_known(columns)
+    found = []
+    for ten in bodies:
+        owner = columns[ten[0]].owner
+        mass = theta[ten[0]]
+        centre = theta[ten[1:4]] / mass if mass > 0 else np.full(3, np.nan)
+        described = prior[ten[1:4]] / prior[ten[0]] if prior[ten[0]] > 0 else np.full(3, np.nan)
+        way = np.zeros((4, base.B.shape[1]))
+        way[0, ten[0]] = 1.0
+        for axis in range(3):
+            way[1 + axis, ten[0]], way[1 + axis, ten[1 + axis]] = -centre[axis] / mass, 1.0 / mass
+        own = [
+            figures.value(direction, float(value), float(was))
+            for direction, value, was in zip(way, (mass, *centre), (prior[ten[0]], *described), strict=True)
+        ]
+        found.append(
+            Link(
+                one.robot.body_names[owner],
+                own[0],
+                (own[1], own[2], own[3]),
+                _inside(hulls.get(owner), centre),
+                not known[ten[0]],
+            )
+        )
+    whole = np.zeros(len(columns))
+    whole[bodies[:, 0]] = 1.0
+    total = figures.value(whole, float(theta[bodies[:, 0]].sum()), float(prior[bodies[:, 0]].sum()))
+    return tuple(found), total
+
+
+@dataclass(frozen=True)
+class JointValue:
+    """A parameter of a joint's friction or rotor with the half width of its 95 % interval, nan = the prior decides."""
+
+    joint: str
+    column: Column
+    value: float
+    half: float
+    known: str
+
+
+def joint_values(one: Identification) -> tuple[JointValue, ...]:
+    """What the model has of every joint, in the order of the joints."""
+    estimate, found, figures = one.estimate, [], _Figures.of(one)
+    half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
+    theta = estimate.consistent if len(estimate.consistent) else estimate.parameters
+    for j, (column, category) in enumerate(zip(estimate.columns, estimate.base.categories(), strict=True)):
+        if column.of is Of.BODY or not 0 <= column.owner < one.robot.n:
+            continue
+        alone = category is Category.IDENTIFIABLE
+        value = float(theta[j])
+        width = half[j] if alone else figures.value(np.eye(len(theta))[j], value, np.nan).half
+        known = str(how_well(value, width)) if alone else str(category)
+        found.append(JointValue(one.robot.joint_names[column.owner], column, float(theta[j]), width, known))
+    return tuple(sorted(found, key=lambda value: value.column.owner))
+
+
+@dataclass(frozen=True, eq=False)
+class _Figures:
+    """Covariances (p, p): after and before the data, and of the estimate by the noise of the base parameters."""
+
+    after: Float
+    before: Float
+    noise: Float
+    quantile: float
+
+    @staticmethod
+    def of(one: Identification) -> _Figures:
+        estimate, regression = one.estimate, regression_of_run(one)
+        base, spread, b = estimate.base, regression.spread, estimate.base.rank
+        R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
+        H = prior_curvature(regression, R, max(estimate.prior_strength, 1.0), Distance.ENTROPIC)
+        # What no equation holds, and stands where the description puts it, was held there.
+        still = np.abs(estimate.parameters - regression.guess) < _STILL * spread
+        unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in base.categories()])
+        H = H + np.diag(np.where(unseen & still, UNMOVED * float(np.abs(H).max()), 0.0))
+        A = R @ base.B * spread
+        after = np.linalg.inv(A.T @ A + H)
+        gain = after @ A.T @ R
+        size = np.outer(spread, spread)
+        noise = gain @ estimate.covariance @ gain.T
+        return _Figures(after * size, np.linalg.inv(H) * size, noise * size, estimate.quantile())
+
+    def value(self, way: Float, value: float, described: float) -> Value:
+        if not np.isfinite(way).all():
+            return Value(value, np.nan, 0.0, described)
+        left = float(way @ self.after @ way) / float(way @ self.before @ way)
+        data = float(np.clip(1.0 - left, 0.0, 1.0))
+        half = self.quantile * math.sqrt(max(float(way @ self.noise @ way), 0.0))
+        return Value(value, half if data >= PRIORS else np.nan, data, described)
+
+
+def _hulls(one: Identification) -> dict[int, Float]:
+    # By body, corners of the shapes that the description has and that can be read.
+    source = Path(one.robot.source)
+    if source.suffix.lower() not in _SHAPED or not source.is_file():
+        return {}
+    try:
+        entries = limits_from_description(source, one.robot.reading, diagnostics=Diagnostics())
+    except DynidError:
+        return {}
+    names = one.robot.body_names
+    return {e["body"] - 1: np.array(e["hull"]) for e in entries if 0 < e["body"] <= len(names)}
+
+
+def _inside(corners: Float | None, centre: Float) -> bool | None:
+    if corners is None or not np.isfinite(centre).all():
+        return None
+    try:
+        planes = ConvexHull(corners).equations
+    except (QhullError, ValueError):
+        return None
+    size = float(np.ptp(corners, axis=0).max())
+    return bool(np.max(planes[:, :3] @ centre + planes[:, 3]) <= _OUTSIDE * size)

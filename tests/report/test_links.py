@@ -1,0 +1,124 @@
+"""The table that users look for first: links and joints beside the description, and whom to believe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.feasible.bodies import body_columns
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
+from dynid.log.read import Log
+from dynid.report.section import Page
+from dynid.report.sections.links import LinksSection
+from dynid.robot import load_robot
+from dynid.run.links import DATAS, PRIORS, joint_values, links
+from dynid.run.result import Identification
+from dynid.run.store import load
+from dynid.verbs.save import save
+from dynid.verbs.summary import link_lines
+from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
+
+WRONG = (1.3, 1.2, 1.0, 1.0)
+
+
+def shaped(text: str) -> str:
+    """The arm with a box around every link."""
+    for i, (_, length, _) in enumerate(LINKS):
+        box = f'<geometry><box size="{length} 0.1 0.1"/></geometry>'
+        shape = f'<collision><origin xyz="{length / 2} 0 0"/>{box}</collision>'
+        text = text.replace(f'<link name="l{i}">', f'<link name="l{i}">{shape}')
+    return text
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Identification:
+    """Simulated by pinocchio, the description's first two masses being wrong."""
+    folder = tmp_path_factory.mktemp("arm")
+    path = folder / "arm.urdf"
+    path.write_text(shaped(arm(WRONG)))
+    robot, rng = load_robot(path, diagnostics=Diagnostics()), np.random.default_rng(0)
+    t = np.arange(2000) / RATE
+    speed = 2 * np.pi * rng.uniform(0.1, 0.5, (robot.n, 3))
+    size, phase = rng.uniform(0.2, 0.5, (robot.n, 3)), rng.uniform(0, 6, (robot.n, 3))
+    angle = t[:, None, None] * speed + phase
+    q, dq = (size * np.sin(angle)).sum(-1), (size * speed * np.cos(angle)).sum(-1)
+    ddq = -(size * speed**2 * np.sin(angle)).sum(-1)
+    tau = torque(q, dq, ddq, np.zeros(robot.n))
+    tau += 0.01 * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
+    log = Log.from_arrays(robot, t, q, tau, dq=dq)
+    return identify(robot, log, Settings(automatic=False), threads=1, diagnostics=Diagnostics())
+
+
+def test_values_are_those_of_the_run_and_of_the_description(run: Identification) -> None:
+    found, total = links(run)
+    assert [link.name for link in found] == list(run.robot.body_names)
+    theta, bodies = run.estimate.parameters, body_columns(run.estimate.columns)
+    for link, ten in zip(found, bodies, strict=True):
+        assert link.mass.value == theta[ten[0]]
+        np.testing.assert_allclose([c.value * link.mass.value for c in link.centre], theta[ten[1:4]])
+        assert link.mass.described == run.estimate.columns[ten[0]].prior
+        assert not link.guessed
+    assert total.value == pytest.approx(sum(link.mass.value for link in found))
+    assert total.described == pytest.approx(sum(link.mass.described for link in found))
+
+
+def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: Identification) -> None:
+    first = links(run)[0][0]
+    assert first.mass.value == pytest.approx(WRONG[0] * LINKS[0][0], rel=1e-6)
+    assert first.mass.data < PRIORS
+    assert not np.isfinite(first.mass.half)
+    assert first.said == "the description"
+    moved = replace(first, mass=replace(first.mass, value=1.1 * first.mass.value))
+    assert "moved so that the body can exist" in moved.said
+    assert replace(first, guessed=True).said == "a guess"
+    assert replace(first, mass=replace(first.mass, data=(1 + DATAS) / 2)).said == "the data"
+
+
+def test_shares_and_intervals_are_between_none_and_all(run: Identification) -> None:
+    found, total = links(run)
+    for value in [v for link in found for v in (link.mass, *link.centre)] + [total]:
+        assert 0.0 <= value.data <= 1.0
+        assert np.isfinite(value.half) == (value.data >= PRIORS)
+        assert not value.half < 0
+
+
+def test_a_centre_is_in_its_shape_or_not(run: Identification, tmp_path: Path) -> None:
+    assert all(link.inside for link in links(run)[0][:2])
+    theta = np.array(run.estimate.parameters)
+    ten = body_columns(run.estimate.columns)[1]
+    theta[ten[3]] = 0.2 * theta[ten[0]]  # 0.2 m above a box of half the height 0.05 m
+    away = replace(run, estimate=replace(run.estimate, parameters=theta))
+    assert links(away)[0][1].inside is False
+    assert " NO " in "\n".join(link_lines(away))
+    unknown = replace(run, robot=replace(run.robot, source=str(tmp_path / "gone.urdf")))
+    assert {link.inside for link in links(unknown)[0]} == {None}
+
+
+def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path: Path) -> None:
+    text, html = "\n".join(link_lines(run)), str(LinksSection().render(run, Page()))
+    for name in (*run.robot.body_names, *run.robot.joint_names):
+        assert name in text
+        assert name in html
+    assert "N m s/rad" in text
+    assert "all links" in text
+    assert "all links" in html
+    # What is exported where the run's own bodies cannot exist is what is shown.
+    other = replace(run, estimate=replace(run.estimate, consistent=1.5 * run.estimate.parameters))
+    assert links(other)[0][0].mass.value == pytest.approx(1.5 * links(run)[0][0].mass.value)
+    assert "not those that are scored" in str(LinksSection().render(other, Page()))
+    save(other, tmp_path / "run")
+    np.testing.assert_array_equal(load(tmp_path / "run").estimate.consistent, other.estimate.consistent)
+
+
+def test_joints_hold_all_but_bodies(run: Identification) -> None:
+    values = joint_values(run)
+    assert {value.column.name for value in values} == {
+        column.name for column in run.estimate.columns if column.name[:2] in ("Ia", "fv", "fc", "fo")
+    }
+    order = [run.robot.joint_names.index(value.joint) for value in values]
+    assert order == sorted(order)
