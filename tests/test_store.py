@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -184,9 +185,11 @@ def test_force_replaces_the_files_of_the_run_and_nothing_else(
     assert (copy / "thesis.txt").read_text() == "years of work"
     assert (copy / "logs" / "train.parquet").read_text() == "mine"
     assert {path.name for path in copy.iterdir()} == RUN_FILES | {"thesis.txt", "logs"}
-    assert json.loads((copy / "manifest.json").read_text()) == {
-        "kind": "run",
-        "files": sorted(RUN_FILES - {"manifest.json"}),
+    manifest = json.loads((copy / "manifest.json").read_text())
+    assert manifest["kind"] == "run"
+    assert manifest["files"] == sorted(RUN_FILES - {"manifest.json"})
+    assert manifest["sha256"] == {
+        name: hashlib.sha256((copy / name).read_bytes()).hexdigest() for name in manifest["files"]
     }
     same(result, load(copy))
 
@@ -335,9 +338,11 @@ def test_scores_are_written_once(result: Identification, tmp_path: Path) -> None
     same(result.training.scores, scores_from_dict(json.loads(path.read_text())))
     with pytest.raises(RefusedError):
         write_scores(path, result.training.scores)
+    write_scores(tmp_path / "new" / "folder.json", result.training.scores)
+    assert (tmp_path / "new" / "folder.json").read_bytes() == path.read_bytes()
     with pytest.raises(ResourceError):
-        write_scores(tmp_path / "no" / "folder.json", result.training.scores)
-    assert [p.name for p in tmp_path.iterdir()] == ["scores.json"]
+        write_scores(path / "folder.json", result.training.scores)
+    assert {p.name for p in tmp_path.iterdir()} == {"scores.json", "new"}
 
 
 def test_residuals_are_checked(result: Identification) -> None:

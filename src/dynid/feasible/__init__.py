@@ -14,6 +14,7 @@ from dynid.feasible.constraints import (
     PhysicalBodies,
     TotalMass,
 )
+from dynid.feasible.density import UNLIMITED
 from dynid.feasible.inside import InsideHull
 from dynid.feasible.mesh import enclosing_points, mesh_points
 from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
@@ -21,6 +22,7 @@ from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.refine import Chart, refine
 
 __all__ = [
+    "UNLIMITED",
     "Block",
     "Bodies",
     "BodyMass",

@@ -12,6 +12,7 @@ from dynid import Log
 from dynid.base import DynidError, Float
 from dynid.estimate import DIDIM, IRLS, IV, OLS, WLS, FeasibleFit, LogSource, regression_of
 from dynid.factor import Assembly, structural_base
+from dynid.feasible import UNLIMITED
 from dynid.rows import MomentumRows, Rows, TorqueRows
 from dynid.run import block_seconds
 from dynid.signals import MotionNoise, Preparation, Samples
@@ -46,7 +47,7 @@ METHODS: dict[str, tuple[Rows, Any]] = {
     "OLS": (TorqueRows(), OLS()),
     "WLS": (TorqueRows(), WLS()),
     "Huber": (TorqueRows(), IRLS()),
-    "feasible bodies": (TorqueRows(), FeasibleFit(strength=1e-3, prior="euclidean")),
+    "feasible bodies": (TorqueRows(), FeasibleFit(strength=1e-3, prior="euclidean", density=UNLIMITED)),
     "feasible, entropic prior": (TorqueRows(), FeasibleFit(strength="held-out", prior="entropic")),
     "momentum rows, WLS": (MOMENTUM, WLS()),
     "momentum rows, entropic prior": (MOMENTUM, FeasibleFit(strength="held-out", prior="entropic")),

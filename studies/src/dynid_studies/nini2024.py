@@ -11,6 +11,7 @@ from scipy.linalg import null_space
 from dynid.base import Float
 from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Regression
 from dynid.factor import stack
+from dynid.feasible import UNLIMITED
 from dynid.report.figures import CYCLE, DASHES, Axis, Figure, Panel, line, row_of
 from dynid.robot import RobotModel
 from dynid.rows import MotorRows, TorqueRows
@@ -123,7 +124,7 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
         "one shot, weighted by joint": WLS().fit(joint),
         ONE_SHOT: WLS().fit(motor),
         "one shot with the poses": static.joined().fit(motor),
-        REAL: FeasibleFit(1e-6, prior="euclidean").fit(motor),
+        REAL: FeasibleFit(1e-6, prior="euclidean", density=UNLIMITED).fit(motor),
     }
     sets = {TWO_STEPS: two_steps(statics.plain, joint)}
     sets |= {name: estimate.full_vector for name, estimate in fits.items()}

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.base import Float
 from dynid.estimate import WLS, FeasibleFit
+from dynid.feasible import UNLIMITED
 from dynid.report.figures import BLUE, STEEL, VERMILION, Axis, Figure, Panel, grid_of, line
 from dynid.robot import RobotModel
 from dynid.rows import MotorRows
@@ -192,7 +193,7 @@ def _dynamic(
         "the same, among real bodies": (
             ideal,
             MODEL,
-            FeasibleFit(1e-3, prior="euclidean").fit(factors).parameters,
+            FeasibleFit(1e-3, prior="euclidean", density=UNLIMITED).fit(factors).parameters,
         ),
         "spring and bars modelled": (
             real,

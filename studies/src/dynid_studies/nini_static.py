@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base import Float
 from dynid.estimate import OLS, Estimate, FeasibleFit, Regression, parameter_spread
 from dynid.factor import influence
+from dynid.feasible import UNLIMITED
 from dynid.robot import RobotModel
 from dynid.terms import RigidBody, Terms
 from dynid.verbs.statics import StaticEstimate, identify_statics
@@ -87,7 +88,7 @@ def identified(robot: RobotModel, terms: Terms, q: Float, measured: Float, room:
     spread = parameter_spread(robot, guessed, influence(static.factors))
     for name, value in springs.items():
         spread = np.where([c.name == name for c in columns], 0.3 * abs(value), spread)
-    fit = FeasibleFit(strength=1e-4, prior="euclidean", limits=limits)
+    fit = FeasibleFit(strength=1e-4, prior="euclidean", limits=limits, density=UNLIMITED)
     return Statics(static, plain, fit.fit(Regression(guessed, base, factors, spread)))
 
 

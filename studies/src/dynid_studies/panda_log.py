@@ -10,6 +10,7 @@ import numpy as np
 from dynid import Log, Settings, identify, read_log
 from dynid.base import Diagnostics, Float
 from dynid.estimate import OLS, WLS, Estimator, FeasibleFit
+from dynid.feasible import UNLIMITED
 from dynid.kernel import inverse_dynamics
 from dynid.log import Selection
 from dynid.rows import TorqueRows
@@ -67,7 +68,7 @@ def cross_validation(path: Path) -> dict[str, float]:
     estimators: dict[str, Estimator] = {
         "OLS": OLS(),
         "WLS": WLS(),
-        "feasible (SDP)": FeasibleFit(prior="euclidean", total_mass=(16.0, 20.0)),
+        "feasible (SDP)": FeasibleFit(prior="euclidean", total_mass=(16.0, 20.0), density=UNLIMITED),
     }
     preparation = Preparation(cutoff=10.0, velocity="differentiate")
     found = {}
