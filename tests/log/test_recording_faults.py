@@ -53,6 +53,14 @@ def test_a_frozen_effort_at_the_end_of_its_range_is_no_cut_off_one() -> None:
     assert told({"tau": cut_off}) == []
 
 
+@pytest.mark.parametrize("steps", [2.0, 3.0, 8.0])
+def test_a_coarse_effort_on_one_of_its_steps_is_not_frozen(steps: float) -> None:
+    """Noise makes it leave its step for a sample now and then, so that most of its repeats are short."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    noise = 0.02 * np.random.default_rng(1).normal(size=len(t))
+    assert told({"tau": np.round(steps * (np.sin(2.0 * np.pi * 0.1 * t) + noise)) * 5.0}) == []
+
+
 def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
     """Rows that repeat themselves lose nothing, and do not hide a bunch of lost ones."""
     t = np.arange(round(SECONDS * RATE)) / RATE

@@ -15,8 +15,9 @@ from dynid.robot.model import RobotModel
 FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
 # And that much longer than it usually repeats itself.
 FROZEN_TIMES = 5.0
-# At an end of its range an effort is cut off, unless it stands there while its joint turns round so many times.
-FROZEN_TURNS = 2
+# At an end of its range an effort is cut off, unless it stands there once while its joint turns round so often. One of
+# no more values than this, whose steps are 2 % of its range, may stand on any of them.
+FROZEN_TURNS, COARSE_VALUES = 2, 50
 # Below this share of the log it is a hitch.
 FROZEN_SHARE = 0.01
 # An effort whose least value lies within this share of its peak above zero, and so many samples near zero, has lost
@@ -46,6 +47,7 @@ class RecordingWatch:
         self.names = robot.joint_names
         self.seconds, self.rows = 0.0, 0
         self.frozen, self.frozen_at, self.repeats = np.zeros(n), np.full(n, np.nan), np.zeros(n)
+        self.longest = np.zeros(n)
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
         self.beside_count = np.zeros((2, n))
@@ -129,12 +131,15 @@ class RecordingWatch:
             others = np.delete(rows, np.argmax(rows))
             if len(others):
                 self.repeats[j] = float(np.quantile(others, 0.95))
+                self.longest[j] = float(others.max())
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
             long &= rows > FROZEN_TIMES * self.repeats[j]
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
-                inside = low[j] < values[a] < high[j]
+                inside = low[j] < values[a] < high[j] and len(np.unique(values)) > COARSE_VALUES
                 path = q[a : b + 1, j]
-                if np.ptp(path) > FROZEN_MOTION and (inside or turns(path, FROZEN_MOTION) >= FROZEN_TURNS):
+                # A coarse effort rests on its steps again and again.
+                once = b - a > FROZEN_TIMES * self.longest[j] and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
+                if np.ptp(path) > FROZEN_MOTION and (inside or once):
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
