@@ -80,6 +80,24 @@ def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
         assert [f"{one.identifier} {one.place.joint}" for one in sink] == expected
 
 
+@pytest.mark.parametrize("rows", [3, 6])
+def test_a_position_that_stands_still_and_catches_up_has_lost_nothing(rows: int) -> None:
+    """As where a controller misses some cycles: the same row again and again, then the one of the time."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    q = np.sin(2.0 * np.pi * 0.3 * t[:, None] + np.arange(3.0))
+    stale, lost = q.copy(), np.ones(len(t), dtype=np.bool_)
+    for start in (2003, 9000, 17000):
+        stale[start : start + rows] = q[start]
+        lost[start : start + rows] = False
+    for motion, expected in ((stale, []), (q[lost], ["rows-lost None"] if rows > 5 else [])):
+        watch, sink = RecordingWatch(ARM), Diagnostics()
+        path = Trajectory("log", Path("log.csv"), 0, len(motion), 0.0, 1.0)
+        watch.see(RawChunk(path, 0, t[: len(motion)], motion, None, None, None, None, None, {}))
+        watch.end()
+        watch.finish(np.ones(3, dtype=np.bool_), sink)
+        assert [f"{one.identifier} {one.place.joint}" for one in sink] == expected
+
+
 def test_ways_back_are_counted_from_their_size_on() -> None:
     t = np.linspace(0.0, 3.0, 1000)
     assert turns(np.sin(2.0 * np.pi * t), 0.1) == 6

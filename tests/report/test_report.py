@@ -158,9 +158,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_missing_folder_is_a_resource_error(identification: Identification, tmp_path: Path) -> None:
+def test_a_folder_is_made_where_one_can_be(identification: Identification, tmp_path: Path) -> None:
+    write_report(identification, tmp_path / "new" / "report.html")
+    assert (tmp_path / "new" / "report.html").is_file()
     with pytest.raises(ResourceError, match="cannot-write"):
-        write_report(identification, tmp_path / "nowhere" / "report.html")
+        write_report(identification, tmp_path / "new" / "report.html" / "report.html")
 
 
 def test_a_missing_plotly_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

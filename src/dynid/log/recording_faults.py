@@ -27,9 +27,8 @@ AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
 EVEN = 0.2
-# A step below this share of the usual one is a repeated sample; within so many rows of a jump they may make up less
-# than this share of it.
-STALLED, QUIET, CAUGHT_UP = 0.05, 15, 0.5
+# Within so many rows of a jump the joints must have come further than at their usual rate by this share of it.
+QUIET, CAUGHT_UP = 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -185,10 +184,11 @@ class RecordingWatch:
         for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
-                # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
+                # Positions that repeat themselves catch up by as much, and have lost nothing.
                 near = step[max(0, k - QUIET) : k + 9 + QUIET]
-                stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
-                if stalled.sum() < CAUGHT_UP * min(lost, QUIET):
+                progress = near @ (around[k] * weight)
+                rate = float(np.median(progress))
+                if rate > 0 and progress.sum() / rate - len(near) > CAUGHT_UP * lost:
                     self.jumps.append((float(t[k + 4]), lost))
 
 
