@@ -67,6 +67,8 @@ def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
     q = np.sin(2.0 * np.pi * 0.3 * t[:, None] + np.arange(3.0))
     held = np.arange(len(t))
     held[1:][np.random.default_rng(0).random(len(t) - 1) < 0.1] -= 1
+    for start in (5000, 12000, 20000):  # ten rows, and then eleven at once
+        held[start : start + 10] = start - 1
     q = q[held]
     kept = np.ones(len(t), dtype=np.bool_)
     for start in (3000, 9000, 17000):

@@ -27,8 +27,9 @@ AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
 EVEN = 0.2
-# Within so many rows of a jump the joints must have come further than at their usual rate by this share of it.
-QUIET, CAUGHT_UP = 15, 0.5
+# A step below this share of the usual one is a repeated sample. Where there are such within so many rows of a jump, the
+# way covered there has to be longer than at the usual pace by this share of it.
+STALLED, QUIET, NOT_CAUGHT_UP = 0.05, 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -184,12 +185,19 @@ class RecordingWatch:
         for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
-                # Positions that repeat themselves catch up by as much, and have lost nothing.
+                # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
                 near = step[max(0, k - QUIET) : k + 9 + QUIET]
-                progress = near @ (around[k] * weight)
-                rate = float(np.median(progress))
-                if rate > 0 and progress.sum() / rate - len(near) > CAUGHT_UP * lost:
+                stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
+                if not stalled.any() or rows_gained(near) > NOT_CAUGHT_UP * lost:
                     self.jumps.append((float(t[k + 4]), lost))
+
+
+def rows_gained(steps: Float) -> float:
+    """By how many rows steps (T, n) of motion lead further than as many at their usual pace."""
+    pace, scale = np.median(steps, axis=0), np.median(np.abs(steps), axis=0)
+    weight = 1.0 / np.maximum(scale, 1e-12 + 1e-3 * scale.max(initial=0.0)) ** 2
+    along = float((pace**2 * weight).sum())
+    return float((steps.sum(axis=0) * pace * weight).sum()) / along - len(steps) if along > 0 else 0.0
 
 
 def turns(path: Float, least: float) -> int:
