@@ -173,7 +173,9 @@ def _joint_covariance(
     kept: list[int] = list(range(k))
     while kept:
         R = _triangle(fitted, wide, kept)
-        distance = np.abs(np.diag(R)) / np.linalg.norm(R, axis=0)
+        size = np.linalg.norm(R, axis=0)
+        # A slope without any effect on the log is as dependent as can be.
+        distance = np.divide(np.abs(np.diag(R)), size, out=np.zeros_like(size), where=size > 0)
         weak = [i for i, d in zip(kept, distance[-len(kept) :], strict=True) if not d > DEPENDENT]
         if not weak:
             break
