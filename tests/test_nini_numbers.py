@@ -29,6 +29,7 @@ from dynid.base.arrays import Float
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.least_squares import OLS, WLS
+from dynid.feasible import UNLIMITED
 from dynid.robot.model import RobotModel
 from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
@@ -208,7 +209,7 @@ def test_the_two_step_intervals_hold_the_truth(robot: RobotModel, noisy: Noisy) 
 def test_feasible_bodies_cost_next_to_nothing(robot: RobotModel, noisy: Noisy) -> None:
     pytest.importorskip("clarabel")
     motor = noisy.regression(MotorRows())
-    plain, found = WLS().fit(motor), FeasibleFit(1e-6, prior="euclidean").fit(motor)
+    plain, found = WLS().fit(motor), FeasibleFit(1e-6, prior="euclidean", density=UNLIMITED).fit(motor)
     bodies = found.parameters[:60].reshape(6, 10)
     assert min(np.linalg.eigvalsh(pseudo_inertia(body))[0] for body in bodies) >= 0.0
     scaled = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import shutil
@@ -113,7 +114,9 @@ def test_a_folder_of_its_own_is_renewed(tmp_path: Path) -> None:
     for text in ("new", "newer"):
         with staged_folder(out, MINE, force=True) as scratch:
             (scratch / "new.txt").write_text(text)
-        assert json.loads((out / "manifest.json").read_text()) == {"kind": "mine", "files": ["new.txt"]}
+        listed = json.loads((out / "manifest.json").read_text())
+        assert listed.pop("sha256") == {"new.txt": hashlib.sha256((out / "new.txt").read_bytes()).hexdigest()}
+        assert listed == {"kind": "mine", "files": ["new.txt"]}
         assert (out / "new.txt").read_text() == text
         assert sorted(tree(tmp_path)) == ["out", "out/manifest.json", "out/new.txt"]
 

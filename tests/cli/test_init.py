@@ -128,7 +128,7 @@ def test_two_commands_and_no_editing(
     monkeypatch.chdir(tmp_path)
     done = run("init", robot, log, "--no-ask")
     assert done.code == 0, done.err
-    assert "open" not in done.out
+    assert "question" not in done.out
     said = written(tmp_path / "experiment.toml")
     assert said["log"]["time"] == {"column": time[0], "unit": time[1]}
     for name, wanted in (("position", position), ("velocity", velocity), ("effort", effort)):
@@ -181,7 +181,7 @@ def test_a_matlab_file_of_a_panda(data_dir: Path, tmp_path: Path, run: Run) -> N
     robot, log = panda_mat(data_dir, tmp_path)
     done = run("init", robot, log, "--out", tmp_path / "panda.toml", "--no-ask")
     assert done.code == 0, done.err
-    assert "open" not in done.out
+    assert "question" not in done.out
     said = written(tmp_path / "panda.toml")
     assert said["log"]["time"] == {"column": "time", "unit": "s"}
     for name, column, unit in (
@@ -200,7 +200,7 @@ def test_a_data_set_of_lerobot(robot_file: Path, tmp_path: Path, run: Run) -> No
     robot, log = lerobot(robot_file, tmp_path)
     done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask")
     assert done.code == 0, done.err
-    assert "open" not in done.out
+    assert "question" not in done.out
     said = written(tmp_path / "e.toml")["log"]
     assert said["time"] == {"column": "timestamp", "unit": "s"}
     assert said["trajectory"] == "episode_index"
@@ -229,7 +229,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     assert "robot.drive_gain" in done.out
     assert "drive_gain = { shoulder = 7" not in file.read_text()
     done = run(*again, "--answer", "robot.drive_gain=7, 7")
-    assert "open" not in done.out
+    assert "question open" not in done.out
     assert written(file)["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
     assert run("check", log, "--robot", robot_file, "-c", file, "--no-fit").code == 0
 
@@ -346,7 +346,7 @@ def test_commands_stand_in_for_a_torque_that_nobody_measured(
     assert "2 questions open" in done.out
     gains = ("--answer", "drive.kp=80,120,120,80,80,80,80", "--answer", "drive.kd=2.5")
     done = run("init", robot, log, "--out", file, "--no-ask", "--force", *gains)
-    assert "open" not in done.out
+    assert "question" not in done.out
     said = written(file)
     assert said["log"]["command_position"] == {"columns": "q_des_{joint}", "unit": "rad"}
     assert "effort" not in said["log"]

@@ -150,7 +150,9 @@ def test_directions_that_the_data_barely_know_stay_where_they_know_least(tmp_pat
     F = FREE_SHARE * equations
     s = np.sqrt(F) * np.linspace(100.0, 10.0, len(s))
     s[-2:] = np.sqrt(F) * np.array([1.0, 0.01])
-    rows, at = free_direction_rows((U * s) @ V[: len(s)] / case.spread, equations, case.prior, case.spread)
+    rows, at = free_direction_rows(
+        (U * s) @ V[: len(s)] / case.spread, equations, case.prior, case.spread, 1.0
+    )
     pull = np.sum((rows @ (V * case.spread).T) ** 2, axis=0)
     np.testing.assert_allclose(pull[-3:], F, rtol=1e-6)
     np.testing.assert_allclose(pull[[len(s) - 2, len(s) - 1]], [F / 4, F], rtol=1e-3)

@@ -253,7 +253,7 @@ class FeasibleFit:
         """The program for rows A theta = y, free directions being those of the rows of all data."""
         columns, spread, prior = regression.columns, regression.spread, regression.guess
         centre = plausible(columns, prior, spread, self.density)
-        held, at = free_direction_rows(whole, regression.factors.count, centre, spread)
+        held, at = free_direction_rows(whole, regression.factors.count, centre, spread, strength)
         found = feasible_parameters(
             np.concatenate([A, held]),
             np.concatenate([y, at]),
@@ -319,7 +319,7 @@ def prior_curvature(regression: Regression, R: Float, strength: float, distance:
     columns, spread = regression.columns, regression.spread
     weight = prior_pull(columns, strength)
     centre = plausible(columns, regression.guess, spread)
-    held, _ = free_direction_rows(R @ regression.base.B, regression.factors.count, centre, spread)
+    held, _ = free_direction_rows(R @ regression.base.B, regression.factors.count, centre, spread, strength)
     curvature = np.diag(weight) + (held * spread).T @ (held * spread)
     if distance is not Distance.EUCLIDEAN:
         for ten in body_columns(columns):

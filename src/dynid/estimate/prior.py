@@ -6,6 +6,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.feasible.bodies import GYRATION, body_columns, is_described
+from dynid.feasible.strength import GRID
 from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com
 from dynid.terms.catalogue import CATALOGUE
@@ -105,14 +106,17 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
     return found
 
 
-def free_direction_rows(A: Float, equations: int, centre: Float, spread: Float) -> tuple[Float, Float]:
+def free_direction_rows(
+    A: Float, equations: int, centre: Float, spread: Float, strength: float
+) -> tuple[Float, Float]:
     """Rows (p, p) and values (p,) that hold directions of which the data know little at the centre (p,).
 
     With A spread = U diag(s) V', direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where
     the data say nothing, and a thousandth of what the data say where that is ten times F.
-    A: (r, p), rows of the data in units of an equation's standard deviation.
+    A: (r, p), rows of the data in units of an equation's standard deviation.    strength: of the prior; one below those
+    that left-out blocks choose from is what someone asked for, and is F.
     """
-    F = FREE_SHARE * equations
+    F = FREE_SHARE * equations if strength >= min(GRID) else max(strength, np.finfo(np.float64).tiny)
     _, s, V = np.linalg.svd(A * spread, full_matrices=True)
     known = np.zeros(len(spread))
     known[: len(s)] = s**2

@@ -27,9 +27,10 @@ AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
 EVEN = 0.2
-# A step below this share of the usual one is a repeated sample. Where there are such within so many rows of a jump, the
-# way covered there has to be longer than at the usual pace by this share of it.
-STALLED, QUIET, NOT_CAUGHT_UP = 0.05, 15, 0.5
+# A step below this share of the usual one is a repeated sample. Where such are more than this share of so many rows
+# around a jump, what is lost and what is late cannot be distinguished; elsewhere the way covered there has to be longer
+# than at the usual pace by this share of the jump.
+STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
@@ -188,7 +189,7 @@ class RecordingWatch:
                 # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
                 near = step[max(0, k - QUIET) : k + 9 + QUIET]
                 stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
-                if not stalled.any() or rows_gained(near) > NOT_CAUGHT_UP * lost:
+                if stalled.mean() < STALE_SHARE and rows_gained(near) > NOT_CAUGHT_UP * lost:
                     self.jumps.append((float(t[k + 4]), lost))
 
 

@@ -96,8 +96,10 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
         described = prior[ten[1:4]] / prior[ten[0]] if prior[ten[0]] > 0 else np.full(3, np.nan)
         way = np.zeros((4, base.B.shape[1]))
         way[0, ten[0]] = 1.0
+        # A body without mass has no centre.
+        inverse = 1.0 / mass if mass > 0 else np.nan
         for axis in range(3):
-            way[1 + axis, ten[0]], way[1 + axis, ten[1 + axis]] = -centre[axis] / mass, 1.0 / mass
+            way[1 + axis, ten[0]], way[1 + axis, ten[1 + axis]] = -centre[axis] * inverse, inverse
         own = [
             figures.value(direction, float(value), float(was))
             for direction, value, was in zip(way, (mass, *centre), (prior[ten[0]], *described), strict=True)
