@@ -10,6 +10,7 @@ import pytest
 from dynid.base.errors import InputError, InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
 from dynid.factor.base import structural_base
+from dynid.feasible import UNLIMITED
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
@@ -43,7 +44,7 @@ def test_the_panda_from_a_table(data_dir: Path, tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
     read = read_coefficients(table(tmp_path / "c.csv", panda_formulas(panda), panda.y), robot)
     np.testing.assert_allclose(read.C, panda.C, atol=2e-5)  # rounded lengths are taken exactly
-    found = retrieve(robot, read, fit=FeasibleFit(strength=0.1, total_mass=(16.0, 20.0)))
+    found = retrieve(robot, read, fit=FeasibleFit(strength=0.1, total_mass=(16.0, 20.0), density=UNLIMITED))
     assert found.cost <= 3.73e-4
     assert found.found.least_eigenvalue.min() >= 9e-7
     assert 16 - 1e-6 <= found.found.parameters[::10].sum() <= 20 + 1e-6

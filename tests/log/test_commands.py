@@ -14,7 +14,7 @@ from dynid.log.commands import delayed, slopes
 from dynid.log.log import RawChunk
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
-from dynid.robot.servo import ServoSettings
+from dynid.robot.servo_settings import ServoSettings
 from dynid.testing.motion import two_joints
 
 T, STEP = 400, 0.004

@@ -10,7 +10,8 @@ import pytest
 from dynid.base.errors import InputError, UsageError
 from dynid.robot import load_robot
 from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.robot.servo import Servo, ServoSettings
+from dynid.robot.servo import Servo, servo_over
+from dynid.robot.servo_settings import ServoSettings
 from tests.servo_plant import robot_file
 
 POSITION = (
@@ -54,22 +55,24 @@ def test_what_is_no_controller_is_refused(wrong: dict[str, object]) -> None:
 
 
 def test_settings_go_over_the_description() -> None:
-    over = ServoSettings(kp={"b": 5.0}, kd=0.5, effort_limit=(1.0, 2.0), delay=0.02).over(servo(), ("a", "b"))
+    over = servo_over(
+        ServoSettings(kp={"b": 5.0}, kd=0.5, effort_limit=(1.0, 2.0), delay=0.02), servo(), ("a", "b")
+    )
     assert over is not None
     assert np.allclose(over.kp, [10.0, 5.0])
     assert np.allclose(over.kd, 0.5)
     assert np.allclose(over.effort_limit, [1.0, 2.0])
     assert over.delay == 0.02
-    again = ServoSettings(delay="auto").over(over, ("a", "b"))
+    again = servo_over(ServoSettings(delay="auto"), over, ("a", "b"))
     assert again is not None
     assert np.isnan(again.delay)
-    assert ServoSettings().over(None, ("a",)) is None
+    assert servo_over(ServoSettings(), None, ("a",)) is None
 
 
 @pytest.mark.parametrize(("kp", "code"), [({"c": 1.0}, "unknown-joint"), ((1.0,), "joint-count")])
 def test_settings_of_other_joints_are_refused(kp: object, code: str) -> None:
     with pytest.raises(InputError, match=code):
-        ServoSettings(kp=kp).over(None, ("a", "b"))  # type: ignore[arg-type]
+        servo_over(ServoSettings(kp=kp), None, ("a", "b"))  # type: ignore[arg-type]
 
 
 def test_a_delay_beyond_a_second_is_refused() -> None:

@@ -11,7 +11,7 @@ import typer
 
 from dynid.base.options import Described, options_of
 from dynid.identification.blocks import Blocks
-from dynid.robot.servo import ServoSettings
+from dynid.robot.servo_settings import ServoSettings
 from dynid.signals.settings import Preparation
 
 # The tables of experiment.toml whose keys are options, too.

@@ -33,7 +33,7 @@ from dynid.log.selection import Selection
 from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
 from dynid.robot.reading import Reading
-from dynid.robot.servo import ServoSettings
+from dynid.robot.servo_settings import ServoSettings
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows

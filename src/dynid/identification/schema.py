@@ -20,7 +20,7 @@ from dynid.identification.blocks import Blocks
 from dynid.log.mapping import LogSection
 from dynid.log.selection import Selection
 from dynid.robot.reading import Reading
-from dynid.robot.servo import ServoSettings
+from dynid.robot.servo_settings import ServoSettings
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import FASTEST, LONGEST, Preparation
 from dynid.terms.catalogue import CATALOGUE as TERMS

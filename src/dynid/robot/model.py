@@ -15,7 +15,8 @@ from dynid.base.overview import Overview, counted, listed
 from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive
 from dynid.robot.reading import Reading
-from dynid.robot.servo import Servo, ServoSettings
+from dynid.robot.servo import Servo, servo_over
+from dynid.robot.servo_settings import ServoSettings
 
 
 class JointType(StrEnum):
@@ -234,7 +235,11 @@ class RobotModel:
 
         Raises InputError for settings of joints that do not exist, or that are no gains.
         """
-        made = servo.over(self.drive.servo, self.joint_names) if isinstance(servo, ServoSettings) else servo
+        made = (
+            servo_over(servo, self.drive.servo, self.joint_names)
+            if isinstance(servo, ServoSettings)
+            else servo
+        )
         return replace(self, drive=replace(self.drive, servo=made))
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:

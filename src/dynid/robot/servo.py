@@ -4,95 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import InputError, UsageError
-from dynid.base.options import check_options, option
-
-# One number for all joints, one a joint in the robot's order, or a table by joint.
-PerJoint = float | tuple[float, ...] | dict[str, float]
-_KIND = "a number, a list of one a joint, or a table joint -> number ({})"
-# s; a drive whose command takes longer to act is no servo.
-LONGEST_DELAY = 1.0
+from dynid.robot.servo_settings import PerJoint, ServoSettings
 
 
-@dataclass(frozen=True)
-class ServoSettings:
-    """The drives' position controllers: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff), see `Servo`.
+def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[str]) -> Servo | None:
+    """The controllers of a description with a user's values put over them; None = nothing is known of any.
 
-    What is None stays as the robot's description has it.    Raises UsageError for a delay out of range.
+    Raises InputError for joints that do not exist, or numbers that are no gains.
     """
+    if all(value is None for value in vars(settings).values()):
+        return known
+    servo = known or Servo.unknown(len(joints))
 
-    kp: PerJoint | None = option(
-        None,
-        "stiffness of the position controllers; without it those of the description's position actuators",
-        unit="N m/rad or N/m",
-        kind=_KIND.format("N m/rad or N/m"),
+    def gains(name: str) -> Float:
+        before: Float = getattr(servo, name)
+        given: PerJoint | None = getattr(settings, name)
+        if given is None:
+            return before
+        values = np.array(_by_joint(given, joints, name))
+        return np.where(np.isnan(values), before, values)
+
+    def time(name: str) -> float:
+        given: float | str | None = getattr(settings, name)
+        if given is None:
+            return float(getattr(servo, name))
+        return np.nan if isinstance(given, str) else float(given)
+
+    return Servo(
+        kp=gains("kp"),
+        kd=gains("kd"),
+        effort_limit=gains("effort_limit"),
+        dead_band=gains("dead_band"),
+        delay=time("delay"),
+        hold=time("hold"),
     )
-    kd: PerJoint | None = option(
-        None, "their damping", unit="N m s/rad or N s/m", kind=_KIND.format("N m s/rad or N s/m")
-    )
-    effort_limit: PerJoint | None = option(
-        None, "greatest torque that they ask for", unit="N m or N", kind=_KIND.format("N m or N")
-    )
-    dead_band: PerJoint | None = option(
-        None,
-        "errors of position up to this size make no torque",
-        unit="rad or m",
-        kind=_KIND.format("rad or m"),
-    )
-    delay: float | Literal["auto"] | None = option(
-        None,
-        "how much later than it was logged a row's command begins to act; auto: sought in the log, as it is without it",
-        unit="s",
-        least=0.0,
-        most=LONGEST_DELAY,
-    )
-    hold: float | Literal["auto"] | None = option(
-        None,
-        "for how long it acts until the next one takes over; auto: from row to row, as it is without it",
-        unit="s",
-        least=0.0,
-        most=LONGEST_DELAY,
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self, "drive")
-
-    def over(self, known: Servo | None, joints: Sequence[str]) -> Servo | None:
-        """The controllers of a description with these values put over them; None = nothing is known of any.
-
-        Raises InputError for joints that do not exist, or numbers that are no gains.
-        """
-        if all(value is None for value in vars(self).values()):
-            return known
-        servo = known or Servo.unknown(len(joints))
-
-        def gains(name: str) -> Float:
-            before: Float = getattr(servo, name)
-            given: PerJoint | None = getattr(self, name)
-            if given is None:
-                return before
-            values = np.array(_by_joint(given, joints, name))
-            return np.where(np.isnan(values), before, values)
-
-        def time(name: str) -> float:
-            given: float | str | None = getattr(self, name)
-            if given is None:
-                return float(getattr(servo, name))
-            return np.nan if isinstance(given, str) else float(given)
-
-        return Servo(
-            kp=gains("kp"),
-            kd=gains("kd"),
-            effort_limit=gains("effort_limit"),
-            dead_band=gains("dead_band"),
-            delay=time("delay"),
-            hold=time("hold"),
-        )
 
 
 def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:

@@ -1,0 +1,59 @@
+"""What a user says of the drives' position controllers: options of the command line, keys of `[drive]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dynid.base.options import check_options, option
+
+# One number for all joints, one a joint in the robot's order, or a table by joint.
+PerJoint = float | tuple[float, ...] | dict[str, float]
+_KIND = "a number, a list of one a joint, or a table joint -> number ({})"
+# s; a drive whose command takes longer to act is no servo.
+LONGEST_DELAY = 1.0
+
+
+@dataclass(frozen=True)
+class ServoSettings:
+    """The drives' position controllers: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff).
+
+    `dynid.robot.servo.Servo` says what they do.
+    What is None stays as the robot's description has it.    Raises UsageError for a delay out of range.
+    """
+
+    kp: PerJoint | None = option(
+        None,
+        "stiffness of the position controllers; without it those of the description's position actuators",
+        unit="N m/rad or N/m",
+        kind=_KIND.format("N m/rad or N/m"),
+    )
+    kd: PerJoint | None = option(
+        None, "their damping", unit="N m s/rad or N s/m", kind=_KIND.format("N m s/rad or N s/m")
+    )
+    effort_limit: PerJoint | None = option(
+        None, "greatest torque that they ask for", unit="N m or N", kind=_KIND.format("N m or N")
+    )
+    dead_band: PerJoint | None = option(
+        None,
+        "errors of position up to this size make no torque",
+        unit="rad or m",
+        kind=_KIND.format("rad or m"),
+    )
+    delay: float | Literal["auto"] | None = option(
+        None,
+        "how much later than it was logged a row's command begins to act; auto: sought in the log, as it is without it",
+        unit="s",
+        least=0.0,
+        most=LONGEST_DELAY,
+    )
+    hold: float | Literal["auto"] | None = option(
+        None,
+        "for how long it acts until the next one takes over; auto: from row to row, as it is without it",
+        unit="s",
+        least=0.0,
+        most=LONGEST_DELAY,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, "drive")
