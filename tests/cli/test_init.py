@@ -15,6 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+import dynid
 from dynid.base.arrays import Float
 from dynid.log.write import write_log
 from dynid.robot import load_robot
@@ -206,7 +207,9 @@ def test_a_data_set_of_lerobot(robot_file: Path, tmp_path: Path, run: Run) -> No
     assert said["trajectory"] == "episode_index"
     assert said["position"] == {"columns": "observation.state[{joint}.pos]", "unit": "deg"}
     assert said["effort"] == {"columns": "observation.effort[{joint}.effort]", "unit": "N m"}
-    assert run("check", log, "--robot", robot, "-c", tmp_path / "e.toml", "--no-fit").code == 0
+    done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert dynid.load(tmp_path / "run").training.scores.total_relative < 0.05
 
 
 def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, run: Run) -> None:
