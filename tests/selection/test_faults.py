@@ -63,7 +63,9 @@ def test_effort_of_the_other_sign_is_no_gain(tmp_path: Path) -> None:
     found = chosen(tmp_path, lambda tau: np.array([1.0, -1.0, 1.0]) * tau)
     doubts = found.diagnostics.doubts
     assert doubts[0].identifier in ("torque-sign", "negative-friction")
-    assert {one.place.joint for one in doubts} == {"joint2"}
+    assert doubts[0].place.joint == "joint2"
+    # What else is doubted of so wrong a log follows from that: no gain, of this joint or another, is blamed for it.
+    assert not [one for one in doubts if one.identifier == "drive-gain"]
     assert found.verdict.level in ("doubtful", "poor")
 
 
