@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -15,11 +14,12 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
 from dynid.dynamics import Dynamics
-from dynid.kernel import using
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
+from tests.kernel.conftest import kernel
+
+__all__ = ["kernel"]
 
 ROBOTS = (
     "ur_description/urdf/ur3_robot.urdf",
@@ -35,18 +35,6 @@ ROBOTS = (
     "talos_data/robots/talos_left_arm.urdf",
     "solo_description/robots/solo12.urdf",
 )
-
-
-@pytest.fixture(params=("numpy", "native"))
-def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs a test once with each kernel."""
-    try:
-        context = using(request.param)
-        context.__enter__()
-    except UsageError:
-        pytest.skip("the native kernel was not built")
-    yield request.param
-    context.__exit__(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
