@@ -126,12 +126,16 @@ def code(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+# Options of every command, which the command page explains once.
+EVERYWHERE = {"--json", "--quiet", "-q", "--verbose", "-v"}
+
+
 def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
     group: Any = typer.main.get_command(app)
     context = typer.Context(group)
     own = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
-    return {name: options_of(one) for name, one in [("", group), *own]}
+    return {name: options_of(one) - EVERYWHERE for name, one in [("", group), *own]}
 
 
 def options_of(command: Any) -> set[str]:
@@ -357,18 +361,20 @@ def test_command_lines_use_commands_and_options_that_exist() -> None:
         command = words[1] if not words[1].startswith("-") else ""
         assert command in known, (page, words)
         used = {word for word in words[1:] if word.startswith("-")} - {"--help"}
-        assert used <= known[command], (page, words)
+        assert used <= known[command] | EVERYWHERE, (page, words)
 
 
 def test_options_named_anywhere_exist_and_all_are_documented() -> None:
     known = commands()
-    every = set().union(*known.values()) | {"--help"}
+    every = set().union(*known.values(), EVERYWHERE) | {"--help"}
     for page, text in TEXTS.items():
         spans = code(FENCE.sub("", text))
         named = {option for span in spans for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)}
         assert named <= every, page
         named_commands = {word for span in spans for word in re.findall(r"^dynid ([a-z]+)", span)}
         assert named_commands <= set(known), page
+    shared = table(section("cli.md", "Options of every command"), "option")
+    assert {option for row in shared for option in code(row[0])} == EVERYWHERE
     for command, options in known.items():
         if command:
             text = section("cli.md", f"`dynid {command}`")

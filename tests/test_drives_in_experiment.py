@@ -87,9 +87,9 @@ def test_the_command_line_reads_them(tmp_path: Path, robot_file: Path, train_log
         f"[robot]\ndrive_gain = {{ shoulder = 1.0, elbow = 1.0 }}\n{LOG.replace('i_{joint}', 'tau_{joint}')}"
     )
     (tmp_path / "experiment.toml").write_text(text)
-    done = run("check", train_log, "--robot", robot_file, "-c", tmp_path / "experiment.toml", "--no-fit")
+    done = run("check", robot_file, train_log, "-c", tmp_path / "experiment.toml", "--no-fit")
     assert done.code == 0
     (tmp_path / "experiment.toml").write_text(text.replace("drive_gain", "# drive_gain"))
-    done = run("check", train_log, "--robot", robot_file, "-c", tmp_path / "experiment.toml", "--no-fit")
+    done = run("check", robot_file, train_log, "-c", tmp_path / "experiment.toml", "--no-fit")
     assert done.code == 3
     assert "under [robot] of the experiment file" in done.err

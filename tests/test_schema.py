@@ -231,7 +231,7 @@ def test_settings_are_options_of_identify_and_check(
     wrong = run("identify", robot_file, train_log, "--order", "true", "--out", tmp_path / "no")
     assert wrong.code == 3
     assert "command line: found prepare.order = true; expected a whole number from 1 to 8" in wrong.err
-    assert run("check", train_log, "--robot", robot_file, "--velocity", "guess").code == 3
+    assert run("check", robot_file, train_log, "--velocity", "guess").code == 3
 
 
 def test_numbers_with_underscores_are_no_numbers(run: Run, robot_file: Path, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_numbers_with_underscores_are_no_numbers(run: Run, robot_file: Path, tmp
         "t,q_shoulder,q_elbow,tau_shoulder,tau_elbow\n"
         + "".join(f"{i / 100},0,0,0,{'1_0' if i == 2 else '1'}\n" for i in range(4))
     )
-    found = run("check", log, "--robot", robot_file)
+    found = run("check", robot_file, log)
     assert found.code == 3
     assert "log.csv:4 row 2: found column 'tau_elbow' = '1_0'; expected a number" in found.err
 

@@ -203,15 +203,15 @@ def test_a_claim_is_accepted_in_the_experiment_and_in_python(
         assert found.verdict.word == f"{found.verdict.level.upper()} (accepted by you: tilted-base)"
         assert found.accepted == ("tilted-base",)
     # The whole fit is looked at, or only the log: what a file accepts need not show there.
-    checked = run("check", log, "--robot", robot_file, "--no-fit", *config)
+    checked = run("check", robot_file, log, "--no-fit", *config)
     assert (checked.code, "tilted-base" in checked.err) == (0, False), checked.err
     assert "nothing speaks against this log, as far as can be seen without a fit" in checked.out
     (tmp_path / "plain.toml").write_text("[model]\nautomatic = false\n")
     plain = ("-c", tmp_path / "plain.toml")
-    checked = run("check", log, "--robot", robot_file, *plain)
+    checked = run("check", robot_file, log, *plain)
     assert (checked.code, doubts_in(checked.err)) == (0, ["tilted-base"])
     assert checked.out.splitlines()[-1] == "in doubt: tilted-base; dynid identify ends with DOUBTFUL"
-    checked = run("check", log, "--robot", robot_file, *plain, "--accept", "tilted-base")
+    checked = run("check", robot_file, log, *plain, "--accept", "tilted-base")
     assert (checked.code, "warning[tilted-base]" in checked.err) == (0, True), checked.err
     assert re.search(r"(GOOD|USABLE) \(accepted by you: tilted-base\)$", checked.out.splitlines()[-1])
 
@@ -222,7 +222,7 @@ def test_check_and_validate_accept_what_a_log_shows_by_itself(
     clean = ("identify", robot_file, train_log, "--no-auto", "--out", tmp_path / "clean")
     assert run(*clean).code == 0
     log = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS["constant-effort"])
-    for call in (("check", log, "--robot", robot_file, "--no-fit"), ("validate", tmp_path / "clean", log)):
+    for call in (("check", robot_file, log, "--no-fit"), ("validate", tmp_path / "clean", log)):
         doubted = run(*call)
         assert (doubted.code, doubts_in(doubted.err)) == (0, ["constant-effort"])
         done = run(*call, "--accept", "constant-effort")
@@ -258,7 +258,7 @@ def test_a_code_that_is_not_found_is_an_error(
         assert "error[nothing-to-accept] found accept 'negative-stiffness'" in done.err
         assert found in done.err
         assert not (tmp_path / "run").exists()
-    done = run("check", train_log, "--robot", robot_file, "--no-fit", "--accept", "torque-sign")
+    done = run("check", robot_file, train_log, "--no-fit", "--accept", "torque-sign")
     assert (done.code, "nothing-to-accept" in done.err) == (2, True)
 
 

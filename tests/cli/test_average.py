@@ -26,7 +26,7 @@ def repeated(robot_file: Path, tmp_path: Path) -> Path:
 
 def test_average_writes_one_period(run: Run, robot_file: Path, repeated: Path, tmp_path: Path) -> None:
     out = tmp_path / "mean.csv"
-    made = run("average", repeated, "--robot", robot_file, "--period", PERIOD, "--out", out, "--margin", 0)
+    made = run("average", robot_file, repeated, "--period", PERIOD, "--out", out, "--margin", 0)
     assert made.code == 0, made.err
     assert "3 periods of 2 s, 200 samples each" in made.out
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 200
@@ -37,7 +37,7 @@ def test_average_replaces_a_file_on_demand_alone(
 ) -> None:
     out = tmp_path / "mean.csv"
     out.write_text("precious", encoding="utf-8")
-    call = ("average", repeated, "--robot", robot_file, "--period", PERIOD, "--out")
+    call = ("average", robot_file, repeated, "--period", PERIOD, "--out")
     refused = run(*call, out)
     assert (refused.code, out.read_text(encoding="utf-8")) == (7, "precious")
     assert "output-exists" in refused.err
@@ -52,7 +52,7 @@ def test_average_never_replaces_what_it_reads(
 ) -> None:
     out = {"log": tmp_path / "." / "repeated.csv", "robot": robot_file}[name]
     before = out.read_bytes()
-    refused = run("average", repeated, "--robot", robot_file, "--period", PERIOD, "--out", out, "--force")
+    refused = run("average", robot_file, repeated, "--period", PERIOD, "--out", out, "--force")
     assert refused.code == 7
     assert "output-is-input" in refused.err
     assert out.read_bytes() == before

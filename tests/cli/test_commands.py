@@ -76,7 +76,7 @@ def test_inspect_and_check(run: Run, robot_file: Path, train_log: Path) -> None:
     assert shown.code == 0
     for text in ("shoulder", "elbow", "base parameters:", "not identifiable", "prior mass"):
         assert text in shown.out
-    checked = run("check", train_log, "--robot", robot_file)
+    checked = run("check", robot_file, train_log)
     assert checked.code == 0
     assert "fit for identification" in checked.out
 

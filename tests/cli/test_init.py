@@ -144,7 +144,7 @@ def test_two_commands_and_no_editing(
         ) == wanted
     assert ("robot" in said) == gains
     # The file is one that the other commands take as it is.
-    done = run("check", log, "--robot", robot, "-c", "experiment.toml", "--no-fit")
+    done = run("check", robot, log, "-c", "experiment.toml", "--no-fit")
     assert done.code == 0, done.err
 
 
@@ -174,7 +174,7 @@ def test_a_bag_of_a_panda_is_read_as_its_driver_writes_it(data_dir: Path, tmp_pa
     )
     assert "panda_finger_joint1 0" in done.out
     assert written(tmp_path / "panda.toml")["robot"]["lock"] == {"panda_finger_joint1": 0.0}
-    done = run("check", log, "--robot", robot, "-c", tmp_path / "panda.toml", "--no-fit")
+    done = run("check", robot, log, "-c", tmp_path / "panda.toml", "--no-fit")
     assert done.code == 0, done.err
 
 
@@ -193,7 +193,7 @@ def test_a_matlab_file_of_a_panda(data_dir: Path, tmp_path: Path, run: Run) -> N
         assert said["log"][name]["columns"] == {f"panda_joint{k + 1}": f"{column}[{k}]" for k in range(7)}
         assert said["log"][name]["unit"] == unit
     assert said["robot"]["lock"] == {"panda_finger_joint1": 0.0}
-    done = run("check", log, "--robot", robot, "-c", tmp_path / "panda.toml", "--no-fit")
+    done = run("check", robot, log, "-c", tmp_path / "panda.toml", "--no-fit")
     assert done.code == 0, done.err
 
 
@@ -234,7 +234,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     done = run(*again, "--answer", "robot.drive_gain=7, 7")
     assert "question open" not in done.out
     assert written(file)["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
-    assert run("check", log, "--robot", robot_file, "-c", file, "--no-fit").code == 0
+    assert run("check", robot_file, log, "-c", file, "--no-fit").code == 0
 
 
 def small_log(robot_file: Path, folder: Path, gain: float) -> Path:
@@ -331,7 +331,7 @@ def test_without_a_mapping_the_command_that_makes_one_is_named(
     )
     for command in (
         ("identify", robot_file, log, "--out", tmp_path / "run"),
-        ("check", log, "--robot", robot_file),
+        ("check", robot_file, log),
     ):
         done = run(*command)
         assert done.code == 3
@@ -355,4 +355,4 @@ def test_commands_stand_in_for_a_torque_that_nobody_measured(
     assert "effort" not in said["log"]
     assert said["drive"]["kp"]["joint2"] == 120.0
     assert said["drive"]["kd"] == 2.5
-    assert run("check", log, "--robot", robot, "-c", file, "--no-fit").code == 0
+    assert run("check", robot, log, "-c", file, "--no-fit").code == 0

@@ -352,7 +352,7 @@ def test_check_doubts_a_leaning_base(run: Run, tmp_path: Path) -> None:
         tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
         tau += 0.005 * np.abs(tau).max(axis=0) * np.random.default_rng(1).normal(size=tau.shape)
         log = write_log(tmp_path / f"{angle}.parquet", t, canonical_columns(robot.joint_names, q, tau=tau))
-        done = run("check", log, "--robot", files("dynid.data") / "arm7.toml", "--fit")
+        done = run("check", files("dynid.data") / "arm7.toml", log, "--fit")
         assert done.code == 0, done.err
         assert says in done.out + done.err
         assert leans or "its residuals show nothing but noise" in done.out

@@ -181,18 +181,18 @@ def test_the_simulator_follows_splines_and_the_check_finds_them(
     plan = plan_folder(tmp_path / "traj", drawn(SplineBasis(8.0, 12)), names)
     log = tmp_path / "log.parquet"
     assert run("simulate", robot_file, "--trajectory", plan, "--out", log).code == 0
-    done = run("check", log, "--robot", robot_file, "--plan", plan)
+    done = run("check", robot_file, log, "--plan", plan)
     assert done.code == 0, done.err
     assert "the plan begins at 0.000 s" in done.out
     assert "of the plan recorded: 100.0 %" in done.out
     other = plan_folder(tmp_path / "other", drawn(SplineBasis(8.0, 13)), names)
-    done = run("check", log, "--robot", robot_file, "--plan", other)
+    done = run("check", robot_file, log, "--plan", other)
     assert (done.code, "plan-not-found" in done.err) == (4, True), done.err
     for joints, motion in ((("elbow", "shoulder"), drawn(SplineBasis(8.0, 12))), (names, MOTIONS["fourier"])):
         wrong = plan_folder(tmp_path / joints[0], motion, joints)
-        done = run("check", log, "--robot", robot_file, "--plan", wrong)
+        done = run("check", robot_file, log, "--plan", wrong)
         assert done.code in (2, 4), done.err
-    done = run("check", log, "--robot", robot_file, "--plan", tmp_path / "nothing")
+    done = run("check", robot_file, log, "--plan", tmp_path / "nothing")
     assert (done.code, "no such file" in done.err) == (3, True), done.err
 
 
@@ -205,7 +205,7 @@ def test_the_check_warns_of_loose_late_and_lost(run: Run, robot_file: Path, tmp_
     columns = {f"q_{j}": q[:, i] for i, j in enumerate(("shoulder", "elbow"))}
     columns |= {f"tau_{j}": tau[:, i] for i, j in enumerate(("shoulder", "elbow"))}
     log = write_log(tmp_path / "log.parquet", t, columns)
-    done = run("check", log, "--robot", robot_file, "--plan", plan)
+    done = run("check", robot_file, log, "--plan", plan)
     for word in ("plan-delay", "plan-incomplete", "plan-tracking"):
         assert word in done.err, (done.code, done.out, done.err)
     assert "missing: 9." in done.out or "missing: 8.9" in done.out

@@ -231,7 +231,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     assert "torque" in (out / "picture.html").read_text()
     controller = f"open-loop:{out / 'motion.csv'}"
     assert run("simulate", arm_file, "--trajectory", out, "--controller", controller, "--out", log).code == 0
-    done = run("check", log, "--robot", arm_file, "--plan", out)
+    done = run("check", arm_file, log, "--plan", out)
     assert "of the plan recorded: 100.0 %" in done.out, done.err
     for more, code, words in (
         (["--format", "ros2"], 2, "holds positions"),

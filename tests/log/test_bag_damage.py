@@ -275,7 +275,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_exit_codes(run: Run, robot_file: Path, tmp_path: Path) -> None:
     def check(path: Path, *options: str) -> tuple[int, str]:
-        done = run("check", path, "--robot", robot_file, *options)
+        done = run("check", robot_file, path, *options)
         assert done.err.count("error[") == 1
         return done.code, done.err
 
@@ -295,6 +295,6 @@ def test_exit_codes(run: Run, robot_file: Path, tmp_path: Path) -> None:
         tmp_path / "degrees_mcap",
         states(t, NAMES, 60.0 * np.sin(t[:, None] + [0.0, 1.0]), np.cos(t[:, None] + [0.0, 1.0]), tau, WALL),
     )
-    done = run("check", degrees, "--robot", robot_file, "--no-fit")
+    done = run("check", robot_file, degrees, "--no-fit")
     assert done.code == 0
     assert done.out.splitlines()[-1].startswith("in doubt: unit-suspicion")

@@ -70,7 +70,7 @@ def test_a_bag_gives_the_model_that_its_table_gives(
 def test_check_reports_what_is_in_a_bag(run: Run, robot_file: Path, bag: Path, tmp_path: Path) -> None:
     config = tmp_path / "experiment.toml"
     config.write_text('[log]\ntopic = "joint_states"\n')
-    done = run("check", bag, "--robot", robot_file, "--config", config)
+    done = run("check", robot_file, bag, "--config", config)
     assert done.code == 0, done.err
     assert "run_mcap" in done.out
     assert "8000 messages of /joint_states are read; beside it: /command" in done.out
@@ -89,11 +89,11 @@ def test_a_log_table_holds_only_what_differs(run: Run, robot_file: Path, bag: Pa
     np.testing.assert_array_equal(found[1].q * [1, -1], found[-1].q)
     assert found[1].tau is not None
     config.write_text('[log]\ntopic = "/joint_states"\neffort = { unit = "A" }\n')
-    done = run("check", bag, "--robot", robot_file, "--config", config)
+    done = run("check", robot_file, bag, "--config", config)
     assert done.code == 3
     assert "drive-gain" in done.err
     config.write_text('[log]\nposition = { columns = "q_{joint}", unit = "rad" }\n')
-    done = run("check", bag, "--robot", robot_file, "--config", config)
+    done = run("check", robot_file, bag, "--config", config)
     assert done.code == 3
     assert f"{config}:2" in done.err
 

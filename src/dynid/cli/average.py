@@ -8,21 +8,22 @@ from typing import Annotated
 import typer
 
 from dynid.cli.common import (
-    ROBOT_HELP,
     ConfigOption,
     ForceOption,
     LogsArgument,
+    RobotArgument,
     TopicOption,
     print_diagnostics,
     say,
+    set_results,
 )
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
 @with_robot
 def command(
+    robot: RobotArgument,
     logs: LogsArgument,
-    robot: Annotated[str, typer.Option("--robot", help=ROBOT_HELP)],
     period: Annotated[float, typer.Option("--period", help="Period of the motion, s.")],
     out: Annotated[Path, typer.Option("--out", help="Log to write: .parquet or .csv.")],
     skip: Annotated[int, typer.Option("--skip", min=0, help="Periods left out at the start.")] = 1,
@@ -43,10 +44,10 @@ def command(
     from dynid.log.write import write_log
     from dynid.signals.periods import average_periods, columns_of
 
-    _refuse(out, (Path(robot), *logs), force)
+    _refuse(out, (robot, *logs), force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
-    model = experiment.robot(Path(robot), diagnostics)
+    model = experiment.robot(robot, diagnostics)
     try:
         log = open_log(experiment, logs, model, experiment.data.train, diagnostics)
         means = average_periods(log, period, skip, diagnostics)
@@ -60,6 +61,9 @@ def command(
             say(f"  {'channel':<24}{'range':>12}{'noise':>12}{'of the mean':>14}")
             for name, line, noise in zip(mean.names, mean.mean, mean.noise, strict=True):
                 say(f"  {name:<24}{np.ptp(line):>12.4g}{noise:>12.3g}{noise / np.sqrt(mean.periods):>14.3g}")
+        set_results(
+            lambda: {"written": written, "periods": {mean.trajectory: mean.periods for mean in means}}
+        )
         say(f"written: {written}")
     finally:
         print_diagnostics(diagnostics)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.common import (
-    ROBOT_HELP,
     AcceptOption,
     ConfigOption,
-    LogsArgument,
+    RobotLogsArgument,
     TopicOption,
     print_diagnostics,
     say,
+    set_results,
 )
 from dynid.cli.robot_options import RobotOptions, with_robot
 from dynid.cli.settings_options import Written, with_settings
@@ -32,14 +32,7 @@ LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 @with_settings
 @with_robot
 def command(
-    logs: LogsArgument,
-    robot: Annotated[
-        str | None,
-        typer.Option(
-            "--robot",
-            help=f"{ROBOT_HELP} Without it: list the columns of the log.",
-        ),
-    ] = None,
+    files: RobotLogsArgument,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
@@ -60,13 +53,20 @@ def command(
     written: Written,
 ) -> None:
     """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
+    from dynid.robot.formats import named_as_robot
+
+    robot, logs = (files[0], files[1:]) if named_as_robot(files[0]) else (None, files)
+    if not logs:
+        from dynid.base.errors import UsageError
+
+        raise UsageError(
+            "no-log", found=f"a robot description, '{robot}', and no log", expected="ROBOT LOG..."
+        )
     if robot is None:
         if plan is not None or fit:
             from dynid.base.errors import UsageError
 
-            raise UsageError(
-                "no-robot", found="--plan or --fit without --robot", expected="a robot description"
-            )
+            raise UsageError("no-robot", found="--plan or --fit without a robot", expected="ROBOT LOG...")
         _list_columns(logs, config)
         return
     from dynid.base.diagnostics import Diagnostics
@@ -76,7 +76,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_robot(robot_options)
-    model = experiment.robot(Path(robot), diagnostics)
+    model = experiment.robot(robot, diagnostics)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # mistakes come to light before a log is read
     try:
@@ -89,9 +89,11 @@ def command(
         summary = check_log(log, diagnostics, experiment.terms().balances(log.robot))
         for line in summary.lines():
             say(line)
+        set_results(lambda: {"log": summary.describe()})
         level = _fit(log, logs, experiment, diagnostics) if fit or (fit is None and plan is None) else None
         # A file's codes may be of the fit; a code that is given here is for what is looked at here.
         diagnostics.require_found(accept or ())
+        set_results(lambda: {"verdict": level, "doubts": [one.identifier for one in diagnostics.doubts]})
         say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
@@ -102,12 +104,19 @@ def _list_columns(logs: list[Path], config: Path | None) -> None:
     from dynid.log.contents import contents
 
     section = Experiment.read(config).content.log
-    for number, path in enumerate(logs):
-        found = contents(path, *((section.delimiter, section.decimal) if section else ()))
+    found_all = [contents(path, *((section.delimiter, section.decimal) if section else ())) for path in logs]
+    set_results(
+        lambda: {
+            "logs": [
+                {"path": one.path, "streams": one.streams, "left_out": one.left_out} for one in found_all
+            ]
+        }
+    )
+    for number, found in enumerate(found_all):
         for line in (*([""] if number else []), *found.lines(), *(one.text for one in found.remarks)):
             say(line)
     say("")
-    say("--robot says more: whether these columns are fit for its joints")
+    say("dynid check ROBOT LOG says more: whether these columns are fit for its joints")
 
 
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:
@@ -155,6 +164,7 @@ def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
         _show(trajectory.name, one, log.robot.prismatic)
         _warn(one, diagnostics)
     missing = union_missing(found_all)
+    set_results(lambda: {"tracking": [vars(one) for one in found_all], "missing": missing})
     lost = float((missing[:, 1] - missing[:, 0]).sum()) / planned.trajectory.duration
     spans = ", ".join(f"{low:.2f} to {high:.2f} s" for low, high in missing)
     say(f"of the plan recorded: {100 * (1 - lost):.1f} %" + (f"; missing: {spans}" if len(missing) else ""))

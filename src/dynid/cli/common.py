@@ -1,20 +1,17 @@
-"""What the commands share: options, printing, and progress on a terminal."""
+"""What the commands share: options, claimed outputs, and progress on a terminal."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from dynid.base.diagnostics import Diagnostics
+from dynid.cli.output import is_verbose, note, print_diagnostics, say, set_results, shows_progress
 
-__all__ = ["ForceOption", "note_kept", "say"]
+__all__ = ["ForceOption", "note_kept", "print_diagnostics", "say", "set_results"]
 
 ROBOT_HELP = "Robot description: URDF, xacro, MJCF, SDF, USD or dynid TOML."
 RobotArgument = Annotated[Path, typer.Argument(help=ROBOT_HELP, metavar="ROBOT")]
@@ -27,6 +24,13 @@ LogsArgument = Annotated[
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="experiment.toml: channels, signals, model, method.")
+]
+RobotLogsArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Robot description, which may be left out to list what is in the logs; then logs.",
+        metavar="[ROBOT] LOG...",
+    ),
 ]
 TopicOption = Annotated[
     list[str] | None,
@@ -53,16 +57,6 @@ ForceOption = Annotated[
 KEPT_SHOWN = 8
 
 
-def say(text: str, err: bool = False) -> None:
-    """Prints text; control characters, which names in input files may hold, are written as escapes."""
-    line = "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
-    try:
-        typer.echo(line, err=err)
-    except BrokenPipeError:
-        # Whoever read has read enough (`dynid ... | head`); the work goes on and its files are written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
-
-
 _claims: list[Callable[[], None]] = []
 
 
@@ -83,26 +77,27 @@ def release_outputs() -> None:
         _claims.pop()()
 
 
-def print_diagnostics(diagnostics: Diagnostics) -> None:
-    """Doubts, then warnings, on standard error; notes are for the report."""
-    for item in (*diagnostics.doubts, *diagnostics.warnings):
-        say(str(item), err=True)
-
-
 def note_kept(folder: Path, names: Sequence[str]) -> None:
     """Names on standard error what stays in a folder that is renewed, since dynid did not write it."""
     if names:
         shown = ", ".join(names[:KEPT_SHOWN]) + (" ..." if len(names) > KEPT_SHOWN else "")
-        say(f"note: '{folder}' keeps what dynid did not write: {shown}", err=True)
+        note(f"note: '{folder}' keeps what dynid did not write: {shown}")
 
 
 @contextmanager
 def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
-    """A rich progress bar on a terminal, nothing elsewhere; yields a function (stage, seconds of data done)."""
+    """A rich progress bar on a terminal, nothing elsewhere; yields a function (stage, seconds of data done).
+
+    With --verbose the wall time of every stage is printed at the end instead.
+    """
+    if is_verbose():
+        with _stopwatch() as clocked:
+            yield clocked
+        return
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or not shows_progress():
         yield None
         return
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -118,3 +113,22 @@ def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
             progress.advance(tasks[stage], seconds)
 
         yield advance
+
+
+@contextmanager
+def _stopwatch() -> Iterator[Callable[[str, float], None]]:
+    from time import perf_counter
+
+    started = last = perf_counter()
+    spent: dict[str, float] = {}
+
+    def advance(stage: str, _seconds: float) -> None:
+        nonlocal last
+        now = perf_counter()
+        spent[stage] = spent.get(stage, 0.0) + now - last
+        last = now
+
+    yield advance
+    spent["the rest"] = perf_counter() - last
+    parts = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in spent.items())
+    note(f"time: {perf_counter() - started:.2f} s: {parts}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, say
+from dynid.cli.common import ForceOption, say, set_results
 
 
 def command(
@@ -21,6 +21,7 @@ def command(
     from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
     from dynid.run.store import load
+    from dynid.verbs.results import comparison_data
     from dynid.verbs.summary import comparison_lines
 
     if len(runs) < 2:
@@ -28,6 +29,7 @@ def command(
     if out is not None and not force:
         refuse_existing(out, "choose another --out, or --force to replace it")
     stored = [(run.name or str(run), load(run)) for run in runs]
+    set_results(lambda: comparison_data(stored))
     for line in comparison_lines(stored):
         say(line)
     if out is not None:

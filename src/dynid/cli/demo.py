@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, claim_output, progress_bar, say
+from dynid.cli.common import ForceOption, claim_output, progress_bar, say, set_results
 
 
 def command(
@@ -23,4 +23,5 @@ def command(
     claim_output(out, lambda: check_output(out, force=force))
     with progress_bar(total=float("nan")) as progress:
         result = run_demo(out, seed=seed, fast=fast, force=force, progress=progress)
+    set_results(lambda: vars(result))
     say(result.text())

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from dynid.base.errors import DynidError, InputError, Place
-from dynid.cli.common import say
+from dynid.cli.output import finish, say
 
 # A process that is asked to end has 2 s in all; after this much of it the process is ended from another thread.
 GRACE_SECONDS = 0.5
@@ -70,6 +70,7 @@ def say_bug(error: Exception) -> int:
             place=Place(file=str(edited[0])),
         )
         say(str(damaged), err=True)
+        finish(damaged.exit_code, damaged)
         return damaged.exit_code
     lines = (
         f"dynid {__version__}, Python {platform.python_version()}, {platform.platform()}",
@@ -89,6 +90,7 @@ def say_bug(error: Exception) -> int:
         do=f"send '{file.name}' to those who keep dynid; it holds the command and where it failed, no data",
     )
     say(str(bug), err=True)
+    finish(bug.exit_code, bug)
     return bug.exit_code
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, claim_output, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, claim_output, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
@@ -178,8 +178,9 @@ def _write(
 
 
 def _report(plan: Sheet, written: tuple[Path, ...]) -> None:
-    from dynid.cli.excite_lines import lines
+    from dynid.cli.excite_lines import lines, plan_data
 
+    set_results(lambda: plan_data(plan) | {"written": written})
     for line in lines(plan):
         say(line)
     for path in written:

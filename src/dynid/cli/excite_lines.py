@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynid.excitation.plan import Plan, Sheet
     from dynid.excitation.torque_plan import TorquePlan
 
 STATES = 2000
+
+
+def plan_data(plan: Sheet) -> dict[str, Any]:
+    """Figures and margins of a plan, as plain data."""
+    return {
+        "seconds": plan.trajectory.duration,
+        "base_parameters": plan.information.base.rank,
+        "figures": plan.figures,
+        "margins": plan.margins,
+    }
 
 
 def lines(plan: Sheet) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, TopicOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, TopicOption, print_diagnostics, say, set_results
 
 
 def command(
@@ -94,5 +94,6 @@ def command(
         print_diagnostics(diagnostics)
         raise
     print_diagnostics(diagnostics)
+    set_results(lambda: {"files": exported.files, "change_of_torque": exported.moved})
     for line in summary_lines(exported, stored):
         say(line)

@@ -20,6 +20,7 @@ from dynid.cli.common import (
     print_diagnostics,
     progress_bar,
     say,
+    set_results,
 )
 from dynid.cli.robot_options import RobotOptions, with_robot
 from dynid.cli.settings_options import Written, with_settings
@@ -73,6 +74,7 @@ def command(
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
     from dynid.verbs.friction_side import on_side
+    from dynid.verbs.results import identification_data
     from dynid.verbs.save import save
     from dynid.verbs.schemes import compare_schemes, scheme_lines
     from dynid.verbs.summary import identification_lines
@@ -121,6 +123,7 @@ def command(
         )
     report = save(result, out, force)
     print_diagnostics(result.diagnostics)
+    set_results(lambda: identification_data(result) | {"run": out, "report": report})
     for line in (*identification_lines(result), f"report: {report}"):
         say(line)
     if rows == "all":

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.output import wants_json
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -52,10 +53,13 @@ def command(
     print_diagnostics(diagnostics)
     answers = _answers(answer or [])
     proposal = propose(model, log, answers, preset or [])
-    if proposal.open and (sys.stdin.isatty() if ask is None else ask):
+    terminal = sys.stdin.isatty() and not wants_json()
+    if proposal.open and (terminal if ask is None else ask):
         proposal = ask_all(model, log, proposal, answers, preset or [], say, _read)
     for line in summary_lines(proposal):
         say(line)
+    set_results(lambda: {"written": out, "questions": [vars(one) for one in proposal.open]})
+    set_results(lambda: {"written": out, "questions": proposal.open})
     call = f"dynid init {robot} {log}"
     write_files({out: experiment_text(proposal, call, robot_options).encode()})
     say("")

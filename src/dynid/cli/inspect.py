@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -21,9 +21,11 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.robot import Reading, describe, read_robot
     from dynid.verbs.inspection import describe_base
+    from dynid.verbs.results import robot_data
 
     diagnostics = Diagnostics()
     model = read_robot(robot, Reading(**robot_options), diagnostics)
+    set_results(lambda: robot_data(model, seed))
     for line in (*describe(model), "", *describe_base(model, seed)):
         say(line)
     print_diagnostics(diagnostics)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -44,6 +44,7 @@ def command(
             found=f"no body with {geometry} shapes that can be read",
             expected="STL or OBJ meshes, boxes, cylinders or spheres",
         )
+    set_results(lambda: {"limits": entries, "written": out})
     text = limits_text(entries, read_robot(robot, reading, Diagnostics()).body_names)
     if out is None:
         say(text)

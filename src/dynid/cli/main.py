@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from dynid.base.errors import DynidError
+from dynid.base.errors import NOWHERE, DynidError, Place, ResourceError, UsageError
 from dynid.cli import (
     average,
     check,
     compare,
     demo,
+    doctor,
     excite,
     export,
     identify,
@@ -34,8 +36,8 @@ from dynid.cli import (
     validate,
     watch,
 )
-from dynid.cli.common import say
 from dynid.cli.ending import interruption, listen, say_bug, say_interrupted
+from dynid.cli.output import finish, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
 app = typer.Typer(
@@ -43,32 +45,51 @@ app = typer.Typer(
     cls=WithPlugins,
     help="The dynamics of a real robot, from its log: identified, verified, reported.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.command)
-app.command("inspect")(inspect.command)
-app.command("init")(with_plugins(init.command))
-app.command("limits")(limits.command)
-app.command("check")(with_plugins(check.command))
-app.command("average")(average.command)
-app.command("identify")(with_plugins(identify.command))
-app.command("validate")(with_plugins(validate.command))
-app.command("replay")(with_plugins(replay.command))
-app.command("report")(with_plugins(report.command))
-app.command("compare")(with_plugins(compare.command))
-app.command("export")(with_plugins(export.command))
-app.command("payload")(with_plugins(payload.command))
-app.command("statics")(with_plugins(statics.command))
-app.command("springs")(with_plugins(springs.command))
-app.command("simulate")(simulate.command)
-app.command("excite")(with_plugins(excite.command))
-app.command("watch")(with_plugins(watch.command))
-app.command("reveal")(reveal.command)
-app.command("retrieve")(with_plugins(retrieve.command))
-app.command("migrate")(migrate.command)
-app.command("schema")(schema.command)
+# What a newcomer needs first comes first; every command with whether it takes --plugin.
+GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
+    "Begin": (
+        ("demo", demo.command, False),
+        ("doctor", doctor.command, False),
+        ("inspect", inspect.command, False),
+        ("init", init.command, True),
+        ("check", check.command, True),
+    ),
+    "Identify and judge": (
+        ("identify", identify.command, True),
+        ("report", report.command, True),
+        ("validate", validate.command, True),
+        ("replay", replay.command, True),
+        ("compare", compare.command, True),
+    ),
+    "Use the model": (
+        ("export", export.command, True),
+        ("payload", payload.command, True),
+        ("simulate", simulate.command, False),
+    ),
+    "Record": (
+        ("excite", excite.command, True),
+        ("watch", watch.command, True),
+        ("average", average.command, False),
+    ),
+    "Static poses, springs, known models": (
+        ("statics", statics.command, True),
+        ("springs", springs.command, True),
+        ("limits", limits.command, False),
+        ("reveal", reveal.command, False),
+        ("retrieve", retrieve.command, True),
+    ),
+    "Files": (
+        ("migrate", migrate.command, False),
+        ("schema", schema.command, False),
+    ),
+}
+for _group, _commands in GROUPS.items():
+    for _name, _command, _plugins in _commands:
+        _whole = with_output(_name, _command)
+        app.command(_name, rich_help_panel=_group)(with_plugins(_whole) if _plugins else _whole)
 
 
 @app.callback(invoke_without_command=True)
@@ -94,6 +115,7 @@ def main() -> None:
     """Runs the command line and leaves with 0, or 2 to 7, 130, 143 or 1 as the table of exit codes says."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     listen()
+    reset()
     try:
         code = _run()
     except Exception as error:
@@ -111,18 +133,27 @@ def _run() -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
     except DynidError as error:
-        say(str(error), err=True)
-        return error.exit_code
+        return _ended(error)
     except MemoryError:
-        say("error[memory] found no memory left; expected more; close programs or use shorter logs", err=True)
-        return 6
+        return _ended(
+            ResourceError(
+                "memory", found="no memory left", expected="more", do="close programs or use shorter logs"
+            )
+        )
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             name = f"'{str(error.filename)[:60]}...'"
-            say(f"error[name-too-long] found {name}; expected a name that the file system takes", err=True)
-            return 2
+            return _ended(
+                UsageError("name-too-long", found=name, expected="a name that the file system takes")
+            )
         if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE):
             raise
-        say(f"error[io] {error.filename or ''}: found {error.strerror}; expected a writable disk", err=True)
-        return 6
+        place = Place(file=str(error.filename)) if error.filename else NOWHERE
+        return _ended(ResourceError("io", found=str(error.strerror), expected="a writable disk", place=place))
     return 0
+
+
+def _ended(error: DynidError) -> int:
+    say(str(error), err=True)
+    finish(error.exit_code, error)
+    return error.exit_code

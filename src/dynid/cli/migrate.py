@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import say
+from dynid.cli.common import say, set_results
 
 
 def command(
@@ -21,12 +21,14 @@ def command(
     from dynid.run.migrate import FORMAT, experiment_text
     from dynid.run.store import migrated_files
 
+    renewed: list[Path] = []
     for path in paths:
         if path.suffix.lower() == ".toml":
             text = experiment_text(path)
             changed = text != path.read_text(encoding="utf-8-sig")
             if changed:
                 write_files({path: text.encode()})
+                renewed.append(path)
             say(
                 f"{path}: "
                 + ("method 'feasible' has its former prior written out" if changed else "as it is")
@@ -35,6 +37,8 @@ def command(
         files = migrated_files(path)
         if files:
             write_files(files)
+            renewed.append(path)
             if (path / MANIFEST).exists():
                 renew_checksums(path)
         say(f"{path}: " + (f"written in format {FORMAT}" if files else f"is of format {FORMAT} already"))
+    set_results(lambda: {"written": renewed})

@@ -14,6 +14,7 @@ from dynid.cli.common import (
     TopicOption,
     print_diagnostics,
     say,
+    set_results,
 )
 
 
@@ -92,5 +93,6 @@ def command(
     if out is not None:
         write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)
+    set_results(lambda: payload_data(found))
     for line in payload_lines(found):
         say(line)

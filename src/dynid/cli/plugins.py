@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from dynid.base.registry import Registry, load_plugins
 from dynid.cli.common import release_outputs
+from dynid.cli.output import with_output
 
 PLUGIN = "plugin"
 PluginOption = Annotated[
@@ -19,6 +20,8 @@ PluginOption = Annotated[
         "--plugin", help="Module, or Python file, with terms, rows, ... of one's own; may be repeated."
     ),
 ]
+# Letters of a command's first sentence: none is cut.
+WIDEST = 400
 # Functions that typer makes commands of; dynid's own are registered in cli.main.
 COMMANDS: Registry[Callable[..., None]] = Registry("command", "dynid.commands", {})
 
@@ -62,7 +65,7 @@ class WithPlugins(TyperGroup):
         if own is not None or cmd_name not in COMMANDS:
             return own
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name)(COMMANDS[cmd_name])
+        app.command(cmd_name)(with_output(cmd_name, COMMANDS[cmd_name]))
         return typer.main.get_command(app)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -70,9 +73,15 @@ class WithPlugins(TyperGroup):
         return [*super().list_commands(ctx), *COMMANDS.names()]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Lists the commands; those of installed packages by name alone, since nothing of them is imported for help."""
-        own = {name: super(WithPlugins, self).get_command(ctx, name) for name in super().list_commands(ctx)}
-        rows = [(name, one.get_short_help_str(limit=60)) for name, one in own.items() if one is not None]
-        rows += [(name, "of a plug-in") for name in COMMANDS.names()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Lists the commands by what they are for; those of installed packages by name alone: nothing is imported."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in super().list_commands(ctx):
+            one = super().get_command(ctx, name)
+            if one is not None:
+                group = getattr(one, "rich_help_panel", None) or "Commands"
+                groups.setdefault(group, []).append((name, one.get_short_help_str(limit=WIDEST)))
+        if names := COMMANDS.names():
+            groups["Plug-ins"] = [(name, "") for name in names]
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(rows)

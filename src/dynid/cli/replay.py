@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, LogsArgument, TopicOption, print_diagnostics, say
+from dynid.cli.common import ConfigOption, LogsArgument, TopicOption, print_diagnostics, say, set_results
 
 
 def command(
@@ -18,8 +18,8 @@ def command(
 ) -> None:
     """Replay commands, or measured torque, in MuJoCo and print how far the simulated joints are from the measured."""
     from dynid.base.diagnostics import Diagnostics
-    from dynid.exporters.replay import replay
-    from dynid.exporters.torque_replay import replay_torque
+    from dynid.exporters.replay import Replay, replay
+    from dynid.exporters.torque_replay import TorqueReplay, replay_torque
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
 
@@ -31,9 +31,10 @@ def command(
     log = open_log(experiment, logs, stored.robot, wanted, diagnostics)
     servo = stored.robot.drive.servo
     if servo is not None and servo.known and log.mapping.commanded:
-        lines = replay(stored, log, diagnostics).lines()
+        found: Replay | TorqueReplay = replay(stored, log, diagnostics)
     else:
-        lines = replay_torque(stored, log).lines()
+        found = replay_torque(stored, log)
     print_diagnostics(diagnostics)
-    for line in lines:
+    set_results(lambda: {"replay": found})
+    for line in found.lines():
         say(line)

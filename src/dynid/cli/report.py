@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import print_diagnostics, say
+from dynid.cli.common import print_diagnostics, say, set_results
 
 
 def command(
@@ -17,10 +17,12 @@ def command(
     from dynid.base.errors import ResourceError
     from dynid.report import write_report
     from dynid.run.store import load
+    from dynid.verbs.results import identification_data
     from dynid.verbs.summary import identification_lines
 
     stored = load(run)
     print_diagnostics(stored.diagnostics)
+    set_results(lambda: identification_data(stored) | {"run": run, "report": run / "report.html"})
     for line in (*identification_lines(stored), ""):
         say(line)
     try:

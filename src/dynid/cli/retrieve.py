@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -63,5 +63,16 @@ def command(
         write_files({out: parameters_csv(result)})
         say(f"wrote {out}")
     print_diagnostics(diagnostics)
+    set_results(
+        lambda: {
+            "cost": result.cost,
+            "strength": result.strength,
+            "held_by": result.found.active,
+            "parameters": [
+                {"name": column.name, "value": value, "unit": column.unit}
+                for column, value in zip(terms.columns(model), result.found.parameters, strict=True)
+            ],
+        }
+    )
     for line in retrieval_lines(result):
         say(line)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, say
+from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -37,6 +37,7 @@ def command(
     from dynid.terms.rigid_body import RigidBody
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
+    from dynid.verbs.results import parameter_data
     from dynid.verbs.reveal import read_model_table, reveal
 
     for path in (out, bodies):
@@ -52,6 +53,13 @@ def command(
     for name, error in (("mass matrix", found.mass_error), ("gravity torque", found.gravity_error)):
         if np.isfinite(error):
             say(f"{name}: greatest misfit {error:.2g} of the greatest entry")
+    set_results(
+        lambda: {
+            "mass_matrix_misfit": found.mass_error,
+            "gravity_misfit": found.gravity_error,
+            "base_parameters": parameter_data(estimate),
+        }
+    )
     half = estimate.half_width()
     for name, unit, value, width in zip(estimate.names, estimate.units, estimate.value, half, strict=True):
         say(f"  {value: .6g} +- {width:.2g} {unit}  {name}")

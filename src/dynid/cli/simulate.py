@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say
+from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -62,9 +62,11 @@ def command(
     )
     if runs is None:
         record(campaign, out)
+        set_results(lambda: {"logs": [out]})
         say(f"log: {out}")
     else:
         with progress_bar(float(runs)) as progress:
             paths = run_campaign(campaign, out, runs, workers or default_threads(), progress)
+        set_results(lambda: {"logs": paths})
         say(f"{len(paths)} logs: {out}")
     print_diagnostics(diagnostics)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import LogsArgument, RobotArgument, TopicOption, print_diagnostics, say
+from dynid.cli.common import LogsArgument, RobotArgument, TopicOption, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def command(
         )
     finally:
         print_diagnostics(diagnostics)
+    set_results(lambda: {name: value for name, value in vars(found).items() if name != "term"})
     _show(found)
 
 

@@ -17,6 +17,7 @@ from dynid.cli.common import (
     claim_output,
     print_diagnostics,
     say,
+    set_results,
 )
 from dynid.cli.robot_options import RobotOptions, with_robot
 
@@ -56,6 +57,7 @@ def command(
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import Experiment
     from dynid.run.store import check_output
+    from dynid.verbs.results import comparison_data, static_data
     from dynid.verbs.statics import balanced, identify_statics
     from dynid.verbs.summary import static_lines
 
@@ -89,20 +91,21 @@ def command(
             recipe=experiment.recipe(robot, motion, ()),
             diagnostics=diagnostics,
         )
-        lines = static_lines(result.static)
-        lines += ["", *comparison_lines([("two_step", result.two_step), ("one_shot", result.one_shot)])]
-        for name, run in (("two_step", result.two_step), ("one_shot", result.one_shot)):
+        both = [("two_step", result.two_step), ("one_shot", result.one_shot)]
+        lines = [*static_lines(result.static), "", *comparison_lines(both)]
+        set_results(lambda: static_data(result.static) | comparison_data(both) | {"folder": out})
+        for name, run in both:
             lines.append(f"report: {save(run, out / name, force)}")
     else:
-        lines = static_lines(
-            identify_statics(
-                model,
-                measured,
-                experiment.terms(),
-                seed=experiment.content.estimate.seed,
-                diagnostics=diagnostics,
-            )
+        static = identify_statics(
+            model,
+            measured,
+            experiment.terms(),
+            seed=experiment.content.estimate.seed,
+            diagnostics=diagnostics,
         )
+        set_results(lambda: static_data(static))
+        lines = static_lines(static)
         diagnostics.require_found(accept or ())
     print_diagnostics(diagnostics)
     for line in lines:

@@ -15,6 +15,7 @@ from dynid.cli.common import (
     TopicOption,
     print_diagnostics,
     say,
+    set_results,
 )
 
 
@@ -39,7 +40,7 @@ def command(
     """Predict the torque of other logs and print the errors by joint."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.run.store import load
+    from dynid.run.store import load, scores_to_dict
     from dynid.run.validation import validate
     from dynid.verbs.summary import score_lines, write_scores
 
@@ -54,6 +55,7 @@ def command(
     if out is not None:
         write_scores(out, result.scores)
     print_diagnostics(diagnostics)
+    set_results(lambda: {"scores": scores_to_dict(result.scores)})
     for line in score_lines(result.scores):
         say(line)
     if open_loop is not None:
@@ -61,6 +63,7 @@ def command(
         from dynid.verbs.schemes import drive
 
         driven = drive(stored, log, open_loop)
+        set_results(lambda: {"open_loop": vars(driven)})
         say(f"open loop, {driven.t[-1] - driven.t[0]:.3g} s of measured torque:")
         for line in driven.lines():
             say(f"  {line}")

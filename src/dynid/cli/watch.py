@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, print_diagnostics, say
+from dynid.cli.common import ConfigOption, RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
@@ -153,6 +153,15 @@ def _report(watcher: Watcher, whole: bool = False) -> None:
         text += f", {state}"
     say(text)
     if whole:
+        set_results(
+            lambda: {
+                "seconds": watcher.seconds,
+                "base_parameters": [
+                    {"formula": name, "value": x, "std": dx}
+                    for name, x, dx in zip(watcher.names, value, std, strict=True)
+                ],
+            }
+        )
         for name, x, dx in zip(watcher.names, value, std, strict=True):
             say(f"  {x: .5g} +- {dx:.2g}  {name}")
 

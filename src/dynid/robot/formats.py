@@ -53,6 +53,16 @@ FORMATS: Registry[RobotFormat] = Registry(
 )
 
 
+# Endings of files that dynid's own readers take, for where robots and logs stand side by side; .xml is no log's.
+_ENDINGS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", ".toml", ".usd", ".usda", ".usdc", ".usdz")
+
+
+def named_as_robot(path: Path) -> bool:
+    """Whether a file's name ends like a robot description's, by dynid's own readers or one of a plug-in."""
+    ending = path.suffix.lower()
+    return ending in _ENDINGS or ending[1:] in FORMATS
+
+
 def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
     """The whole robot of a description, by the reader that knows the file.
 
