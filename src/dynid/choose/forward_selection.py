@@ -19,6 +19,8 @@ SURE = 3.0
 LEAST_PART, MOST_PART = 0.3, 4.0
 MOST_EFFECTS = 40
 MOST_SHARE = 0.5
+# Gains that differ by less than this share are equal: the difference is rounding.
+EQUAL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +63,24 @@ class ForwardSelection:
             if self._strength(without, squares) > self._least(label):
                 earned.append((float((without - squares).sum()), label))
         earned.sort(key=lambda pair: -pair[0])
-        sound = [label for _, label in earned if self._is_sound(label, joined)]
-        return sound[0] if any(comparison.wide.role(label) is not Role.FRICTION for label in sound) else None
+        sound = [(gained, label) for gained, label in earned if self._is_sound(label, joined)]
+        if all(comparison.wide.role(label) is Role.FRICTION for _, label in sound):
+            return None
+        most, first = sound[0]
+        equal = [label for gained, label in sound if gained >= (1.0 - EQUAL) * most and label[0] == first[0]]
+        return min(sorted(equal), key=lambda label: self._size(label, joined)) if len(equal) > 1 else first
+
+    def _size(self, label: Label, joined: Sequence[Label]) -> float:
+        """How large an effect comes out at all its places, r.m.s., once it is at one more.
+
+        Sizes relative to one another, as those of drive gains, leave open which place is right: one place less than
+        all predicts the same, whichever is left out. The smallest deviations are the likeliest.
+        """
+        together = [one for one in (*joined, label) if one[0] == label[0]]
+        values = self._values([*joined, label])
+        sizes = [values[name] for name in self.comparison.wide.names(together) if name in values]
+        # Rounding decides nothing: sizes count to six digits.
+        return float(f"{np.linalg.norm(sizes):.6g}")
 
     def _thinned(self, joined: list[Label]) -> tuple[Label, ...]:
         """Without those that no longer earn their place, the least worthy first."""
