@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.diagnosis import DIAGNOSES, diagnose
+from dynid.diagnosis.diagnosis import diagnose, every_diagnosis
 from dynid.testing import DiagnosisContract, TrueMotion, evidence_of, small_arm
 from tests.diagnosis import test_contracts
 
@@ -65,7 +65,7 @@ def main() -> None:
     chosen = parser.parse_args()
     alarms = false_alarms(chosen.clean)
     print(f"{chosen.clean} clean logs: {alarms['any']} with a false alarm of any kind")
-    for one in DIAGNOSES:
+    for one in every_diagnosis():
         print(f"  {one.identifier:<20}{alarms[one.identifier]:>5}")
     print(f"{'found of ' + str(chosen.seeds):<28}" + "".join(f"{f'size {size}':>12}" for size in SIZES))
     for name, suite in sorted(vars(test_contracts).items()):

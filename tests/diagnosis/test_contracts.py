@@ -11,8 +11,7 @@ from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.delay import LateTorque
-from dynid.diagnosis.diagnosis import DIAGNOSES, Diagnosis
+from dynid.diagnosis.diagnosis import Diagnosis, every_diagnosis
 from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.resonance import Resonance
 from dynid.diagnosis.ripple import GearRipple
@@ -22,6 +21,7 @@ from dynid.terms.drift import Drift
 from dynid.terms.evidence import FRICTION_FORM
 from dynid.terms.nominal import Nominal
 from dynid.terms.position_waves import PositionWaves
+from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import DiagnosisContract, TrueMotion, small_arm
 from dynid.testing.lab import RATE
@@ -85,7 +85,7 @@ class TestGearRipple(DiagnosisContract):
 
 class TestLateTorque(DiagnosisContract):
     def diagnosis(self) -> Diagnosis:
-        return LateTorque()
+        return EffectTest(LATE_TORQUE)
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         torque = motion.tau[:, 1]
@@ -165,5 +165,5 @@ def test_every_diagnosis_has_a_suite() -> None:
         one for one in globals().values() if isinstance(one, type) and issubclass(one, DiagnosisContract)
     ]
     tested = {suite().diagnosis().identifier for suite in suites if suite is not DiagnosisContract}
-    assert tested == {one.identifier for one in DIAGNOSES}
-    assert len({one.identifier for one in DIAGNOSES}) == len(DIAGNOSES)
+    assert tested == {one.identifier for one in every_diagnosis()}
+    assert len({one.identifier for one in every_diagnosis()}) == len(every_diagnosis())

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.effect_tests import EffectTest, elapsed, remains_of
+from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
@@ -37,9 +37,9 @@ def test_temperature_is_the_cause_where_it_explains_more() -> None:
     r = evidence.residuals
     logged = np.column_stack([warmth(r.t), np.full(len(r.t), 30.0), np.full(len(r.t), np.nan)])
     warm = replace(evidence, residuals=replace(r, temperature=logged))
-    assert [cause.name for cause in causes(remains_of(warm).motion, 0)] == ["time", "temperature"]
+    assert [cause.name for cause in causes(warm.remains.motion, 0)] == ["time", "temperature"]
     for joint in (1, 2):
-        assert [cause.name for cause in causes(remains_of(warm).motion, joint)] == ["time"]
+        assert [cause.name for cause in causes(warm.remains.motion, joint)] == ["time"]
     (found,) = diagnose(warm, (EffectTest(Drift.group),))
     assert found.joint == "column"
     assert "friction changes with temperature" in found.title
@@ -57,7 +57,7 @@ def test_clocks_that_restart_are_put_end_to_end() -> None:
     half = len(r.t) // 2
     segment = (np.arange(len(r.t)) >= half).astype(np.int64)
     again = replace(r, t=np.where(segment == 1, r.t - r.t[half], r.t), segment=segment)
-    t = elapsed(replace(evidence, residuals=again))
+    t = replace(evidence, residuals=again).elapsed
     assert (np.diff(t) >= 0).all()
     assert abs(np.ptp(t) - np.ptp(r.t)) < 0.1 * np.ptp(r.t)
 
@@ -102,4 +102,4 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
 def test_evidence_without_temperature_knows_time_alone() -> None:
     evidence: ResidualAnalysis = evidence_of(small_arm(), seed=1)
     assert evidence.residuals.temperature is None
-    assert [cause.name for cause in causes(remains_of(evidence).motion, 0)] == ["time"]
+    assert [cause.name for cause in causes(evidence.remains.motion, 0)] == ["time"]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.testing import TrueMotion, evidence_of, small_arm
 
 
@@ -31,7 +32,7 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
     shift = [0.0, 0.0, 0.0]
     shift[joint] = seconds
     evidence = late(tuple(shift), seed=joint)
-    own = LateTorque().look(evidence)
+    own = EffectTest(LATE_TORQUE).look(evidence)
     assert [one.joint for one in own] == [evidence.robot.joint_names[joint]]
     way = "late" if seconds > 0 else "early"
     # The column carries no load: of its torque only friction and inertia turn, and those at reversals.
@@ -44,7 +45,7 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
 
 
 def test_a_delay_of_all_joints_is_reported_elsewhere() -> None:
-    assert LateTorque().look(late((0.012, 0.012, 0.012))) == []
+    assert EffectTest(LATE_TORQUE).look(late((0.012, 0.012, 0.012))) == []
 
 
 def test_friction_that_the_model_lacks_is_no_delay() -> None:
@@ -58,7 +59,7 @@ def test_friction_that_the_model_lacks_is_no_delay() -> None:
             return torque
 
         for seed in range(3):
-            assert LateTorque().look(evidence_of(small_arm(), added, seed=seed)) == []
+            assert EffectTest(LATE_TORQUE).look(evidence_of(small_arm(), added, seed=seed)) == []
 
 
 def test_a_wave_stays_a_wave() -> None:

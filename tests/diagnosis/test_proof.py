@@ -10,23 +10,21 @@ import pytest
 from benchmarks.trap_robots import tilted
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.diagnosis.effect_notices import compare_with_description
 from dynid.diagnosis.proof import (
     Proof,
     Reading,
     friction_forms,
     gated,
-    misfit_by_shift,
     position_waves,
     prove,
     reading,
     shifted_positions,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.tilt import find_tilt
-from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.terms.evidence import Declared
-from dynid.terms.gravity_tilt import turned
+from dynid.terms.gravity_tilt import find_tilt, turned
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from tests.diagnosis.test_traps import late
 
@@ -112,7 +110,7 @@ def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
     assert proof is not None
     assert proof.holds
     shifts = np.array([-0.05, 0.0, 0.05, 0.1])
-    errors = misfit_by_shift(evidence, shifts)
+    errors = evidence.misfit_by_shift(shifts)
     assert errors is not None
     assert int(np.argmin(errors)) == 2
 

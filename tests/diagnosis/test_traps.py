@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,21 +15,24 @@ from benchmarks.trap_robots import loaded, tilted
 from benchmarks.traps import BY_NAME, CLEAN, FAULTS, MACHINES, kind, outcome, work
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.delay import find_delay
-from dynid.diagnosis.description import find_load, heaviness, size_against_description
-from dynid.diagnosis.lag import check_lag
+from dynid.diagnosis.diagnosis import every_diagnosis
+from dynid.diagnosis.effect_notices import compare_with_description, report_missing_effects
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.tilt import across, find_tilt
-from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.rigid import inverse
-from dynid.terms.gain import DriveGain
+from dynid.terms import Viscous
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.evidence import FeatureGroup, FitEvidence, Level, Notice
+from dynid.terms.gain import DriveGain, heaviness, size_against_description
+from dynid.terms.gravity_tilt import across, find_tilt
+from dynid.terms.payload import find_load
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
+from dynid.terms.torque_delay import find_delay
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from dynid.testing.lab import RATE, fitted
 from dynid.trajectories.trajectory import FourierTrajectory
@@ -275,18 +278,20 @@ def test_a_delay_is_measured(seconds: float) -> None:
     found = find_delay(late(seconds))
     assert found is not None
     assert found.believable
-    assert abs(found.seconds - seconds) < 3 * found.std + 0.06 * abs(seconds)
+    assert abs(found.factor - seconds) < 3 * found.std + 0.06 * abs(seconds)
 
 
 def test_a_small_lag_warns_and_a_large_one_is_doubted() -> None:
     sink = Diagnostics()
-    assert check_lag(late(0.0), 200.0, sink) == 0.0
+    report_missing_effects(late(0.0), sink)
     assert list(sink) == []
-    assert check_lag(late(0.01), 200.0, sink) == pytest.approx(0.01, rel=0.1)
-    assert [item.identifier for item in sink.warnings] == ["torque-lag"]
+    report_missing_effects(late(0.01), sink)
+    (warning,) = sink.warnings
+    assert warning.identifier == "torque-lag"
+    assert float(warning.text.split("about ")[1].split(" ")[0]) == pytest.approx(10.0, rel=0.1)
     for seconds, says in ((0.035, "lags behind"), (-0.035, "runs ahead")):
         sink = Diagnostics()
-        check_lag(late(seconds), 200.0, sink)
+        report_missing_effects(late(seconds), sink)
         (doubt,) = sink.doubts
         assert doubt.identifier == "torque-lag"
         assert says in doubt.text
@@ -299,7 +304,7 @@ def test_friction_of_one_joint_is_no_lag() -> None:
         return torque
 
     sink = Diagnostics()
-    assert check_lag(evidence_of(small_arm(), added, seed=7), 200.0, sink) == 0.0
+    report_missing_effects(evidence_of(small_arm(), added, seed=7), sink)
     assert list(sink) == []
 
 
@@ -367,3 +372,35 @@ def test_a_scale_of_torque_is_told_from_a_load_on_a_short_arm(factor: float) -> 
     burdened = Diagnostics()
     compare_with_description(evidence_of(robot, truth=loaded(robot, 5.0, np.random.default_rng(0))), burdened)
     assert [one.identifier for one in burdened] == ["payload"]
+
+
+@dataclass(frozen=True)
+class Sagging(Viscous):
+    """An effect that only its own class knows of."""
+
+    name: str = "sagging"
+    group = FeatureGroup("sagging", "residual against nothing")
+
+    @classmethod
+    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """A notice of the whole robot."""
+        yield Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")
+
+    @classmethod
+    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """A notice that explains what another term says."""
+        yield Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
+
+
+def test_what_a_term_says_of_a_fit_is_reported_without_another_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = small_arm()
+    evidence = evidence_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1)))
+    before = Diagnostics()
+    compare_with_description(evidence, before)
+    assert [one.identifier for one in before] == ["payload"]
+    monkeypatch.setitem(CATALOGUE, "sagging", Sagging)
+    sink = Diagnostics()
+    report_missing_effects(evidence, sink)
+    compare_with_description(evidence, sink)
+    assert "sagging" in {one.identifier for one in every_diagnosis()}
+    assert [str(one) for one in sink] == ["warning[sagging] 3 joints sag", "note[sagging] as described"]

@@ -10,7 +10,8 @@ from scipy.special import ndtri
 from dynid.base.arrays import Bool, Float
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.wording import ALARM, level
+from dynid.diagnosis.wording import level
+from dynid.terms.evidence import ALARM
 
 # Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
 LEAST_HEIGHT, MOST_TIME = 8.0, 0.1

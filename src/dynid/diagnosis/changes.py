@@ -10,7 +10,6 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.effect_tests import elapsed
 from dynid.diagnosis.proof import (
     CHANCE,
     FOLDS,
@@ -19,10 +18,9 @@ from dynid.diagnosis.proof import (
     chance_of_gain,
     gain_of,
     gated,
-    plain_model,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.diagnosis.wording import ALARM
+from dynid.terms.evidence import ALARM
 
 # Share by which friction may change within a log: drives that start at room temperature lose about that in a minute.
 USUAL_CHANGE = 0.12
@@ -105,7 +103,7 @@ def find_friction_drift(evidence: ResidualAnalysis) -> FrictionDrift | None:
     A straight line in time times the fitted friction of every joint, viscous and dry part apart, is tested on what the
     model leaves of the residuals. All joints together show what each by itself hardly shows.
     """
-    t = elapsed(evidence)
+    t = evidence.elapsed
     if not np.ptp(t) > 0:
         return None
     trend = (t - t.mean()) / np.ptp(t)
@@ -155,7 +153,7 @@ def find_change(evidence: ResidualAnalysis) -> Change | None:
     fit = HeldOut.of(evidence, plain)
     if fit is None or max(evidence.relevance(j, 1.0) for j in evidence.joints) < LEAST_TORQUE:
         return None
-    t = elapsed(evidence)
+    t = evidence.elapsed
     trend = (t - t.mean()) / max(float(np.ptp(t)), 1e-12)
     before, fold = fit.error(), np.arange(FOLDS)
     tried = [
@@ -221,7 +219,7 @@ def _halves(evidence: ResidualAnalysis) -> list[Bool]:
 
 def _apart(evidence: ResidualAnalysis, plain: Reading, before: Float, half: Bool) -> Float:
     """Held-out squared error (n, M) with parameters of their own for a half (N,) of the samples."""
-    terms, wanted = plain_model(evidence)
+    terms, wanted = evidence.plain_model
     Y, _ = regressor(plain.robot, terms, plain.samples, wanted)
     fit = HeldOut.of(evidence, plain, Y * half[None, :, None])
     return before if fit is None else fit.error()

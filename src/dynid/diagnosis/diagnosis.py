@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dynid.diagnosis.bursts import Bursts
-from dynid.diagnosis.delay import LateTorque
 from dynid.diagnosis.effect_tests import EffectTest, feature_groups
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -38,21 +37,26 @@ class Diagnosis(Protocol):
         ...
 
 
+# Of what no term stands for.
 DIAGNOSES: tuple[Diagnosis, ...] = (
-    *(EffectTest(group) for group in feature_groups()),
     GearRipple(),
-    LateTorque(),
     Saturation(),
     Resonance(),
     Bursts(),
 )
 
 
+def every_diagnosis() -> tuple[Diagnosis, ...]:
+    """Those of the terms that are known now, those of plug-ins among them, and DIAGNOSES."""
+    return (*(EffectTest(group) for group in feature_groups()), *DIAGNOSES)
+
+
 def diagnose(
-    evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] = DIAGNOSES
+    evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None
 ) -> tuple[ResidualFinding, ...]:
-    """What all diagnoses find, that which matters most to the torque first."""
+    """What diagnoses find, that which matters most to the torque first.    diagnoses: None = every one."""
     if not evidence.enough:
         return ()
-    found = [finding for diagnosis in diagnoses for finding in diagnosis.look(evidence)]
+    tried = every_diagnosis() if diagnoses is None else diagnoses
+    found = [finding for diagnosis in tried for finding in diagnosis.look(evidence)]
     return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))

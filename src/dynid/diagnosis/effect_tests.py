@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.finding import ResidualFinding
-from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
-from dynid.diagnosis.tilt import identified_bodies
-from dynid.diagnosis.wording import LEAST_SHARE, binned_curve, counts, figures, level, unit
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.curve import CurveTerm
-from dynid.terms.evidence import Feature, FeatureGroup, Remains
+from dynid.terms.evidence import LEAST_SHARE, Feature, FeatureGroup, FeatureTest, Remains
 from dynid.terms.joint_term import joint_indices
+
+# Share of its evidence that a feature has to keep beside those that imitate it.
+MAINLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -34,22 +36,32 @@ class EffectTest:
         return self.group.looks_at
 
     def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
-        """At most one finding a joint: the feature that explains most; one in all of features of the whole robot."""
+        """At most one finding a joint: the feature that explains most; one in all of features of the whole robot.
+
+        None for what all joints have alike, which is reported of the whole robot.
+        """
+        if self.group.alike and _alike(self.group, evidence):
+            return []
         found: list[tuple[float, ResidualFinding]] = []
-        remains = remains_of(evidence)
         whole = False
         for joint in evidence.joints:
-            features = features_of(self.group, remains, joint)
+            features = features_of(self.group, evidence.remains, joint)
             tried = [(one, _tested(evidence, joint, one.columns)) for one in features]
             known = [(one, effect) for one, effect in tried if effect is not None]
             if not known:
                 continue
             feature, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
             whole = whole or feature.columns.ndim == 3
+            share = float(effect.share[joint])
             p_value = min(effect.p_value * len(features) * len(evidence.joints), 1.0)
-            if counts(float(effect.share[joint]), p_value) and _everywhere(effect, feature):
-                finding = self._finding(evidence, joint, feature, effect, p_value)
-                found.append((float(effect.share.sum()), finding))
+            if not counts(share, p_value) or not _everywhere(effect, feature):
+                continue
+            if self.group.imitated_by is not None:
+                others = columns_of(self.group.imitated_by, evidence.remains, joint)
+                if evidence.partial_share(joint, feature.columns, others) <= MAINLY * share:
+                    continue
+            finding = self._finding(evidence, joint, feature, effect, p_value)
+            found.append((float(effect.share.sum()), finding))
         if whole and found:
             # They act on the same joints, so that all but one merely imitate it.
             found = [max(found, key=lambda pair: pair[0])]
@@ -59,7 +71,8 @@ class EffectTest:
         self, evidence: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
     ) -> ResidualFinding:
         share, name = float(effect.share[joint]), evidence.robot.joint_names[joint]
-        advice = feature.advice
+        words = _clearest(evidence, joint, feature).words(effect.coefficient, effect.std)
+        advice = words.advice
         if self.group.friction and (own := _own_form(evidence, joint)):
             advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
@@ -68,8 +81,8 @@ class EffectTest:
             self.identifier,
             level(evidence, joint, share),
             name,
-            f"{name}: {feature.title}",
-            feature.text(effect.coefficient).format(figures=figures(evidence, joint, share, p_value)),
+            f"{name}: {words.title}",
+            words.text.format(figures=figures(evidence, joint, share, p_value)),
             advice,
             share,
             p_value,
@@ -79,7 +92,7 @@ class EffectTest:
                 fitted * along,
                 feature.x_title,
                 f"residual{'' if feature.along is None else ' along it'}, {unit(evidence, joint)}",
-                feature.beside,
+                words.curve,
             ),
         )
 
@@ -95,21 +108,25 @@ def features_of(group: FeatureGroup, remains: Remains, joint: int) -> list[Featu
     return [feature for kind in kinds for feature in kind.features(remains, joint)]
 
 
-def remains_of(evidence: ResidualAnalysis) -> Remains:
-    """The thinned samples, with seconds since the start and logged temperature."""
-    logged = evidence.residuals.temperature
-    warmth = None if logged is None else logged[evidence.index]
-    motion = replace(evidence.motion, t=elapsed(evidence), temperature=warmth)
-    steps = any(term.steps for term in evidence.terms)
-    return Remains(evidence.robot, motion, steps, identified_bodies(evidence))
+def columns_of(group: FeatureGroup, remains: Remains, joint: int) -> Float:
+    """Features (N, k) of one joint of all terms of a group, side by side."""
+    return np.column_stack([feature.columns for feature in features_of(group, remains, joint)])
 
 
-def elapsed(evidence: ResidualAnalysis) -> Float:
-    """Seconds (N,) of the thinned samples since the start, trajectories one behind the other where clocks restart."""
-    r, i = evidence.residuals, evidence.index
-    t = np.array(r.t[i], dtype=np.float64)
-    back = np.diff(t, prepend=t[:1])
-    return np.asarray(t - np.cumsum(np.where(back < 0, back, 0.0)))
+def _alike(group: FeatureGroup, evidence: ResidualAnalysis) -> bool:
+    joints = range(evidence.robot.n)
+    columns = np.stack([columns_of(group, evidence.remains, joint)[:, 0] for joint in joints])
+    common = evidence.test_alike(columns)
+    return common is not None and common.believable
+
+
+def _clearest(evidence: ResidualAnalysis, joint: int, feature: Feature) -> Feature:
+    """The feature, or itself where nothing else looks alike, where it explains something there, too."""
+    if feature.clear is None:
+        return feature
+    effect = evidence.test_joint(joint, feature.clear.columns)
+    sure = effect is not None and counts(float(effect.share[joint]), effect.p_value)
+    return feature.clear if sure else feature
 
 
 def _tested(evidence: ResidualAnalysis, joint: int, columns: Float) -> FeatureTest | None:

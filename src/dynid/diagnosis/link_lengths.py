@@ -11,11 +11,9 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.tilt import identified_bodies
-from dynid.diagnosis.wording import ALARM
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.terms.evidence import Rival
+from dynid.terms.evidence import ALARM, Rival
 
 # Relative step of the differences.
 STEP = 1e-3
@@ -87,7 +85,7 @@ def find_link_lengths(evidence: ResidualAnalysis) -> list[LinkLength]:
     its gravity by the first moments of the link itself; only what these leave tells of the length. Empty for a model
     without rigid bodies.
     """
-    bodies = identified_bodies(evidence)
+    bodies = evidence.bodies
     if bodies is None or not evidence.enough:
         return []
     # What the log leaves open of the identified bodies may be far from any body; the described ones are not.

@@ -6,7 +6,6 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.diagnosis.proof import away_from_reversals, plain_model
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, regressor
 
 # Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
@@ -28,7 +27,7 @@ def check_measured(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None
     if not evidence.enough or evidence.raw is None or len(evidence.joints) < 2:
         return
     joints = list(evidence.joints)
-    missed = (evidence.rms / np.maximum(evidence.torque_rms, 1e-300))[joints]
+    missed = evidence.missed[joints]
     friction, noise = friction_shares(evidence), noise_shares(evidence)
     if friction is None or missed.max() > MOST_MISSED:
         return
@@ -48,12 +47,12 @@ def friction_shares(evidence: ResidualAnalysis) -> Float | None:
 
     Both are fitted beside the plain model, which may leave them out. None where the model reads more than motion.
     """
-    terms, wanted = plain_model(evidence)
+    terms, wanted = evidence.plain_model
     Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
     if not complete:
         return None
     n, N, b = Y.shape
-    weight = away_from_reversals(evidence).T / np.maximum(evidence.rms, 1e-300)[:, None]
+    weight = (~evidence.reverses).T / np.maximum(evidence.rms, 1e-300)[:, None]
     shares = np.zeros(n)
     y = (evidence.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,15 +10,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import stdtr
 
-from dynid.base.arrays import Bool, Float, Int
-from dynid.diagnosis.effect_tests import features_of, remains_of
-from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, regressor
-from dynid.diagnosis.tilt import identified_bodies
+from dynid.base.arrays import Float, Int
+from dynid.diagnosis.effect_tests import features_of
+from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.evidence import FRICTION_FORM, Declared, Rival
-from dynid.terms.term import Terms
 
 FOLDS = 8
 # Chance that blocks without the effect gain as much.
@@ -27,8 +25,6 @@ CHANCE = 1e-3
 LEAST_SHARE = 0.2
 # The opposite of the claim may gain at most this share of what the claim does.
 MOST_MIRROR = 0.5
-# Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
-REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 RIDGE = 1e-9
 # Of the blocks' mean: an error below this share of it is nothing that two readings can differ in.
 BLOCK_FLOOR = 1e-3
@@ -152,27 +148,9 @@ def chance_of_gain(before: Float, after: Float) -> float:
     return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
 
-def away_from_reversals(evidence: ResidualAnalysis) -> Bool:
-    """Gate (N, n) that is shut at the thinned samples near each joint's reversals."""
-    near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
-    return np.asarray(~near[evidence.index])
-
-
 def gated(evidence: ResidualAnalysis) -> Samples:
     """The thinned samples, with that gate."""
-    return replace(evidence.motion, gate=away_from_reversals(evidence))
-
-
-def plain_model(evidence: ResidualAnalysis) -> tuple[Terms, Bool]:
-    """The terms less those that could take up a claim, and the mask of their base parameters' columns."""
-    kept, masks, first = [], [], 0
-    for term in evidence.terms:
-        count = len(term.columns(evidence.robot))
-        if not term.hides_wiring:
-            kept.append(term)
-            masks.append(evidence.estimate.base.mask[first : first + count])
-        first += count
-    return Terms(tuple(kept)), np.concatenate(masks)
+    return replace(evidence.motion, gate=~evidence.reverses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +175,7 @@ class HeldOut:
         count = int(block.max(initial=-1)) + 1
         if count < FOLDS or not evidence.enough:
             return None
-        terms, wanted = plain_model(evidence)
+        terms, wanted = evidence.plain_model
         Y, complete = regressor(reading.robot, terms, samples, wanted)
         if not complete:
             return None
@@ -207,7 +185,7 @@ class HeldOut:
         size = samples.tau.std(axis=0) / np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
         usable = np.isin(np.arange(n), evidence.joints) & (size > 0)
         weight = np.where(usable, 1.0 / np.where(usable, evidence.rms * size, 1.0), 0.0)
-        weights = (away_from_reversals(evidence) * weight).T
+        weights = (~evidence.reverses * weight).T
         Y, y = Y * weights[:, :, None], samples.tau.T * weights
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
@@ -279,7 +257,7 @@ def position_waves(evidence: ResidualAnalysis) -> Float:
 def shifted_positions(evidence: ResidualAnalysis) -> Float:
     """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
     n, N = evidence.robot.n, len(evidence.index)
-    found, bodies, motion = np.zeros((n, N, n)), identified_bodies(evidence), evidence.motion
+    found, bodies, motion = np.zeros((n, N, n)), evidence.bodies, evidence.motion
     if bodies is None:
         return found
     for j in range(n):
@@ -296,7 +274,7 @@ def shifted_positions(evidence: ResidualAnalysis) -> Float:
 
 def friction_forms(evidence: ResidualAnalysis) -> Float:
     """Columns (n, N, k): what forms of friction that the model lacks leave, of every joint; as many for each."""
-    n, N, remains = evidence.robot.n, len(evidence.index), remains_of(evidence)
+    n, N, remains = evidence.robot.n, len(evidence.index), evidence.remains
     by_joint = [[one.columns for one in features_of(FRICTION_FORM, remains, j)] for j in range(n)]
     found = np.zeros((n, N, sum(columns.shape[1] for forms in by_joint for columns in forms)))
     first = 0
@@ -326,42 +304,5 @@ def reading(evidence: ResidualAnalysis, declared: Declared) -> Reading:
     if declared.zeros:
         samples = replace(samples, q=samples.q + [declared.zeros.get(j, 0.0) for j in range(robot.n)])
     if declared.seconds:
-        samples = replace(samples, tau=torque_later(evidence, declared.seconds))
+        samples = replace(samples, tau=evidence.torque_later(declared.seconds))
     return Reading(robot, samples)
-
-
-def misfit_by_shift(evidence: ResidualAnalysis, shifts: Float) -> Float | None:
-    """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
-
-    None where the model reads more than motion.
-    """
-    terms, wanted = plain_model(evidence)
-    Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
-    if not complete:
-        return None
-    usable = np.isin(np.arange(len(Y)), evidence.joints)
-    size = np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
-    weights = (away_from_reversals(evidence) * np.where(usable, 1.0 / size, 0.0)).T
-    Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
-    found = np.zeros(len(shifts))
-    for k, seconds in enumerate(shifts):
-        y = (torque_later(evidence, float(seconds)).T * weights).reshape(-1)
-        left = y - Q @ (Q.T @ y)
-        found[k] = float(left @ left) / max(float(y @ y), 1e-300)
-    return found
-
-
-def torque_later(evidence: ResidualAnalysis, seconds: float) -> Float:
-    """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
-    r = evidence.residuals
-    found = np.zeros((len(evidence.index), evidence.robot.n))
-    for run, own in _runs_of(evidence):
-        at = evidence.index[own] - run.start + seconds * r.rate
-        place = np.arange(run.stop - run.start)
-        found[own] = np.stack([np.interp(at, place, column) for column in r.measured[run].T], axis=1)
-    return found
-
-
-def _runs_of(evidence: ResidualAnalysis) -> Iterator[tuple[slice, Bool]]:
-    for run in evidence.runs:
-        yield run, (evidence.index >= run.start) & (evidence.index < run.stop)

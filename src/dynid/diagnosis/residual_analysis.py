@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,8 @@ from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.term import Terms
+from dynid.terms.evidence import AlikeTest, BodyParameters, FeatureTest, Remains
+from dynid.terms.term import Of, Terms
 
 MOST_SAMPLES = 1200
 FEW = 20_000
@@ -25,27 +27,10 @@ BLOCK_CYCLES = 4.0
 SILENT = 1e-6
 # rad or m, less than which is noise of a joint at rest.
 MOVED = 1e-4
+# Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
+REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 # A feature that the model explains down to this share of itself cannot be distinguished from the model.
 FREE = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureTest:
-    """What a set of k features makes of the residuals.
-
-    coefficient: (k,) by least squares.    std: (k,) from the blocks' scores.
-    share: (n,) part of each joint's mean square residual that is explained.
-    p_value: of Hotelling's test of the blocks' scores against zero.
-    free: (k,) part of each feature that the model leaves.
-    fitted: (joints, N) torque that the features explain, less what the model takes up of them.
-    """
-
-    coefficient: Float
-    std: Float
-    share: Float
-    p_value: float
-    free: Float
-    fitted: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +38,7 @@ class ResidualAnalysis:
     """A finished fit and what it left over.
 
     bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
+    source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
     """
 
     robot: RobotModel
@@ -61,6 +47,17 @@ class ResidualAnalysis:
     residuals: Residuals
     bandwidth: float
     raw: RawTorque | None = None
+    source_rate: float = np.nan
+    accelerations: bool = True
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.source_rate):
+            object.__setattr__(self, "source_rate", self.rate)
+
+    @property
+    def rate(self) -> float:
+        """Of the residuals, Hz."""
+        return self.residuals.rate
 
     @cached_property
     def rms(self) -> Float:
@@ -71,6 +68,11 @@ class ResidualAnalysis:
     def torque_rms(self) -> Float:
         """Root mean square of measured torque by joint, (n,)."""
         return np.asarray(np.sqrt(np.mean(self.residuals.measured**2, axis=0)))
+
+    @cached_property
+    def missed(self) -> Float:
+        """(n,) r.m.s. residual over r.m.s. torque."""
+        return np.asarray(self.rms / np.maximum(self.torque_rms, 1e-300))
 
     @cached_property
     def joints(self) -> tuple[int, ...]:
@@ -117,6 +119,55 @@ class ResidualAnalysis:
         """Predicted torque's change in time (N, n), N m/s, at the thinned samples: what late torque leaves."""
         r, i = self.residuals, self.index
         return np.asarray((r.predicted[i + 1] - r.predicted[i - 1]) * (0.5 * r.rate))
+
+    @cached_property
+    def elapsed(self) -> Float:
+        """Seconds (N,) of the thinned samples since the start, trajectories one behind the other."""
+        t = np.array(self.residuals.t[self.index], dtype=np.float64)
+        back = np.diff(t, prepend=t[:1])
+        return np.asarray(t - np.cumsum(np.where(back < 0, back, 0.0)))
+
+    @cached_property
+    def reverses(self) -> Bool:
+        """(N, n) whether a joint is near a reversal at the thinned samples."""
+        return self.near_reversal(REVERSAL_CYCLES / self.bandwidth, REVERSAL_SPEED)[self.index]
+
+    @cached_property
+    def bodies(self) -> Float | None:
+        """Ten parameters (nb, 10) of each body as chosen by the estimate; None for a model without rigid bodies."""
+        own = self._of_bodies
+        return None if own is None else np.asarray(self.estimate.parameters[own].reshape(-1, 10))
+
+    @cached_property
+    def remains(self) -> Remains:
+        """The thinned samples, with seconds since the start and logged temperature."""
+        logged = self.residuals.temperature
+        warmth = None if logged is None else logged[self.index]
+        motion = replace(self.motion, t=self.elapsed, temperature=warmth)
+        steps = any(term.steps for term in self.terms)
+        return Remains(self.robot, motion, self.slope, self.reverses, steps, self.bodies)
+
+    @property
+    def balanced(self) -> Bool:
+        """Joints (n,) whose gravity a term of the model may carry."""
+        return self.terms.balances(self.robot)
+
+    @cached_property
+    def body_parameters(self) -> BodyParameters | None:
+        """Base parameters that bodies alone make up: rotors and friction share in none of them."""
+        own, base = self._of_bodies, self.estimate.base
+        if own is None:
+            return None
+        pure = ~np.any(base.B[:, ~own], axis=1)
+        if not pure.any():
+            return None
+        covariance = self.estimate.covariance[np.ix_(pure, pure)]
+        return BodyParameters(base.B[:, own][pure], self.estimate.value[pure], covariance)
+
+    @cached_property
+    def _of_bodies(self) -> Bool | None:
+        found = np.array([column.of is Of.BODY for column in self.estimate.columns], dtype=np.bool_)
+        return found if np.count_nonzero(found) == 10 * self.robot.n_bodies else None
 
     @cached_property
     def block(self) -> Int:
@@ -179,6 +230,62 @@ class ResidualAnalysis:
         share[joint] = found.share[0]
         second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
         return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
+
+    def test_alike(self, columns: Float) -> AlikeTest | None:
+        """Tests a feature (n, N) with one factor on all joints, and joint by joint; None as for `test_features`."""
+        effect = self.test_features(columns[:, :, None]) if self.enough else None
+        if effect is None:
+            return None
+        alone = [self.test_joint(joint, columns[joint][:, None]) for joint in self.joints]
+        by_joint = np.array([one.coefficient[0] for one in alone if one is not None])
+        share = effect.share[list(self.joints)]
+        return AlikeTest(float(effect.coefficient[0]), float(effect.std[0]), by_joint, share, effect.p_value)
+
+    def misfit_by_shift(self, shifts: Float) -> Float | None:
+        """Mean square error (k,) of the plain model over the torque's, with torque later by each of (k,) seconds.
+
+        None where the model reads more than motion.
+        """
+        terms, wanted = self.plain_model
+        Y, complete = regressor(self.robot, terms, self.motion, wanted)
+        if not complete:
+            return None
+        usable = np.isin(np.arange(len(Y)), self.joints)
+        size = np.maximum(self.motion.tau.std(axis=0), 1e-300)
+        weights = (~self.reverses * np.where(usable, 1.0 / size, 0.0)).T
+        Q = basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2]))
+        found = np.zeros(len(shifts))
+        for k, seconds in enumerate(shifts):
+            y = (self.torque_later(float(seconds)).T * weights).reshape(-1)
+            left = y - Q @ (Q.T @ y)
+            found[k] = float(left @ left) / max(float(y @ y), 1e-300)
+        return found
+
+    def torque_later(self, seconds: float) -> Float:
+        """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
+        r = self.residuals
+        found = np.zeros((len(self.index), self.robot.n))
+        for run, own in self._runs_of():
+            at = self.index[own] - run.start + seconds * r.rate
+            place = np.arange(run.stop - run.start)
+            found[own] = np.stack([np.interp(at, place, column) for column in r.measured[run].T], axis=1)
+        return found
+
+    def _runs_of(self) -> Iterator[tuple[slice, Bool]]:
+        for run in self.runs:
+            yield run, (self.index >= run.start) & (self.index < run.stop)
+
+    @cached_property
+    def plain_model(self) -> tuple[Terms, Bool]:
+        """The terms less those that could take up a claim, and the mask of their base parameters' columns."""
+        kept, masks, first = [], [], 0
+        for term in self.terms:
+            count = len(term.columns(self.robot))
+            if not term.hides_wiring:
+                kept.append(term)
+                masks.append(self.estimate.base.mask[first : first + count])
+            first += count
+        return Terms(tuple(kept)), np.concatenate(masks)
 
     def partial_share(self, joint: int, columns: Float, known: Float) -> float:
         """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.delay import late
+from dynid.diagnosis.effect_tests import columns_of
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.wording import LEAST_SHARE, counts, figures, level, unit
+from dynid.diagnosis.wording import counts, figures, level, unit
+from dynid.terms.evidence import LEAST_SHARE
 from dynid.terms.position_waves import HARMONICS
+from dynid.terms.torque_delay import LATE_TORQUE
 
 # A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
 WITHIN = 0.7
@@ -45,10 +47,8 @@ class GearRipple:
             best = float(waves[int(np.argmax(shares))])
             effect = evidence.test_joint(joint, _pair(evidence, joint, best))
             # Late torque repeats with the motion and so looks like a wave as well, if a poor one.
-            if (
-                effect is None
-                or evidence.partial_share(joint, _pair(evidence, joint, best), late(evidence, joint)) < LEAST
-            ):
+            late = columns_of(LATE_TORQUE, evidence.remains, joint)
+            if effect is None or evidence.partial_share(joint, _pair(evidence, joint, best), late) < LEAST:
                 continue
             # Waves that differ by less than a period over the whole range are one and the same.
             tried = max(

@@ -9,8 +9,9 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.finding import ResidualFinding
-from dynid.diagnosis.residual_analysis import FeatureTest, ResidualAnalysis
+from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
+from dynid.terms.evidence import FeatureTest
 
 LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.

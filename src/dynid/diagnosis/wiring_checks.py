@@ -12,7 +12,6 @@ from scipy.linalg import cho_factor, cho_solve
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
-from dynid.diagnosis.proof import away_from_reversals, plain_model
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -99,7 +98,7 @@ def _add_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnosti
     if not large:
         return
     names = ", ".join(f"{100 * missed[j]:.3g} % of '{evidence.robot.joint_names[j]}'" for j in large)
-    model = ", ".join(term.name for term in plain_model(evidence)[0])
+    model = ", ".join(term.name for term in evidence.plain_model[0])
     diagnostics.warn(
         "large-misfit",
         f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
@@ -117,7 +116,7 @@ def thinned(evidence: ResidualAnalysis) -> Samples:
     motion = Samples.from_motion(
         full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
     )
-    return replace(motion, gate=away_from_reversals(evidence)[::step])
+    return replace(motion, gate=~evidence.reverses[::step])
 
 
 def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
@@ -125,7 +124,7 @@ def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> 
 
     Returns None if a term of the model reads more than motion.
     """
-    terms, wanted = plain_model(evidence)
+    terms, wanted = evidence.plain_model
     Y, complete = regressor(robot, terms, samples, wanted)
     if not complete:
         return None

@@ -7,11 +7,8 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.diagnosis.finding import Curve
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.evidence import ALARM, LEAST_SHARE
 
-# Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
-ALARM = 1e-3
-# Less than this share of a residual's mean square is not worth a word.
-LEAST_SHARE = 0.1
 # From this share of a joint's torque on an effect is worth a warning.
 MATTERS = 0.01
 

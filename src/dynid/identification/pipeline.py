@@ -23,18 +23,20 @@ from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import relinearised
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
-from dynid.diagnosis.adopted_effects import report_held_effects
 from dynid.diagnosis.changes import check_changes
 from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis.effect_notices import (
+    compare_with_description,
+    report_held_effects,
+    report_missing_effects,
+)
 from dynid.diagnosis.finding import ResidualFinding
-from dynid.diagnosis.lag import check_lag
 from dynid.diagnosis.link_lengths import check_link_lengths
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.measurement import check_measured
 from dynid.diagnosis.negative_friction import check_negative_friction
 from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.traps import compare_with_description
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, unphysical, warn_or_raise
@@ -351,7 +353,16 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
         # What constraints leave behind is no sign of the log.
         plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress)
         residuals = residuals if plain.residuals is None else plain.residuals
-    evidence = ResidualAnalysis(call.robot, terms, found.free, residuals, data.prepared.bandwidth, raw)
+    evidence = ResidualAnalysis(
+        call.robot,
+        terms,
+        found.free,
+        residuals,
+        data.prepared.bandwidth,
+        raw,
+        data.prepared.source_rate,
+        data.choice.trusted,
+    )
     return found, training, evidence
 
 
@@ -370,13 +381,13 @@ def _examine(
         lambda: diagnose(evidence), call.threads
     )  # while the lag is sought and blocks are held out
     check_measured(evidence, diagnostics)
-    check_lag(evidence, data.prepared.source_rate, diagnostics)
-    report_held_effects(evidence, data.prepared.source_rate, diagnostics)
+    report_missing_effects(evidence, diagnostics)
+    report_held_effects(evidence, diagnostics)
     check_changes(evidence, diagnostics)
     check_link_lengths(evidence, diagnostics)
     # Bodies are bent by noise of accelerations where the equations read these.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
-        compare_with_description(evidence, diagnostics, data.choice.trusted)
+        compare_with_description(evidence, diagnostics)
     return diagnosed
 
 

@@ -12,7 +12,7 @@ from dynid.base.findings import LEVELS, Finding, Verdict
 from dynid.choose.findings import selection_findings
 from dynid.choose.selection import Selection
 from dynid.choose.shapes import Choice
-from dynid.diagnosis.delay import LateTorque
+from dynid.diagnosis.effect_tests import feature_groups
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
@@ -20,7 +20,6 @@ from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
 from dynid.run.result import Validation
 from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.evidence import FRICTION_FORM
 from dynid.terms.term import Of, Term
 
 GOOD_R2, USABLE_R2 = 0.95, 0.80
@@ -31,7 +30,6 @@ PRIOR_MANY, VALUES_FEW = 0.25, 5.0
 # An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
 # of friction bends those of friction first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
-OF_FRICTION = (FRICTION_FORM.identifier, LateTorque.identifier)
 # Warnings about the model itself: it is known to fit worse than it could.
 SPOILING = ("large-misfit", "constraints-cost", "negative-friction")
 FRICTION_SIGNIFICANCE = 4.0
@@ -260,7 +258,12 @@ def _bends(finding: ResidualFinding, scores: Scores) -> bool:
         return False
     names = scores.joint_names
     missed = scores.relative[names.index(finding.joint)] if finding.joint in names else scores.relative.max()
-    most = FRICTION_BENDS if finding.identifier in OF_FRICTION else BENDS
+    like_friction = {
+        one.identifier
+        for one in feature_groups()
+        if one.friction or (one.imitated_by is not None and one.imitated_by.friction)
+    }
+    most = FRICTION_BENDS if finding.identifier in like_friction else BENDS
     return bool(np.sqrt(finding.share) * missed > most)
 
 

@@ -11,7 +11,7 @@ from dynid.base.arrays import Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
-from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains
+from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains, Words
 from dynid.terms.friction import OFFSETS
 from dynid.terms.joint_term import JointTerm, joint_indices, proposal_by_joint
 from dynid.terms.term import Proposal, Symbol
@@ -53,7 +53,7 @@ class Drift(JointTerm):
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
         """A slope in time, and in temperature where it was logged, of the offset and of friction."""
         return tuple(
-            _feature(remains, joint, cause, form) for cause in causes(remains.motion, joint) for form in WORDS
+            _feature(remains, joint, cause, form) for cause in causes(remains.motion, joint) for form in PARTS
         )
 
     def notices(self, held: Held) -> Iterator[Notice]:
@@ -106,7 +106,7 @@ def causes(motion: Samples, joint: int) -> list[Cause]:
     return found
 
 
-WORDS = {
+PARTS = {
     "offset": (
         "the offset",
         "Zero the torque sensors and let them warm up; identify in parts if the drift is real.",
@@ -128,19 +128,16 @@ def _feature(remains: Remains, joint: int, cause: Cause, form: str) -> Feature:
     trend = cause.trend
     speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
     column = trend * {"offset": np.ones_like(trend), "dry": remains.step(joint), "speed": speed}[form]
-    what, advice = WORDS[form]
+    what, advice = PARTS[form]
 
-    def text(factor: Float) -> str:
+    def words(factor: Float, _: Float) -> Words:
         change = 2.0 * float(factor[0])
-        return f"By {change:+.3g} {remains.unit(joint)} within {cause.span}, which explains {{figures}}."
+        return Words(
+            f"{what} changes with {cause.name}",
+            f"By {change:+.3g} {remains.unit(joint)} within {cause.span}, which explains {{figures}}.",
+            advice,
+            f"straight line in {cause.name}",
+        )
 
-    return Feature(
-        column[:, None],
-        f"{what} changes with {cause.name}",
-        text,
-        advice,
-        cause.values,
-        cause.title,
-        f"straight line in {cause.name}",
-        np.sign(column / np.where(np.abs(trend) > 0.02, trend, np.inf)),
-    )
+    along = np.sign(column / np.where(np.abs(trend) > 0.02, trend, np.inf))
+    return Feature(column[:, None], words, cause.values, cause.title, along)

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 
 # Where the steep part of dry friction ends, as a share of a joint's usual top speed, and the share of speeds below it.
 STEEP, USUAL = 0.02, 0.95
+# Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
+ALARM = 1e-3
+# Less than this share of a residual's mean square is not worth a word.
+LEAST_SHARE = 0.1
+# An effect of all joints is one where each joint by itself says about the same of its size: so many times of what all
+# together say.
+LEAST_PART, MOST_PART = 0.3, 4.0
+# Of its torque, what a median joint misses from which on identified bodies stand for what the model lacks.
+MISSES_MUCH = 0.3
 
 
 @dataclass(frozen=True)
@@ -23,14 +33,32 @@ class FeatureGroup:
 
     identifier: of the findings.    looks_at: what is tested, for the report.
     friction: whether they are forms of friction, of which a joint may have one already.
+    imitated_by: features of another group that look alike; those of this one have to explain most of it beside them.
+    alike: whether features that come out alike on all joints are an effect of the whole robot, which says so itself.
     """
 
     identifier: str
     looks_at: str
     friction: bool = False
+    imitated_by: FeatureGroup | None = None
+    alike: bool = False
 
 
 FRICTION_FORM = FeatureGroup("friction-form", "residual against velocity", True)
+
+
+@dataclass(frozen=True)
+class Words:
+    """How to say what a feature explains.
+
+    title: what is wrong with the joint.    text: on what evidence; {figures} stands for how much is explained.
+    advice: what to do.    curve: name of the explained part in the drawing.
+    """
+
+    title: str
+    text: str
+    advice: str
+    curve: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +66,58 @@ class Feature:
     """What the lack of an effect leaves of a joint's residual, and how to say so.
 
     columns: (N, k) torque of the joint, or (n, N, k) of all joints, up to k factors.
-    title: what is wrong with the joint.    text: from the factors (k,); {figures} stands for how much is explained.
-    advice: what to do.    x, x_title: what to draw the residual against, (N,).
-    along: (N,) sign to draw it with.    beside: name of the explained part in the drawing.
+    words: from the factors (k,) and their standard deviations (k,).
+    x, x_title: what to draw the residual against, (N,).    along: (N,) sign to draw it with.
+    clear: the feature where nothing else looks alike; its words are said where it explains something there, too.
     """
 
     columns: Float
-    title: str
-    text: Callable[[Float], str]
-    advice: str
+    words: Callable[[Float, Float], Words]
     x: Float
     x_title: str
-    beside: str
     along: Float | None = None
+    clear: Feature | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTest:
+    """What a set of k features makes of the residuals.
+
+    coefficient: (k,) by least squares.    std: (k,) from the blocks' scores.
+    share: (n,) part of each joint's mean square residual that is explained.
+    p_value: of Hotelling's test of the blocks' scores against zero.
+    free: (k,) part of each feature that the model leaves.
+    fitted: (joints, N) torque that the features explain, less what the model takes up of them.
+    """
+
+    coefficient: Float
+    std: Float
+    share: Float
+    p_value: float
+    free: Float
+    fitted: Float
+
+
+@dataclass(frozen=True, eq=False)
+class AlikeTest:
+    """One factor on all joints.    factor, std: of all together.    by_joint: (k,) of every joint by itself.
+
+    share: (k,) of each joint's mean square residual that it explains.    p_value: of no such effect.
+    """
+
+    factor: float
+    std: float
+    by_joint: Float
+    share: Float
+    p_value: float
+
+    @property
+    def believable(self) -> bool:
+        """Whether it is beyond chance, matters, and every joint by itself says about the same."""
+        if not (self.p_value < ALARM and np.median(self.share) > LEAST_SHARE and len(self.by_joint)):
+            return False
+        parts = self.by_joint / self.factor
+        return bool((parts > LEAST_PART).all() and (parts < MOST_PART).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +126,14 @@ class Remains:
 
     motion: `t` counts seconds since the start, trajectories one behind the other.
     steps: whether the model's friction has a step at rest.    bodies: (nb, 10) of the model, None = not known.
+    slope: (N, n) the predicted torque's change in time, N m/s.
+    reverses: (N, n) whether a joint is near a reversal, where friction may look like anything.
     """
 
     robot: RobotModel
     motion: Samples
+    slope: Float
+    reverses: Bool
     steps: bool = False
     bodies: Float | None = None
 
@@ -85,19 +156,91 @@ class Remains:
     def friction(self, joint: int, column: Float, seen: Callable[[float], str], advice: str) -> Feature:
         """The feature of a form of friction.    seen: from its factor."""
 
-        def text(factor: Float) -> str:
+        def words(factor: Float, _: Float) -> Words:
             size = abs(float(factor[0])) * np.abs(column).max()
-            return f"{seen(float(factor[0]))}: {{figures}}; size {size:.3g} {self.unit(joint)}."
+            return Words(
+                "friction that the model lacks",
+                f"{seen(float(factor[0]))}: {{figures}}; size {size:.3g} {self.unit(joint)}.",
+                f'{advice}, or let {{ term = "friction" }} choose by held-out blocks.',
+                "this form",
+            )
 
-        return Feature(
-            column[:, None],
-            "friction that the model lacks",
-            text,
-            f'{advice}, or let {{ term = "friction" }} choose by held-out blocks.',
-            self.motion.dq[:, joint],
-            f"velocity, {self.angle(joint)}/s",
-            "this form",
-        )
+        return Feature(column[:, None], words, self.motion.dq[:, joint], f"velocity, {self.angle(joint)}/s")
+
+
+@dataclass(frozen=True, eq=False)
+class BodyParameters:
+    """Base parameters that bodies alone make up: matrix (b, 10 nb) of them, value (b,) and covariance (b, b)."""
+
+    matrix: Float
+    value: Float
+    covariance: Float
+
+
+class FitEvidence(Protocol):
+    """A fit and what it left over, as a term looks at it for itself."""
+
+    @property
+    def robot(self) -> RobotModel:
+        """As described."""
+        ...
+
+    @property
+    def remains(self) -> Remains:
+        """The N samples that features are given at."""
+        ...
+
+    @property
+    def joints(self) -> tuple[int, ...]:
+        """Those that moved and left a residual."""
+        ...
+
+    @property
+    def source_rate(self) -> float:
+        """Of the log, Hz."""
+        ...
+
+    @property
+    def rate(self) -> float:
+        """Of the residuals, Hz."""
+        ...
+
+    @property
+    def accelerations(self) -> bool:
+        """Whether accelerations can be trusted."""
+        ...
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are samples enough for any test."""
+        ...
+
+    @property
+    def missed(self) -> Float:
+        """(n,) r.m.s. residual over r.m.s. torque."""
+        ...
+
+    @property
+    def balanced(self) -> Bool:
+        """(n,) joints whose gravity a term of the model may carry."""
+        ...
+
+    @property
+    def body_parameters(self) -> BodyParameters | None:
+        """What the fit says of bodies alone; None for a model without them."""
+        ...
+
+    def test_features(self, features: Float) -> FeatureTest | None:
+        """Tests features (n, N, k) on the residuals of all joints; None where the model holds them already."""
+        ...
+
+    def test_alike(self, columns: Float) -> AlikeTest | None:
+        """Tests a feature (n, N) with one factor on all joints, and by joint; None as for `test_features`."""
+        ...
+
+    def misfit_by_shift(self, shifts: Float) -> Float | None:
+        """Share (k,) of the mean square torque that the plain model misses, torque later by each of (k,) seconds."""
+        ...
 
 
 class Level(StrEnum):
@@ -151,6 +294,7 @@ class Notice:
     declared: what has to predict held-out blocks better for the notice to have its level; None = no proof is asked for.
     lesser: its level without proof.    rivals: that may not do as well.    held: put behind the evidence.
     sign: said in its place where the other sign of the efforts does better still.
+    instead_of: codes of what is not said beside it, since it explains the same.
     """
 
     identifier: str
@@ -164,6 +308,7 @@ class Notice:
     rivals: tuple[Rival, ...] = ()
     held: str = ""
     sign: Notice | None = None
+    instead_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

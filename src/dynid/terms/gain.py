@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.evidence import FitEvidence, Level, Notice
 from dynid.terms.joint_term import JointTerm
+from dynid.terms.payload import find_load
 from dynid.terms.term import Scale, Symbol
+
+# Factors between the torque of described and of identified bodies: from five on a unit may be wrong, and thirty is one.
+SIZE_WARN, SIZE_DOUBT = 5.0, 30.0
+# kg/m^3: what real arms weigh for their reach, see `heaviness`.
+USUAL, HEAVY = 10.0, 100.0
+# m; a shorter arm has no reach to be heavy for.
+SHORTEST = 0.3
+# Of the greatest, the described swing of gravity torque from which on a joint shows the bodies' scale.
+HEAVY_SWING = 0.1
+# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that, if it explains the difference and the
+# joints agree on it.
+SCALE_DOUBT, SCALE_EXPLAINED, SCALE_SPREAD = 1.4, 0.8, 0.25
+# A load leaves next to nothing of the distance from the description; a factor on all bodies looks like one by half.
+LOAD_ALONE = 0.9
 
 
 @dataclass(frozen=True)
@@ -39,3 +57,140 @@ class DriveGain(JointTerm):
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Minus the torque by the declared gain."""
         return -samples.tau
+
+    @classmethod
+    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """Torque of another size than the described bodies', or than an arm of this reach can have.
+
+        Over a factor of 5 units are suspected, over 30 doubted; one factor that all joints agree on is doubted from
+        1.4 on, unless a load explains it as well.
+        """
+        sizes = size_against_description(fit)
+        if sizes is None or not np.isfinite(sizes).any():
+            heavy = heaviness(fit)
+            if heavy is not None and heavy > HEAVY:
+                yield Notice(
+                    "unit-suspicion",
+                    Level.WARNING,
+                    f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
+                    "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
+                )
+            return
+        middle = float(np.nanmedian(sizes))
+        if 1 / SIZE_WARN < middle < SIZE_WARN:
+            yield from _of_scale(fit)
+            return
+        names = ", ".join(
+            f"{name} {size:.3g}"
+            for name, size in zip(fit.robot.joint_names, sizes, strict=True)
+            if np.isfinite(size)
+        )
+        yield Notice(
+            "unit-suspicion",
+            Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
+            f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
+            "a ratio near 1",
+            "declare unit and side of the effort under [log] (mA, N mm, motor side), or correct the description",
+        )
+
+
+def _of_scale(fit: FitEvidence) -> Iterator[Notice]:
+    scale = common_scale(fit)
+    if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
+        return
+    if scale.explained < SCALE_EXPLAINED or scale.spread > SCALE_SPREAD:
+        return
+    load = find_load(fit)
+    if load is not None and load.sure and load.explained > LOAD_ALONE:
+        return
+    yield Notice(
+        "torque-scale",
+        Level.DOUBT,
+        f"gravity torque {scale.factor:.3g} times that of the description on every joint that carries weight "
+        f"(one factor explains {100 * scale.explained:.3g} % of the difference)",
+        "the masses of the description, or a scale of torque that is known",
+        "check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
+        "masses; weigh a known payload (dynid payload) to find out which",
+        instead_of=("payload",),
+    )
+
+
+def size_against_description(fit: FitEvidence) -> Float | None:
+    """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
+
+    None without a description of every body.
+    """
+    robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
+    if bodies is None or not np.isfinite(robot.inertia_prior).all():
+        return None
+    q, dq, ddq = robot.tree_motion(motion.q, motion.dq, motion.ddq)
+    ours, described = (
+        inverse_dynamics(robot.tree, body, q, dq, ddq) @ robot.projection
+        for body in (bodies, robot.inertia_prior)
+    )
+    ours, described = ours - ours.mean(axis=0), described - described.mean(axis=0)
+    product = (ours * described).sum(axis=0)
+    squares = (ours**2).sum(axis=0), (described**2).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = product**2 / (squares[0] * squares[1])
+        return np.where((alike > 0.5) & (product > 0), product / squares[1], np.nan)
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """One factor between described and identified gravity torque.
+
+    factor: of all joints together.    explained: share of their distance that it explains, 0 to 1.
+    spread: greatest deviation of a joint's own factor from it, as a share.
+    """
+
+    factor: float
+    explained: float
+    spread: float
+
+
+def common_scale(fit: FitEvidence) -> CommonScale | None:
+    """The one factor that brings the described bodies' gravity torque closest to the identified ones'.
+
+    Gravity torque alone is free of rotors. Joints count whose described gravity torque swings by a fifth of the
+    greatest and that no spring may carry. None without two such joints, or without a description of every body.
+    """
+    robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
+    if bodies is None or not np.isfinite(robot.inertia_prior).all():
+        return None
+    q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
+    ours, described = (
+        gravity_torque(robot.tree, body, q) @ robot.projection for body in (bodies, robot.inertia_prior)
+    )
+    ours, described = ours - ours.mean(axis=0), described - described.mean(axis=0)
+    swing = described.std(axis=0)
+    heavy = (swing > HEAVY_SWING * swing.max(initial=0.0)) & ~fit.balanced
+    heavy &= np.isin(np.arange(robot.n), fit.joints)
+    if heavy.sum() < 2 or not swing.any():
+        return None
+    a, b = (torque[:, heavy] / swing[heavy] for torque in (ours, described))
+    factor = float((a * b).sum() / (b * b).sum())
+    own = (a * b).sum(axis=0) / (b * b).sum(axis=0)
+    apart = float(((a - b) ** 2).sum())
+    left = float(((a - factor * b) ** 2).sum())
+    spread = float(np.abs(own / factor - 1.0).max())
+    return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread)
+
+
+def heaviness(fit: FitEvidence) -> float | None:
+    """Least mass that gravity's torque takes, over the cube of the arm's length, kg/m^3; None without bodies or length.
+
+    A torque g(q) on a joint takes a mass of g / (9.81 length) at the arm's end. Arms from 6 to 300 kg of payload lie
+    between 2 and 12 kg/m^3, since what bears them grows with them.
+    """
+    robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
+    lengths = np.linalg.norm(robot.T_parent_joint[1:, :3, 3], axis=1)
+    slides = sum(float(np.ptp(motion.q[:, j])) for j in range(robot.n) if robot.prismatic[j])
+    length, g = float(lengths.sum()) + slides, float(np.linalg.norm(robot.gravity))
+    if bodies is None or length < SHORTEST or g == 0:
+        return None
+    q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
+    torque = gravity_torque(robot.tree, bodies, q) @ robot.projection
+    # A slide carries the mass itself, without a lever.
+    arms = np.where(robot.prismatic, 1.0, length)
+    return float((np.abs(torque).max(axis=0) / (g * arms)).max() / length**3)

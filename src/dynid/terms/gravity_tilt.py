@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.evidence import ALARM, MISSES_MUCH, Declared, FitEvidence, Held, Level, Notice, Rival
 from dynid.terms.exports import Part
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
@@ -52,6 +53,15 @@ class GravityTilt(NominalTerm):
         """The base as a whole."""
         term, moments = cls(log.inertia), ("tmc1", "tms1")
         return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
+
+    @classmethod
+    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
+        if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
+            return
+        tilt = find_tilt(fit)
+        if tilt is not None and tilt.certain and tilt.degrees - 2 * tilt.std >= WARN:
+            yield lean_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
 
     def notices(self, held: Held) -> Iterator[Notice]:
         """Over half a degree, 95 % interval included."""
@@ -145,3 +155,60 @@ def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Not
         declared=Declared(gravity=gravity),
         rivals=(Rival.POSITION, Rival.ZERO),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """Lean of the base.    degrees: its size.    std: of that.    gravity: (3,) direction found, m/s^2.
+
+    share: (n,) of each joint's residual that it explains.    p_value: of no lean at all.
+    """
+
+    degrees: float
+    std: float
+    gravity: Float
+    share: Float
+    p_value: float
+
+    @property
+    def certain(self) -> bool:
+        """Whether the base leans beyond chance."""
+        return self.p_value < ALARM
+
+
+def find_tilt(fit: FitEvidence) -> Tilt | None:
+    """The lean of the base that explains most of the residuals, to first order; None where no torque shows it.
+
+    Gravity g + |g| (a u + b v), u and v across g, adds a g_u(q) + b g_v(q) to the torque of the identified bodies;
+    a and b are tested on what the model leaves.
+    """
+    robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
+    size = float(np.linalg.norm(robot.gravity))
+    if bodies is None or size == 0 or not fit.enough:
+        return None
+    u, v = across(robot.gravity)
+    q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
+    torque = [
+        gravity_torque(replace(robot.tree, gravity=size * one), bodies, q) @ robot.projection
+        for one in (u, v)
+    ]
+    effect = fit.test_features(np.stack([one.T for one in torque], axis=2))
+    if effect is None:
+        return None
+    lean = float(np.linalg.norm(effect.coefficient))
+    along = effect.coefficient / max(lean, 1e-300)
+    std = float(np.sqrt(np.sum((along * effect.std) ** 2)))
+    gravity = robot.gravity + size * (effect.coefficient[0] * u + effect.coefficient[1] * v)
+    gravity = gravity * (size / np.linalg.norm(gravity))
+    return Tilt(
+        float(np.degrees(np.arctan(lean))), float(np.degrees(std)), gravity, effect.share, effect.p_value
+    )
+
+
+def across(direction: Float) -> tuple[Float, Float]:
+    """Two unit vectors (3,) at right angles to a direction (3,) and to each other."""
+    unit = direction / np.linalg.norm(direction)
+    other = np.eye(3)[int(np.argmin(np.abs(unit)))]
+    u = np.cross(unit, other)
+    u = u / np.linalg.norm(u)
+    return u, np.cross(unit, u)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
+from scipy.special import chdtrc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.spatial.inertia import from_com, to_com
+from dynid.terms.evidence import MISSES_MUCH, FitEvidence, Level, Notice
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Scale, Term
+
+# What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
+UNSURE, UNSURE_CENTRE = 0.3, 0.02
+# Chance of a false alarm; standard deviations of the mass that are chance.
+LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
+# Of the distance from the description, what a load has to explain.
+LOAD_EXPLAINED = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,21 @@ class KnownPayload(Term):
                 "payload-inertia",
                 found=f"{list(self.inertia)}",
                 expected="ten finite numbers: m, mcx, ..., Izz",
+            )
+
+    @classmethod
+    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
+        if float(np.median(fit.missed)) > MISSES_MUCH:
+            return
+        load = find_load(fit)
+        if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
+            yield Notice(
+                "payload",
+                Level.WARNING,
+                f"body '{load.body}' carries about {load.mass:.2g} +- {2 * load.std:.1g} kg more than its "
+                "description: a tool or a load? The identified model holds it. If it is not to, take it off, or add "
+                "known_payload or a [[fixed]] part",
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -93,3 +119,87 @@ def _applied(panels: Panels, values: Float) -> Float:
     return np.stack(
         [values[c] @ lines for c, lines in zip(panels.columns, panels.values, strict=True)], axis=1
     )
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load on a body that the description lacks.    mass, std: kg.    p_value: of no load at all.
+
+    explained: share of the distance between description and estimate that it explains, 0 to 1.
+    """
+
+    body: str
+    mass: float
+    std: float
+    p_value: float
+    explained: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is beyond chance, and heavier than none."""
+        return self.p_value < LOAD_CHANCE and self.mass > LOAD_SIGNIFICANCE * self.std
+
+
+def find_load(fit: FitEvidence) -> Load | None:
+    """The load on one of the outermost bodies that brings description and estimate closest together.
+
+    With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how
+    well a description is known), a load pi on a body with columns J of B is the least-squares solution of J pi = d in
+    the metric of C; its gain is tested against chi-square with ten degrees of freedom.
+    None without a description of every body or without rigid bodies.
+    """
+    robot, base = fit.robot, fit.body_parameters
+    if base is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+        return None
+    B = base.matrix
+    distance = base.value - B @ robot.inertia_prior.ravel()
+    spread = np.zeros((B.shape[1], B.shape[1]))
+    for i, body in enumerate(robot.inertia_prior):
+        spread[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _unsure(body)
+    C = base.covariance + B @ spread @ B.T
+    scale = np.sqrt(np.diag(C))
+    scale = np.where(scale > 0, scale, 1.0)
+    C, d = C / np.outer(scale, scale), distance / scale
+    # A little of its own for every direction, so that no exact agreement is asked of a description.
+    C += 1e-6 * np.eye(len(C))
+    found = [_load(robot, C, d, B / scale[:, None], body) for body in _outermost(robot)]
+    return min(found, key=lambda one: one.p_value, default=None)
+
+
+def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
+    J = B[:, 10 * body : 10 * body + 10]
+    heavy = max(float(robot.inertia_prior[:, 0].sum()), 1e-6)
+    size = heavy * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
+    J = J * size
+    weighted = np.linalg.solve(C, np.column_stack([J, d]))
+    A = J.T @ weighted[:, :10] + np.eye(10)
+    score = J.T @ weighted[:, 10]
+    inverse = np.linalg.inv(A)
+    load = inverse @ score
+    gain = float(score @ load)
+    return Load(
+        robot.body_names[body],
+        float(size[0] * load[0]),
+        float(size[0] * np.sqrt(inverse[0, 0])),
+        float(chdtrc(10, max(gain, 0.0))),
+        gain / max(float(d @ weighted[:, 10]), 1e-300),
+    )
+
+
+def _unsure(body: Float) -> Float:
+    # Covariance (10, 10) of a described body: its scale, its centre, its inertia.
+    mass, com, inertia = to_com(body)
+    parts = [UNSURE * body]
+    for axis in range(3):
+        moved = com.copy()
+        moved[axis] += 1e-4
+        slope = (from_com(mass, moved, inertia) - body) / 1e-4
+        parts.append(slope * np.hypot(UNSURE * com[axis], UNSURE_CENTRE))
+    own = UNSURE * float(np.trace(inertia)) / 3
+    extra = np.diag([0.0] * 4 + [own**2] * 6)
+    return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
+
+
+def _outermost(robot: RobotModel) -> list[int]:
+    parents = set(robot.parent.tolist())
+    return [i for i in range(robot.n_bodies) if i not in parents]

@@ -11,7 +11,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
-from dynid.terms.evidence import Feature, FeatureGroup, Remains
+from dynid.terms.evidence import Feature, FeatureGroup, Remains, Words
 from dynid.terms.joint_term import proposal_by_joint
 from dynid.terms.term import Column, Proposal, Term
 
@@ -35,18 +35,15 @@ class PositionWaves(Term):
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
         """The first three harmonics of the joint's own angle, or the first three powers of a slide's position."""
         q = remains.motion.q[:, joint]
-        return (
-            Feature(
-                slow_features(q, bool(remains.robot.prismatic[joint])),
-                "residual follows position",
-                lambda _: "A slow function of this joint's position explains {figures}.",
-                "Check gravity and [base] in the robot file; a cable or hose is a channel, a spring or counterbalance "
-                "a spring term, friction that varies over the turn position_friction.",
-                q,
-                f"position, {remains.angle(joint)}",
-                "slow function of position",
-            ),
+        words = Words(
+            "residual follows position",
+            "A slow function of this joint's position explains {figures}.",
+            "Check gravity and [base] in the robot file; a cable or hose is a channel, a spring or counterbalance "
+            "a spring term, friction that varies over the turn position_friction.",
+            "slow function of position",
         )
+        columns = slow_features(q, bool(remains.robot.prismatic[joint]))
+        return (Feature(columns, lambda *_: words, q, f"position, {remains.angle(joint)}"),)
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:

@@ -18,7 +18,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
-from dynid.terms.evidence import Feature, FeatureGroup, Held, Notice, Remains
+from dynid.terms.evidence import Feature, FeatureGroup, FitEvidence, Held, Notice, Remains
 from dynid.terms.exports import Part
 
 
@@ -134,6 +134,16 @@ class Term(ABC):
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
         """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing specific."""
         return ()
+
+    @classmethod
+    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """What residuals say of this effect on the whole robot; what they say of single joints is in `features`."""
+        yield from ()
+
+    @classmethod
+    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """What this effect would explain of the way in which a fit differs from the description."""
+        yield from ()
 
     def notices(self, held: Held) -> Iterator[Notice]:
         """What the sizes of this effect in a fitted model mean to whoever recorded the log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,20 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.evidence import (
+    FRICTION_FORM,
+    AlikeTest,
+    Declared,
+    Feature,
+    FeatureGroup,
+    FitEvidence,
+    Held,
+    Level,
+    Notice,
+    Remains,
+    Rival,
+    Words,
+)
 from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
@@ -21,6 +35,12 @@ from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
 LEAST_STEPS = 1e-3
 # Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
 WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
+# Long lags are sought up to so many seconds either way, in so many steps, where the plain model misses more than this
+# share of the torque; where the mean square error falls by this factor it is worth a proof.
+LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
+LATE_TORQUE = FeatureGroup(
+    "late-torque", "residual against the torque's change in time", imitated_by=FRICTION_FORM, alike=True
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,47 @@ class TorqueDelay(NominalTerm):
                 instead_of=("delay",),
             ),
         )
+
+    group = LATE_TORQUE
+
+    @classmethod
+    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
+        """Torque that is late by d leaves -d dtau/dt.
+
+        At reversals friction that builds up on the way does, too; away from them only torque that is late itself.
+        """
+        column, x = -remains.slope[:, [joint]], remains.slope[:, joint]
+        title = f"change of the predicted torque, {remains.unit(joint)}/s"
+        delay = 'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
+
+        def words(seconds: Float, std: Float, turns: bool = False) -> Words:
+            late, way = float(seconds[0]), "late" if seconds[0] > 0 else "early"
+            return Words(
+                f"torque turns round {way}" if turns else f"torque comes {way}",
+                f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms against the motion, which explains "
+                "{figures}.",
+                f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.'
+                if turns
+                else f"{delay[0].upper()}{delay[1:]}.",
+                f"torque that is {way}",
+            )
+
+        away = np.where(remains.reverses[:, [joint]], 0.0, column)
+        clear = Feature(away, words, x, title)
+        return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
+
+    @classmethod
+    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+        """Over one sample of the log, over five 95 % interval included it is doubted."""
+        # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
+        long = find_long_lag(fit)
+        if abs(long) * fit.source_rate > DOUBT_SAMPLES:
+            yield lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
+            return
+        delay = find_delay(fit)
+        if delay is None or not delay.believable or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
+            return
+        yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
     def notices(self, held: Held) -> Iterator[Notice]:
         """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted."""
@@ -163,3 +224,28 @@ def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
     size = abs(seconds)
     samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
     return f"torque that {late} by about {samples}"
+
+
+def find_delay(fit: FitEvidence) -> AlikeTest | None:
+    """The delay, s, that explains most of the residuals, to first order; None where the model holds it already.
+
+    Torque that is late by d leaves the residual -d dtau/dt; the slope of the predicted torque is tested on what the
+    model leaves, since friction and inertia take up part of it.
+    """
+    return fit.test_alike(-fit.remains.slope.T)
+
+
+def find_long_lag(fit: FitEvidence) -> float:
+    """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
+    # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
+    now = fit.misfit_by_shift(np.zeros(1)) if fit.enough else None
+    if now is None or np.sqrt(now[0]) < POOR:
+        return 0.0
+    reach = round(LONGEST * fit.rate)
+    shifts = np.arange(-reach, reach + 1, max(1, reach // SHIFTS)) / fit.rate
+    errors = fit.misfit_by_shift(np.concatenate([[0.0], shifts]))
+    if errors is None:
+        return 0.0
+    best = int(np.argmin(errors[1:]))
+    inside = 0 < best < len(shifts) - 1
+    return float(shifts[best]) if inside and errors[0] > DECISIVE * errors[1:][best] else 0.0

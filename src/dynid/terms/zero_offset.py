@@ -12,7 +12,7 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import Declared, Feature, FeatureGroup, Held, Level, Notice, Remains, Rival
+from dynid.terms.evidence import Declared, Feature, FeatureGroup, Held, Level, Notice, Remains, Rival, Words
 from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal
 from dynid.terms.term import Column, Proposal, Symbol, Term
@@ -75,20 +75,16 @@ class ZeroOffset(NominalTerm):
             return ()
         unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
 
-        def text(size: Float) -> str:
-            return f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}."
-
-        return (
-            Feature(
-                line.T[:, :, None],
+        def words(size: Float, _: Float) -> Words:
+            return Words(
                 "its zero is off",
-                text,
+                f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}.",
                 'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
-                motion.q[:, joint],
-                f"position, {remains.angle(joint)}",
                 "a joint that stands elsewhere",
-            ),
-        )
+            )
+
+        title = f"position, {remains.angle(joint)}"
+        return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
 
     def notices(self, held: Held) -> Iterator[Notice]:
         """Over half a degree or a millimetre, 95 % interval included."""

@@ -126,4 +126,4 @@ def fitted(robot: RobotModel, samples: Samples, terms: Terms) -> ResidualAnalysi
     residuals = score(assembly, estimate, [samples], Origin.TRAINING, 1, None)[0].residuals
     if residuals is None:
         raise RuntimeError("a fit without residuals")
-    return ResidualAnalysis(robot, terms, estimate, residuals, CUTOFF)
+    return ResidualAnalysis(robot, terms, estimate, residuals, CUTOFF, source_rate=RATE)

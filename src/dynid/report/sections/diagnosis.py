@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from dynid.diagnosis.diagnosis import DIAGNOSES
+from dynid.diagnosis.diagnosis import every_diagnosis
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.report.figures import BLUE, VERMILION, Axis, Panel, line, row_of
 from dynid.report.section import Page, render
@@ -26,7 +26,7 @@ class DiagnosisSection:
         found = identification.residual_findings
         tests = [
             {"looks_at": one.looks_at, "count": sum(s.identifier == one.identifier for s in found)}
-            for one in DIAGNOSES
+            for one in every_diagnosis()
         ]
         return render(
             "diagnosis.html.jinja",

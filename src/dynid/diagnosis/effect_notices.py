@@ -1,4 +1,4 @@
-"""What a model holds has to be reported all the same: faults of the log that a term of the model explains."""
+"""What every term of the catalogue says of a fit: that the model lacks it, or holds it and all the same it matters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,28 @@ from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import NOWHERE, Place
 from dynid.diagnosis.proof import CHANCE, RIVALS, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.evidence import Declared, Held, Level, Notice
 
 
-def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnostics: Diagnostics) -> None:
-    """Reports what every term of the model says of its sizes.    source_rate: of the log, Hz.    Claims: theirs."""
+def report_missing_effects(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
+    for kind in CATALOGUE.values():
+        for notice in kind.lacking(evidence):
+            report(evidence, notice, diagnostics)
+
+
+def compare_with_description(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
+    notices = [notice for kind in CATALOGUE.values() for notice in kind.against_description(evidence)]
+    explained = {code for notice in notices for code in notice.instead_of}
+    for notice in notices:
+        if notice.identifier not in explained:
+            report(evidence, notice, diagnostics)
+
+
+def report_held_effects(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+    """Reports what every term of the model says of its sizes.    Claims: the terms'."""
     estimate = evidence.estimate
     sizes = {
         estimate.columns[i].name: (float(value), float(half))
@@ -21,7 +38,8 @@ def report_held_effects(evidence: ResidualAnalysis, source_rate: float, diagnost
             estimate.base.independent, estimate.value, estimate.half_width(), strict=True
         )
     }
-    held = Held(evidence.robot, sizes, source_rate, _seconds(evidence.residuals.t), evidence.torque_rms)
+    seconds = _seconds(evidence.residuals.t)
+    held = Held(evidence.robot, sizes, evidence.source_rate, seconds, evidence.torque_rms)
     # What the residuals gave away already is not reported a second time.
     known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
     for term in evidence.terms:
