@@ -14,6 +14,7 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.report.section import Page
+from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection
 from dynid.robot import load_robot
 from dynid.run.links import DATAS, PRIORS, joint_values, links
@@ -100,7 +101,10 @@ def test_a_centre_is_in_its_shape_or_not(run: Identification, tmp_path: Path) ->
 
 
 def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path: Path) -> None:
-    text, html = "\n".join(link_lines(run)), str(LinksSection().render(run, Page()))
+    text, html = (
+        "\n".join(link_lines(run)),
+        "".join(str(s.render(run, Page())) for s in (LinksSection(), JointsSection())),
+    )
     for name in (*run.robot.body_names, *run.robot.joint_names):
         assert name in text
         assert name in html

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import ResourceError
 from dynid.report import html as html_module
 from dynid.report import write_report
 from dynid.report.html import plotly_javascript, report_html, script_json
 from dynid.report.sections import SECTIONS
+from dynid.run.next_steps import next_steps
 from dynid.run.result import Identification
+from tests.report.conftest import build
 
-LARGEST = 8_000_000
+LARGEST = 3_000_000
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -72,7 +75,7 @@ def test_every_section_is_there_in_order(page: str) -> None:
 
 def test_every_figure_has_data_and_every_place_a_figure(page: str) -> None:
     reader = read(page)
-    figures = json.loads(reader.scripts[0])
+    figures = json.loads(reader.scripts[0])["figures"]
     places = [a["id"] for tag, a in reader.tags if a.get("class") == "plot"]
     assert sorted(figures) == sorted(str(place) for place in places)
     assert len(places) >= 12
@@ -165,10 +168,35 @@ def test_a_folder_is_made_where_one_can_be(identification: Identification, tmp_p
         write_report(identification, tmp_path / "new" / "report.html" / "report.html")
 
 
-def test_a_missing_plotly_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_module, "find_spec", lambda _: None)
-    with pytest.raises(ResourceError, match="plotly"):
-        plotly_javascript()
+def test_a_dozen_joints_and_a_long_log_stay_below_the_limit() -> None:
+    names = tuple(f"joint_{i}" for i in range(12))
+    one = build(names, tuple(f"link_{i}" for i in range(12)), seconds=20.0)
+    assert len(report_html(one).encode()) < LARGEST
+
+
+def test_next_steps_are_commands_that_can_be_copied(identification: Identification) -> None:
+    recipe = {"robot": "an arm.urdf", "logs": ["log.csv"], "validate": [], "config": "c.toml"}
+    one = replace(identification, recipe=recipe)
+    one.diagnostics.claim("tilted-base", found="a lean of 4 degrees")
+    one = replace(one, diagnostics=Diagnostics(list(one.diagnostics)))
+    identification.diagnostics.items.pop()
+    commands = [command for step in next_steps(one) for command in step.commands]
+    accept = "dynid identify 'an arm.urdf' log.csv --config c.toml --accept tilted-base --out ../again"
+    assert accept in commands
+    assert "dynid export . --to model.urdf" in commands
+    assert "dynid replay . log.csv" in commands
+    page = read(report_html(one))
+    for command in commands:
+        assert command in page.text
+    assert sum(a.get("class") == "copy" for _, a in page.tags) == len(commands)
+    # A run from Python names no files: what cannot be typed is said in words.
+    bare = [command for step in next_steps(identification) for command in step.commands]
+    assert not any("identify" in command or "excite" in command for command in bare)
+
+
+def test_the_table_of_links_follows_the_verdict(page: str) -> None:
+    anchors = [a["id"] for tag, a in read(page).tags if tag == "section"]
+    assert anchors[:3] == ["verdict", "links", "next"]
 
 
 def test_json_cannot_end_its_script() -> None:

@@ -16,7 +16,7 @@ def write_report(identification: Identification, path: str | Path) -> None:
 
     The file appears whole or not at all.
 
-    Raises ResourceError if it cannot be written or plotly is missing.
+    Raises ResourceError if it cannot be written.
     """
     # Jinja2 and the sections are loaded only when a report is written, so that importing dynid stays quick.
     from dynid.report.html import report_html, write_text

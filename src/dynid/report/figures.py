@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dynid.report.text import MINUS, short
 __all__ = [
     "BLUE",
     "CYCLE",
+    "DARK",
     "DASHES",
     "GREEN",
     "GREY",
@@ -37,6 +38,8 @@ __all__ = [
     "level_line",
     "line",
     "row_of",
+    "shared_band",
+    "shared_line",
 ]
 
 Trace = dict[str, Any]
@@ -45,6 +48,12 @@ Shape = dict[str, Any]
 # Okabe and Ito's palette: distinguished by colour-blind readers and in grey print.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, STEEL, PALE, GRID = "#1f2933", "#6b7785", "#8fa3b5", "#b8c2cc", "#e7ebef"
+# The same on a dark ground: the page's script puts them in place of the ones above.
+DARK = {
+    INK: "#e6ebf0", GREY: "#98a5b3", STEEL: "#7f93a7", PALE: "#4b5763", GRID: "#262e37",
+    BLUE: "#4da3dc", VERMILION: "#f0803c", GREEN: "#2fbf95", PURPLE: "#d995b9",
+    "rgba(255,255,255,0.85)": "rgba(18,22,27,0.85)", "rgba(230,159,0,0.45)": "rgba(230,159,0,0.24)",
+}  # fmt: skip
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -80,16 +89,22 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """What plotly draws.    sync: figures of the same non-empty name zoom along time together."""
+    """What plotly draws.
+
+    sync: figures of the same non-empty name zoom along time together.
+    arrays: by name, what `shared_line` and `shared_band` draw; the page's script puts them in their traces.
+    """
 
     data: tuple[Trace, ...]
     layout: dict[str, Any]
     height: int
     sync: str = ""
+    arrays: Mapping[str, Float] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """The form in which it is embedded."""
-        return {"data": list(self.data), "layout": self.layout, "sync": self.sync}
+        arrays = {name: packed(values) for name, values in self.arrays.items()}
+        return {"data": list(self.data), "layout": self.layout, "sync": self.sync, "arrays": arrays}
 
 
 def packed(values: npt.ArrayLike) -> dict[str, str]:
@@ -125,6 +140,24 @@ def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: floa
     return {
         "type": "scatter", "mode": "lines", "name": plot_text(name), "hoverinfo": "skip", "line": {"width": 0},
         "x": packed(np.concatenate([*across, []])), "y": packed(np.concatenate([*along, []])),
+        "fill": "toself", "fillcolor": f"rgba({red},{green},{blue},{opacity:g})",
+    }  # fmt: skip
+
+
+def shared_line(x: str, y: str, name: str, color: str, width: float = 1.2, less: str = "") -> Trace:
+    """A line of arrays that the figure holds by name, y - less; nan breaks it."""
+    return {
+        "type": "scatter", "mode": "lines", "name": plot_text(name), "shared": {"x": x, "y": y, "less": less},
+        "line": {"color": color, "width": width, "simplify": False},
+    }  # fmt: skip
+
+
+def shared_band(x: str, half: str, name: str, color: str, opacity: float, around: str = "") -> Trace:
+    """The area of around +- half, arrays that the figure holds by name; around zero without one."""
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return {
+        "type": "scatter", "mode": "lines", "name": plot_text(name), "hoverinfo": "skip", "line": {"width": 0},
+        "shared": {"x": x, "half": half, "around": around},
         "fill": "toself", "fillcolor": f"rgba({red},{green},{blue},{opacity:g})",
     }  # fmt: skip
 
@@ -202,7 +235,9 @@ def grid_of(panels: Sequence[Panel], columns: int, height: int) -> Figure:
     return Figure(tuple(data), layout, height)
 
 
-def column_of(panels: Sequence[Panel], height: int, sync: str = "") -> Figure:
+def column_of(
+    panels: Sequence[Panel], height: int, sync: str = "", arrays: Mapping[str, Float] | None = None
+) -> Figure:
     """Panels above each other on one time axis, which is that of the last one."""
     layout = _layout(height, False)
     total = sum(panel.weight for panel in panels)
@@ -218,7 +253,7 @@ def column_of(panels: Sequence[Panel], height: int, sync: str = "") -> Figure:
         top = bottom - 0.06
     layout["xaxis"] = _axis(panels[-1].x) | {"anchor": _axis_names(len(panels) - 1)[1]}
     layout["hovermode"] = "x"
-    return Figure(tuple(data), layout, height, sync)
+    return Figure(tuple(data), layout, height, sync, arrays or {})
 
 
 def _layout(height: int, titled: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -89,6 +90,12 @@ def data_sets(identification: Identification) -> list[tuple[str, str, Validation
         kind = "held-out" if is_held_out(validation) else "training"
         found.append((label if kind == "held-out" else "Seen in training, scored again", kind, validation))
     return [*found, ("Training", "training", identification.training)]
+
+
+def worst_held_out(identification: Identification) -> tuple[str, Validation] | None:
+    """Label and scores of the held-out data that are predicted worst; None where nothing was held out."""
+    held_out = [(label, v) for label, kind, v in data_sets(identification) if kind == "held-out"]
+    return max(held_out, key=lambda pair: np.nan_to_num(pair[1].scores.total_relative), default=None)
 
 
 def effort_unit(identification: Identification, joint: int) -> str:

@@ -3,9 +3,12 @@
 from dynid.report.section import Section
 from dynid.report.sections.diagnosis import DiagnosisSection
 from dynid.report.sections.excitation import ExcitationSection
+from dynid.report.sections.findings import FindingsSection
 from dynid.report.sections.friction import FrictionSection
+from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection
 from dynid.report.sections.log import LogSection
+from dynid.report.sections.next_steps import NextStepsSection
 from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.provenance import ProvenanceSection
 from dynid.report.sections.residuals import ResidualsSection
@@ -18,6 +21,9 @@ from dynid.report.sections.verdict import VerdictSection
 SECTIONS: tuple[Section, ...] = (
     VerdictSection(),
     LinksSection(),
+    NextStepsSection(),
+    FindingsSection(),
+    JointsSection(),
     TorqueSection(),
     ScoresSection(),
     ParametersSection(),

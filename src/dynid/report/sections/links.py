@@ -1,4 +1,4 @@
-"""Mass and centre of every link beside the description's, and friction of every joint."""
+"""Mass and centre of every link beside the description's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from dynid.report.section import Page, render
-from dynid.report.symbols import letter, parts, words
 from dynid.report.text import MINUS, MISSING, interval, number, percent
-from dynid.run.links import DATAS, PRIORS, JointValue, Link, Value, joint_values, links
+from dynid.run.links import DATAS, PRIORS, Link, Value, links
 from dynid.run.result import Identification
 
 _SHAPE = {True: "inside", False: "outside", None: MISSING}
@@ -20,13 +19,11 @@ class LinksSection:
     """What the robot is now said to be, and who says it: the data or the description."""
 
     anchor = "links"
-    title = "Links and joints"
+    title = "Links"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """A table of links, one of joints."""
+        """A table of links."""
         found, total = links(identification)
-        values = joint_values(identification)
-        names = list(dict.fromkeys(value.joint for value in values))
         return render(
             "links.html.jinja",
             {
@@ -35,7 +32,6 @@ class LinksSection:
                 "shapes": any(link.inside is not None for link in found),
                 "guessed": any(link.guessed for link in found),
                 "consistent": bool(len(identification.estimate.consistent)),
-                "joints": [(name, [_joint(v) for v in values if v.joint == name]) for name in names],
             },
         )
 
@@ -76,18 +72,3 @@ def _moved(link: Link) -> str:
 
 def _tenths(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}".replace("-", MINUS)
-
-
-def _joint(value: JointValue) -> dict[str, object]:
-    name = parts(value.column)[0]
-    shown, half = (
-        interval(value.value, value.half) if math.isfinite(value.half) else (number(value.value), "")
-    )
-    return {
-        "symbol": letter(name),
-        "words": words(name),
-        "value": shown,
-        "half": half,
-        "unit": value.column.unit,
-        "known": value.known,
-    }

@@ -28,7 +28,7 @@ from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
 from dynid.run.result import Identification
 
-_DOTS = 500
+_DOTS = 320
 _FEWEST_BINS, _MOST_BINS = 6, 24
 _SAMPLES_IN_BIN = 60
 _LEAST_IN_BIN = 8

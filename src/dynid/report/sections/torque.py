@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.base.arrays import Float, Int
+from dynid.base.arrays import Float
 from dynid.estimate.residuals import Residuals
 from dynid.report.figures import (
     BLUE,
@@ -17,10 +17,10 @@ from dynid.report.figures import (
     Figure,
     Panel,
     Trace,
-    band,
     column_of,
     level_line,
-    line,
+    shared_band,
+    shared_line,
     time_line,
 )
 from dynid.report.section import Page, data_sets, effort_unit, render
@@ -30,9 +30,10 @@ from dynid.run.result import Identification, Validation
 
 MOST_POINTS = 4000
 LEAST_POINTS = 300
-TOTAL_POINTS = 120_000
+TOTAL_POINTS = 32_000
 NORMAL = 1.96
 BANDS = ("95 % of the model", "95 % of measurements")
+OPACITY = (0.45, 0.13)
 
 
 class TorqueSection:
@@ -97,13 +98,6 @@ def _inside(residuals: Residuals, joint: int, half: Float) -> float:
     return float(np.mean(np.abs(residuals.measured[:, joint] - residuals.predicted[:, joint]) <= half))
 
 
-def _band(
-    x: Float, edges: tuple[Float, Float], kept: Int, timeline: Timeline, name: str, opacity: float
-) -> Trace:
-    low, high = (broken(edge, kept, timeline.starts) for edge in edges)
-    return band(x, low, high, name, ORANGE, opacity)
-
-
 def _half_widths(
     identification: Identification, residuals: Residuals, joint: int
 ) -> tuple[Float, Float] | None:
@@ -127,19 +121,21 @@ def _figure(
     measured, predicted = residuals.measured[:, joint], residuals.predicted[:, joint]
     error = measured - predicted
     kept = thin([measured, error], points)
-    x = broken(timeline.x, kept, timeline.starts)
+    drawn = {"t": timeline.x, "measured": measured, "predicted": predicted}
+    drawn |= {} if halves is None else dict(zip(BANDS, halves, strict=True))
+    arrays = {name: broken(values, kept, timeline.starts) for name, values in drawn.items()}
     borders = tuple(time_line(span.start, GREY) for span in timeline.spans[1:])
     bands: tuple[Trace, ...] = ()
     around_zero: tuple[Trace, ...] = ()
     if halves is not None:
-        for half, name, opacity in zip(halves, BANDS, (0.45, 0.13), strict=True):
-            bands += (_band(x, (predicted - half, predicted + half), kept, timeline, name, opacity),)
-            around_zero += (_band(x, (-half, half), kept, timeline, name, opacity),)
+        for name, opacity in zip(BANDS, OPACITY, strict=True):
+            bands += (shared_band("t", name, name, ORANGE, opacity, "predicted"),)
+            around_zero += (shared_band("t", name, name, ORANGE, opacity),)
     torque = Panel(
         traces=(
             *bands,
-            line(x, broken(measured, kept, timeline.starts), "measured", STEEL, 2.6),
-            line(x, broken(predicted, kept, timeline.starts), "predicted", VERMILION, 1.2),
+            shared_line("t", "measured", "measured", STEEL, 2.6),
+            shared_line("t", "predicted", "predicted", VERMILION, 1.2),
         ),
         x=Axis("time, s"),
         y=Axis(unit),
@@ -147,12 +143,9 @@ def _figure(
         weight=2.4,
     )
     residual = Panel(
-        traces=(
-            *around_zero,
-            line(x, broken(error, kept, timeline.starts), "residual", BLUE, 0.9),
-        ),
+        traces=(*around_zero, shared_line("t", "measured", "residual", BLUE, 0.9, less="predicted")),
         x=Axis("time, s"),
         y=Axis("residual", most_ticks=4),
         shapes=(*borders, level_line(0.0)),
     )
-    return column_of((torque, residual), 250, sync)
+    return column_of((torque, residual), 250, sync, arrays)

@@ -1,6 +1,9 @@
 (function () {
   "use strict";
-  var figures = JSON.parse(document.getElementById("figure-data").textContent);
+  var drawn = JSON.parse(document.getElementById("figure-data").textContent);
+  var figures = drawn.figures;
+  var darkColors = drawn.dark;
+  var darkScreen = window.matchMedia("(prefers-color-scheme: dark)");
   var root = document.documentElement;
   var plots = Array.prototype.slice.call(document.querySelectorAll(".plot"));
   var printWidth = 700;
@@ -14,6 +17,65 @@
     modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
     toImageButtonOptions: { format: "svg" }
   };
+
+  function floats(array) {
+    var text = atob(array.bdata);
+    var bytes = new Uint8Array(text.length);
+    for (var i = 0; i < text.length; i++) { bytes[i] = text.charCodeAt(i); }
+    return new Float32Array(bytes.buffer);
+  }
+
+  // The outline of middle +- half, one closed piece for each run between gaps.
+  function outline(x, middle, half) {
+    var across = [], along = [], i = 0;
+    function usual(k) { return isFinite(x[k]) && isFinite(half[k]) && (!middle || isFinite(middle[k])); }
+    while (i < x.length) {
+      if (!usual(i)) { i++; continue; }
+      var first = i, k;
+      while (i < x.length && usual(i)) { i++; }
+      for (k = first; k < i; k++) { across.push(x[k]); along.push((middle ? middle[k] : 0) + half[k]); }
+      for (k = i - 1; k >= first; k--) { across.push(x[k]); along.push((middle ? middle[k] : 0) - half[k]); }
+      across.push(null);
+      along.push(null);
+    }
+    return { x: across, y: along };
+  }
+
+  // Arrays that several traces of a figure share are put in their places.
+  function complete(figure) {
+    var known = {};
+    function array(name) {
+      if (!name) { return null; }
+      known[name] = known[name] || floats(figure.arrays[name]);
+      return known[name];
+    }
+    figure.data.forEach(function (trace) {
+      var shared = trace.shared;
+      if (!shared) { return; }
+      delete trace.shared;
+      trace.x = array(shared.x);
+      if (shared.half) {
+        var edges = outline(trace.x, array(shared.around), array(shared.half));
+        trace.x = edges.x;
+        trace.y = edges.y;
+        return;
+      }
+      var less = array(shared.less);
+      trace.y = less ? array(shared.y).map(function (value, i) { return value - less[i]; }) : array(shared.y);
+    });
+  }
+
+  function isDark() { return darkScreen.matches && !root.classList.contains("printing"); }
+
+  // The same with the colours of a dark ground.
+  function themed(value) {
+    if (typeof value === "string") { return Object.hasOwn(darkColors, value) ? darkColors[value] : value; }
+    if (Array.isArray(value)) { return value.length && typeof value[0] === "number" ? value : value.map(themed); }
+    if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) { return value; }
+    var made = {};
+    Object.keys(value).forEach(function (key) { made[key] = key === "bdata" ? value[key] : themed(value[key]); });
+    return made;
+  }
 
   function visible(element) { return element.offsetParent !== null; }
 
@@ -48,6 +110,11 @@
     figure.height = figure.height || figure.layout.height;
     var height = Math.round(figure.height * scale);
     plot.style.height = height + "px";
+    var theme = isDark() ? "dark" : "light";
+    if (plot.dataset.drawn && plot.dataset.drawn !== theme) {
+      Plotly.purge(plot);
+      delete plot.dataset.drawn;
+    }
     if (plot.dataset.drawn) {
       var now = plot._fullLayout;
       if (Math.abs(now.width - width) > 1 || now.height !== height) {
@@ -55,16 +122,20 @@
       }
       return;
     }
-    plot.dataset.drawn = "yes";
-    var layout = figure.layout;
+    if (figure.arrays) { complete(figure); delete figure.arrays; }
+    plot.dataset.drawn = theme;
+    var layout = isDark() ? themed(figure.layout) : JSON.parse(JSON.stringify(figure.layout));
     layout.width = width;
     layout.height = height;
     if (figure.sync && Array.isArray(zoom[figure.sync])) { layout.xaxis.range = zoom[figure.sync].slice(); }
-    Plotly.newPlot(plot, figure.data, layout, config);
+    Plotly.newPlot(plot, isDark() ? themed(figure.data) : figure.data, layout, config);
     if (figure.sync) { plot.on("plotly_relayout", function (change) { follow(plot, figure.sync, change); }); }
   }
 
-  function drawVisible(element) { if (visible(element)) { draw(element, element.clientWidth, 1); } }
+  function drawVisible(element) {
+    if (root.classList.contains("printing")) { draw(element, printWidth, printScale); return; }
+    if (visible(element)) { draw(element, element.clientWidth, 1); }
+  }
 
   plots.forEach(function (plot) {
     if (plot.getBoundingClientRect().top < window.innerHeight + 300) { drawVisible(plot); }
@@ -111,6 +182,30 @@
   }
   window.addEventListener("scroll", mark, { passive: true });
   mark();
+
+  darkScreen.addEventListener("change", function () {
+    plots.forEach(function (plot) { if (plot.dataset.drawn) { drawVisible(plot); } });
+  });
+
+  document.querySelectorAll(".copy").forEach(function (button) {
+    button.hidden = false;
+    button.addEventListener("click", function () {
+      var code = button.parentElement.querySelector("code");
+      var range = document.createRange();
+      range.selectNodeContents(code);
+      var selection = window.getSelection();
+      selection.removeAllRanges();
+      selection.addRange(range);
+      function done() {
+        button.textContent = "Copied";
+        setTimeout(function () { button.textContent = "Copy"; selection.removeAllRanges(); }, 1500);
+      }
+      // A file that was opened from a disk may not have the newer way.
+      if (navigator.clipboard && window.isSecureContext) {
+        navigator.clipboard.writeText(code.textContent).then(done, function () { if (document.execCommand("copy")) { done(); } });
+      } else if (document.execCommand("copy")) { done(); }
+    });
+  });
 
   var waiting = null;
   window.addEventListener("resize", function () {

@@ -1,0 +1,81 @@
+"""What was found of the model, and its error by joint."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from dynid.base.findings import Finding
+from dynid.estimate.verdict import Word, base_verdicts
+from dynid.report.section import Page, render, worst_held_out
+from dynid.report.symbols import symbol
+from dynid.report.text import percent
+from dynid.run.result import Identification
+
+_ORDER = {"doubt": 0, "problem": 1, "warning": 2, "note": 3, "good": 4}
+_NAMED = 4
+_MARKS = {"doubt": "?", "problem": "✕", "warning": "!", "note": "i", "good": "✓"}
+
+
+class FindingsSection:
+    """Error by joint, what is weak and what to do about it."""
+
+    anchor = "findings"
+    title = "Errors and findings"
+
+    def render(self, identification: Identification, page: Page) -> Markup:
+        """Bars of errors beside the findings, what is open first."""
+        findings = sorted(identification.verdict.findings, key=lambda f: _ORDER.get(f.level, 3))
+        worst = worst_held_out(identification)
+        return render(
+            "findings.html.jinja",
+            {
+                "joints": _joint_bars(identification),
+                "shown": "" if worst is None else worst[0],
+                "open": [f for f in findings if f.level != "good"],
+                "fine": [f for f in findings if f.level == "good"],
+                "mark": _mark,
+                "weak": _weakest(identification),
+            },
+        )
+
+
+def _mark(finding: Finding) -> str:
+    return _MARKS.get(finding.level, "i")
+
+
+def _joint_bars(identification: Identification) -> list[dict[str, object]]:
+    worst = worst_held_out(identification)
+    training = identification.training.scores.relative
+    held_out = worst[1].scores.relative if worst else np.full(len(training), np.nan)
+    everything = np.concatenate([training, held_out])
+    finite = everything[np.isfinite(everything)]
+    top = max(float(finite.max()) if len(finite) else 0.0, 1e-12)
+    return [
+        {
+            "name": name,
+            "held_out": percent(float(h)),
+            "training": percent(float(t)),
+            "held_out_width": _width(float(h), top),
+            "training_width": _width(float(t), top),
+        }
+        for name, h, t in zip(identification.training.scores.joint_names, held_out, training, strict=True)
+    ]
+
+
+def _weakest(identification: Identification) -> list[tuple[Markup, str, str]]:
+    """The weak base parameters that could matter most: symbol, greatest share of a torque, joint."""
+    estimate = identification.estimate
+    verdicts = base_verdicts(estimate, identification.factors)
+    weak = [
+        (v, int(i)) for v, i in zip(verdicts, estimate.base.independent, strict=True) if v.word is Word.WEAK
+    ]
+    weak.sort(key=lambda pair: -np.nan_to_num(pair[0].contribution))
+    return [
+        (symbol(estimate.columns[i], identification.robot), percent(v.contribution), v.group)
+        for v, i in weak[:_NAMED]
+    ]
+
+
+def _width(value: float, top: float) -> float:
+    return round(100.0 * value / top, 2) if np.isfinite(value) else 0.0
