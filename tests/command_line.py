@@ -36,6 +36,7 @@ inertial = { mass = 1.0, com = [0.15, 0.02, 0.0], inertia = { xx = 0.004, yy = 0
 RUN_FILES = {
     "run.json",
     "model.json",
+    "links.parquet",
     "parameters.parquet",
     "residuals.parquet",
     "factors.parquet",

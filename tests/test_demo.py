@@ -15,7 +15,7 @@ from dynid.log.read import read_log
 from dynid.robot import load_example, load_robot
 from dynid.verbs import demo
 
-TABLES = {"parameters.parquet", "residuals.parquet", "factors.parquet"}
+TABLES = {"links.parquet", "parameters.parquet", "residuals.parquet", "factors.parquet"}
 FILES = {"run.json", "model.json", "report.html", "robot.toml", "logs"} | TABLES
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.tables import read_table
 from dynid.feasible.bodies import body_columns
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -126,3 +127,31 @@ def test_joints_hold_all_but_bodies(run: Identification) -> None:
     }
     order = [run.robot.joint_names.index(value.joint) for value in values]
     assert order == sorted(order)
+
+
+def test_the_table_is_kept_in_the_run_folder(run: Identification, tmp_path: Path) -> None:
+    save(run, tmp_path / "run")
+    rows = read_table(tmp_path / "run" / "links.parquet")
+    found, total = links(run)
+    assert list(rows["name"]) == [*(link.name for link in found), "all links"]
+    assert list(rows["kind"]) == ["link"] * len(found) + ["total"]
+    np.testing.assert_array_equal(rows["mass"], [*(link.mass.value for link in found), total.value])
+    np.testing.assert_array_equal(rows["y_described"][:-1], [link.centre[1].described for link in found])
+    np.testing.assert_array_equal(rows["mass_half95"][:-1], [link.mass.half for link in found])
+    assert list(rows["inside"][:-1]) == ["inside" if link.inside else "outside" for link in found]
+    documented = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text()
+    section = documented.split("## `links.parquet`")[1].split("\n## ")[0]
+    for name in (
+        "kind",
+        "name",
+        "mass",
+        "x",
+        "mass_half95",
+        "x_half95",
+        "mass_described",
+        "mass_data",
+        "inside",
+        "said_by",
+    ):
+        assert name in rows
+        assert f"`{name}`" in section

@@ -16,6 +16,7 @@ from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength
 from dynid.estimate.prior import FREE_SHARE, free_direction_rows, inertia_known, prior_pull
+from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import LEAST_BLOCKS, folds_of
@@ -34,6 +35,8 @@ WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
 # Weight of what no equation holds over all others; the share by which squares of residuals, and the amount by which the
 # distance of a body may grow for that.
 UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
+# Centres of mass that lie implausibly far are held within so many times their reach: the least that the data bear.
+NEAR = (1.0, 1.5, 2.0)
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
@@ -167,10 +170,34 @@ class FeasibleFit:
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        exact = self._unmoved(regression, weights, strength, found)
+        fit, near = self._near(regression, weights, strength, found)
+        exact = fit._unmoved(regression, weights, strength, near)
         if exact is not found:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
+
+    def _near(
+        self, regression: Regression, weights: Float, strength: float, found: Feasible
+    ) -> tuple[FeasibleFit, Feasible]:
+        """The same fit with limits on centres of mass that lie implausibly far, and its answer.
+
+        The centre of a body of little mass may lie anywhere without torque that the data would notice. Limits that
+        have no solution, or with which the data are fitted worse, are not kept.
+        """
+        columns, spread = regression.columns, regression.spread
+        centre = plausible(columns, regression.guess, spread, self.density)
+        for scale in NEAR:
+            limits = centre_limits(columns, found.parameters, centre, spread, scale)
+            if not limits:
+                break
+            nearer = replace(self, further=(*self.further, *limits))
+            try:
+                there = nearer._solved(regression, regression.factors, weights, strength)
+            except SolverError:
+                continue
+            if there.cost - found.cost <= WORSE * regression.factors.count:
+                return nearer, there
+        return self, found
 
     def _unmoved(self, regression: Regression, weights: Float, strength: float, found: Feasible) -> Feasible:
         """The answer with parameters that no equation holds exactly where the description puts them.

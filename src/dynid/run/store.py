@@ -31,6 +31,7 @@ from dynid.run.tables import (
     read_factors,
     read_residuals,
     write_factors,
+    write_links,
     write_parameters,
     write_residuals,
 )
@@ -40,6 +41,7 @@ from dynid.terms.term import Column
 _RUN_FILES = (
     "run.json",
     "model.json",
+    "links.parquet",
     "parameters.parquet",
     "residuals.parquet",
     "factors.parquet",
@@ -72,6 +74,7 @@ def write_tables(identification: Identification, folder: Path) -> None:
     """Writes the files of a run, all but the report, into a folder that is there."""
     _write_json(folder / "run.json", _run(identification))
     _write_json(folder / "model.json", _model(identification))
+    write_links(identification, folder)
     write_parameters(identification, folder)
     write_residuals(identification, folder / "residuals.parquet")
     write_factors(identification, folder / "factors.parquet")

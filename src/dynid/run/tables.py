@@ -1,4 +1,4 @@
-"""The Parquet tables of a run folder: parameters, residuals, factors."""
+"""The Parquet tables of a run folder: links, parameters, residuals, factors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ from dynid.estimate.residuals import Residuals
 from dynid.estimate.verdict import Standing, base_verdicts, full_verdicts, how_well
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.robot.model import RobotModel
+from dynid.run.links import Value, links
 from dynid.run.result import Identification
 
 SCORES = ("relative", "rms", "r2", "nmse", "mse", "sde", "torque_rms", "count")
 _RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
+
+
+def write_links(one: Identification, folder: Path) -> None:
+    """Writes the table of links."""
+    write_table(folder / "links.parquet", link_columns(one))
 
 
 def write_parameters(one: Identification, folder: Path) -> None:
@@ -77,6 +83,35 @@ def parameter_columns(one: Identification) -> dict[str, Any]:
         ],
         "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
     } | _evidence(one, p + len(shapes))
+
+
+def link_columns(one: Identification) -> dict[str, Any]:
+    """Mass and centre of mass of every link beside the description, one row each, then those of all links together.
+
+    docs/run-folder.md explains the columns.
+    """
+    found, total = links(one)
+    rows = [(link.name, link.mass, *link.centre) for link in found]
+    nothing = Value(math.nan, math.nan, math.nan, math.nan)
+    if found:
+        rows.append(("all links", total, nothing, nothing, nothing))
+    columns: dict[str, Any] = {
+        "kind": ["link"] * len(found) + ["total"] * bool(found),
+        "name": [row[0] for row in rows],
+    }
+    for place, name in enumerate(("mass", "x", "y", "z"), start=1):
+        for field, ending in (
+            ("value", ""),
+            ("half", "_half95"),
+            ("described", "_described"),
+            ("data", "_data"),
+        ):
+            columns[name + ending] = np.array([getattr(row[place], field) for row in rows], dtype=np.float64)
+    inside = [{True: "inside", False: "outside", None: ""}[link.inside] for link in found]
+    return columns | {
+        "inside": [*inside, ""][: len(rows)],
+        "said_by": [*(link.said for link in found), ""][: len(rows)],
+    }
 
 
 def score_columns(one: Identification) -> dict[str, Any]:
