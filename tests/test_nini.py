@@ -18,19 +18,31 @@ from dynid_studies.nini_arm import (
     at_rest,
     motion,
     static_grid,
+    truth,
+    with_noise,
 )
+from dynid_studies.nini_rotors import CARRIERS
 
 from dynid.base.arrays import Float
+from dynid.estimate.least_squares import WLS
 from dynid.factor.base import structural_base
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.kernel import torque_regressor
+from dynid.log.read import Log
 from dynid.robot.model import RobotModel
+from dynid.robot.mounting import Mounting
+from dynid.rows.motor import MotorRows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
+from dynid.signals.settings import Preparation
+from dynid.simulation import Coupling, Plant, State
 from dynid.spatial.algebra import placement, rotation_about, skew
 from dynid.spatial.inertia import transformed
-from dynid.terms import MotorInertia, Points, RigidBody, Spring, Terms
+from dynid.terms import MotorInertia, OnMotor, Points, RigidBody, SpinningRotor, Spring, Terms, Viscous
 from dynid.verbs.statics import static_base
 
+OUTER = Terms((OnMotor(Viscous()), SPRINGS))
 DH = (
     (0.20, np.pi / 2, 0.75),
     (1.10, 0, 0),
@@ -231,3 +243,31 @@ def test_crank_and_coupler_add_three_dynamic_parameters_and_no_static_one() -> N
     assert bars.n_bodies == 8
     assert rank(bars, RigidBody() + MOTOR_SIDE) == rank(plain, RigidBody() + MOTOR_SIDE) + 3
     assert static_base(bars, Terms((RigidBody(),))).rank == static_base(plain, Terms((RigidBody(),))).rank
+
+
+# --- rotors that links carry, equation (33) --------------------------------------------------------------------------
+
+
+def simulated(robot: RobotModel, noise: float, seed: int) -> dict[str, Float]:
+    """Arrays of a log: rotors are bodies of the simulated tree, which knows no gyroscopic term."""
+    plant = Plant(robot, coupling=Coupling.FULL, mounting=Mounting.of(robot, CARRIERS))
+    t, clean = motion(robot, 30_000, seed, seconds=30.0)
+    tau = plant.drive_torque(State(clean.q, clean.dq, clean.q, clean.dq), clean.ddq)
+    tau += OUTER.torque(robot, clean, truth(robot, OUTER))
+    noisy = with_noise(robot, clean.q, tau, noise, seed)
+    return {"t": t, "q": clean.q, "dq": clean.dq, "tau": robot.drive.motor_torque(clean.q, noisy)}
+
+
+def test_rotors_that_links_carry_are_identified_from_a_log(robot: RobotModel) -> None:
+    terms = RigidBody() + SpinningRotor(carriers=CARRIERS) + OUTER
+    model = Settings(terms=terms, rows=MotorRows(), estimator=WLS(), preparation=Preparation(cutoff=20.0))
+    for noise in (0.0, 0.02):
+        found = identify(robot, Log.from_arrays(robot, **simulated(robot, noise, 3), name="motion"), model)
+        estimate = found.estimate
+        true = estimate.base.reduce(truth(robot, terms))
+        if noise == 0.0:
+            assert np.linalg.norm(estimate.value - true) < 1e-6 * np.linalg.norm(true)
+            rotors = [i for i, name in enumerate(estimate.names) if name.startswith("Ia")]
+            assert np.abs(estimate.value / true - 1.0)[rotors].max() < 1e-6
+        else:
+            assert (np.abs(estimate.value - true) <= estimate.half_width()).mean() > 0.9

@@ -13,8 +13,9 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, RobotModel
+from dynid.robot.mounting import Mounting
 from dynid.simulation.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
-from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
+from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import FunctionLoad, SmoothFriction
 from dynid.simulation.integrate import Adaptive, FixedStep
 from dynid.simulation.motion import follow, sample_times, simulate, suitable_step

@@ -13,7 +13,8 @@ from dynid.kernel import mass_matrix, nonlinear_effects, using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.linkage import FourBar
-from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
+from dynid.robot.mounting import Mounting
+from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import FunctionLoad, SmoothFriction
 from dynid.simulation.plant import Plant, State
 from tests.elastic_arms import Arm, planar, puma

@@ -9,18 +9,23 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.dynamics.model import Dynamics
 from dynid.factor.base import structural_base
-from dynid.kernel import reference
 from dynid.robot.drive import Drive
+from dynid.robot.linkage import FourBar
 from dynid.robot.model import RobotModel
+from dynid.robot.mounting import Mounting
 from dynid.rows import TorqueRows
 from dynid.signals.samples import Samples
+from dynid.simulation import Coupling, Elasticity, Plant
+from dynid.simulation.plant import State
 from dynid.terms import (
     Coulomb,
     JointDamping,
     LinkCoulomb,
     LinkOffset,
     LinkViscous,
+    MotorInertia,
     RigidBody,
     RotorCompensation,
     RotorInertia,
@@ -160,27 +165,126 @@ def test_motor_position_without_its_derivatives_is_refused() -> None:
         _ = replace(samples, theta=samples.q).motor
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_spinning_rotors_keep_the_power_balance(seed: int) -> None:
-    # d/dt of sum Ia (dtheta^2 / 2 + dtheta z.w / N) is the power of both equations.
-    robot = driven(random_robot(seed, 5, 0.5), 3.0)
-    samples = two_encoders(robot, 400)
-    n, p = robot.n, robot.n
-    Ia = np.linspace(1.0, 2.0, n)
-    term = SpinningRotor()
+def shared(robot: RobotModel, seed: int) -> RobotModel:
+    """The robot with gears of both signs and motors that move up to three joints each."""
+    rng = np.random.default_rng(seed)
+    N = np.diag(rng.choice([-1.0, 1.0], robot.n) * rng.uniform(2.0, 6.0, robot.n))
+    for i, j in rng.integers(0, robot.n, (robot.n, 2)):
+        N[i, j] += rng.normal() if i != j else 0.0
+    unknown = np.full(robot.n, np.nan)
+    return replace(robot, drive=Drive(N, np.full(robot.n, 1e-3), unknown, unknown))
+
+
+def mounted(robot: RobotModel, seed: int) -> SpinningRotor:
+    """Motors on any bodies, along any axes."""
+    rng = np.random.default_rng(seed)
+    axes = rng.normal(size=(robot.n, 3))
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    names = ("base", *robot.body_names)
+    return SpinningRotor(
+        tuple(map(tuple, axes)), tuple(names[k] for k in rng.integers(0, len(names), robot.n))
+    )
+
+
+class TestSpinningRotorOfSharedMotors(TermContract):
+    def term(self) -> Term:
+        return SpinningRotor()
+
+    def robots(self) -> tuple[RobotModel, ...]:
+        return tuple(shared(robot, 7) for robot in super().robots())
+
+
+def work_and_energy(
+    term: SpinningRotor, robot: RobotModel, samples: Samples
+) -> tuple[np.ndarray, np.ndarray]:
+    """Power (T,) of both equations, and the rate of the term's energy by differences along time."""
+    p, Ia = robot.n, np.linspace(1.0, 2.0, robot.n)
     every = np.ones(p, dtype=np.bool_)
     motor = term.motor_regressor(robot, samples, every).dense(p) @ Ia
     link = term.torque_regressor(robot, samples, every).dense(p) @ Ia - motor
-    power = (motor * samples.dtheta + link * samples.dq).sum(axis=1)
-    state = reference.motion(robot.tree, samples.q, samples.dq, samples.ddq)
-    energy = 0.5 * samples.dtheta**2 @ Ia
-    for joint, (_, carrier, axis) in enumerate(term._mounts(robot)):
-        if carrier >= 0:
-            spin = axis @ state.w[carrier] / robot.drive.gear_ratio[joint]
-            energy = energy + Ia[joint] * samples.dtheta[:, joint] * spin
-    h = 1 / samples.rate
-    slope = (8 * (energy[3:-1] - energy[1:-3]) - (energy[4:] - energy[:-4])) / (12 * h)
-    np.testing.assert_allclose(power[2:-2], slope, rtol=0, atol=1e-6 * np.abs(slope).max())
+    power = (motor * samples.motor.dq + link * samples.dq).sum(axis=1)
+    energy = Ia @ term.energy_form(robot, samples, every)[0]
+    slope = (8 * (energy[3:-1] - energy[1:-3]) - (energy[4:] - energy[:-4])) * samples.rate / 12
+    return power[2:-2], slope
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spinning_rotors_keep_the_power_balance(seed: int) -> None:
+    # d/dt of sum Ia (s^2 / 2 + s z.w / r) is the power of both equations.
+    robot = shared(random_robot(seed, 5, 0.5), seed)
+    power, slope = work_and_energy(mounted(robot, seed), robot, two_encoders(robot, 400))
+    np.testing.assert_allclose(power, slope, rtol=0, atol=1e-6 * np.abs(slope).max())
+
+
+def test_spinning_rotors_keep_the_power_balance_through_linkages() -> None:
+    robot = random_robot(1, 3, 0.0)
+    bars = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
+    drive = Drive(
+        np.array([[40.0, 0, 0], [5, -30, 0], [0, 9, 20]]), np.full(3, 1e-3), *(np.full(3, np.nan),) * 2,
+        linkages=(None, bars, None),
+    )  # fmt: skip
+    robot, full = replace(robot, drive=drive), smooth_samples(robot, 400, seed=4)
+    samples = replace(full, q=0.1 * full.q, dq=0.1 * full.dq, ddq=0.1 * full.ddq)
+    power, slope = work_and_energy(mounted(robot, 1), robot, samples)
+    np.testing.assert_allclose(power, slope, rtol=0, atol=1e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spinning_rotors_are_bodies_that_the_links_carry(seed: int) -> None:
+    # The oracle knows no gyroscopic term: every rotor is a body of its tree, and all torque is the kernel's.
+    robot = shared(random_robot(seed, 6, 0.5), seed)
+    term, rotors = mounted(robot, seed), np.linspace(0.5, 1.5, robot.n) * 1e-3
+    heavy = robot.inertia_prior + np.concatenate([np.zeros(4), [0.1, 0, 0.1, 0, 0, 0.1]])
+    plant = Plant(
+        robot, heavy, rotors, coupling=Coupling.FULL, mounting=Mounting.of(robot, term.carriers, term.axes)
+    )
+    samples = smooth_samples(robot, 40, seed=seed)
+    state = State(samples.q, samples.dq, samples.q, samples.dq)
+    wanted = plant.drive_torque(state, samples.ddq)
+    theta = np.concatenate([heavy.ravel(), robot.drive.own_ratio**2 * rotors])
+    terms = RigidBody() + term
+    found = terms.torque(robot, samples, theta)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    plain = (RigidBody() + MotorInertia()).torque(robot, samples, np.concatenate([heavy.ravel(), rotors]))
+    assert np.abs(plain - wanted).max() > 1e-4 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spinning_rotors_of_shared_motors_behind_springs(seed: int) -> None:
+    # Links' and motors' equations are those of the tree in which every rotor is a body.
+    robot = shared(random_robot(seed, 4, 0.3), seed)
+    term, rotors, n = mounted(robot, seed), np.linspace(0.5, 1.5, 4) * 2e-2, robot.n
+    heavy = robot.inertia_prior + np.concatenate([np.zeros(4), [0.5, 0, 0.5, 0, 0, 0.5]])
+    springs, mounting = (
+        Elasticity(np.full(n, 500.0), np.zeros(n)),
+        Mounting.of(robot, term.carriers, term.axes),
+    )
+    plant = Plant(robot, heavy, rotors, springs, Coupling.FULL, mounting)
+    samples = two_encoders(robot)
+    x, v, a = (
+        np.hstack([getattr(samples, link), getattr(samples, motor)])
+        for link, motor in (("q", "theta"), ("dq", "dtheta"), ("ddq", "ddtheta"))
+    )
+    M, h = plant.equations(x, v)
+    wanted = np.einsum("bij,bj->bi", M, a) + h
+    theta, terms = np.concatenate([heavy.ravel(), robot.drive.own_ratio**2 * rotors]), RigidBody() + term
+    motor = terms.motor_regressor(robot, samples).dense(len(theta)) @ theta
+    total = terms.torque(robot, samples, theta)
+    np.testing.assert_allclose(np.hstack([total - motor, motor]), wanted, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_momentum_of_spinning_rotors_changes_by_their_torque(seed: int) -> None:
+    robot = shared(random_robot(seed, 4, 0.3), seed)
+    term, samples, every = mounted(robot, seed), two_encoders(robot, 400), np.ones(4, dtype=np.bool_)
+    for form, torque in (
+        (term.momentum_form, term.torque_regressor),
+        (term.motor_momentum_form, term.motor_regressor),
+    ):
+        P, R = (panels.dense(4) for panels in form(robot, samples, every))
+        rate = (8 * (P[3:-1] - P[1:-3]) - (P[4:] - P[:-4])) * samples.rate / 12
+        wanted = torque(robot, samples, every).dense(4)[2:-2]
+        np.testing.assert_allclose(rate + R[2:-2], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
 
 
 def test_rotors_on_the_base_are_plain_rotors() -> None:
@@ -197,10 +301,20 @@ def test_spinning_rotors_that_cannot_be() -> None:
         SpinningRotor(((1.0, 1.0, 0.0),))
     with pytest.raises(UsageError, match="3, one a joint"):
         SpinningRotor(((1.0, 0.0, 0.0),)).torque_regressor(robot, samples, every)
-    unknown = np.full(3, np.nan)
-    coupled = Drive(np.array([[50.0, 0, 0], [0, 60, 0], [0, -60, 60]]), unknown, unknown, unknown)
-    with pytest.raises(UsageError, match="coupled transmission"):
-        SpinningRotor().torque_regressor(replace(robot, drive=coupled), samples, every)
+    for carriers, message in (
+        (("base",), "3, one a motor"),
+        (("base", "base", "linc1"), "'linc1' that carries"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            SpinningRotor(carriers=carriers).torque_regressor(robot, samples, every)
+
+
+def test_axes_of_motors_are_those_of_their_joints_at_zero() -> None:
+    robot = random_robot(4, 4, 0.5)
+    at_zero = Dynamics.of_description(robot).forward_kinematics(np.zeros(4))[:, :3, :3]
+    for carrier, name in enumerate(robot.body_names):
+        axes = Mounting.of(robot, (name,) * 4).axis @ at_zero[carrier].T
+        np.testing.assert_allclose(axes, np.einsum("jab,jb->ja", at_zero, robot.axis), atol=1e-14)
 
 
 def test_compensation_solves_for_the_load_that_it_is_loaded_with() -> None:

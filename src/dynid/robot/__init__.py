@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from dynid.robot.drive import Drive
     from dynid.robot.load import load_example, load_robot, read_robot
     from dynid.robot.model import JointType, Limits, RobotModel
+    from dynid.robot.mounting import Mounting
     from dynid.robot.reading import Reading
 
 __all__ = [
     "Drive",
     "JointType",
     "Limits",
+    "Mounting",
     "Reading",
     "RobotModel",
     "describe",
@@ -32,6 +34,7 @@ __getattr__, __dir__ = lazily(
         "drive": "Drive",
         "load": "load_example load_robot read_robot",
         "model": "JointType Limits RobotModel",
+        "mounting": "Mounting",
         "reading": "Reading",
     },
 )

@@ -136,6 +136,13 @@ class Drive:
         return locked(np.diag(self.transmission), (len(self.transmission),), "gear_ratio")
 
     @property
+    def own_ratio(self) -> Float:
+        """Gear ratio of each motor on its own joint, (n,): the diagonal of N, the row's largest where that is 0."""
+        N = self.transmission
+        largest = N[np.arange(len(N)), np.abs(N).argmax(axis=1)]
+        return np.asarray(np.where(np.diag(N) != 0, np.diag(N), largest))
+
+    @property
     def coupled(self) -> bool:
         """Whether a motor moves more than one joint."""
         return bool(np.any(self.transmission != np.diag(np.diag(self.transmission))))

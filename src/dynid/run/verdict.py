@@ -228,7 +228,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
         return Finding(
             "good",
             "Can be exported",
-            "All bodies are physically consistent: URDF, MJCF, SDF and C hold this very model.",
+            "All bodies are physically consistent: URDF, MJCF, SDF and C hold these very bodies.",
         )
     shown = "; ".join(faults[:FAULTS_SHOWN])
     shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""

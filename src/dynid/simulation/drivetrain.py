@@ -1,4 +1,4 @@
-"""What is between motors and links: elastic joints, where rotors sit, how they move."""
+"""What is between motors and links: elastic joints, how rotors move."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
-from dynid.robot.model import RobotModel
 
 
 class Coupling(StrEnum):
@@ -41,23 +40,3 @@ class Elasticity:
                 found=f"stiffness {K.tolist()}, damping {D.tolist()}",
                 expected="finite numbers, stiffness > 0, damping >= 0",
             )
-
-
-@dataclass(frozen=True, eq=False)
-class Mounting:
-    """Where the motors sit: carrier (n,) body whose link each is mounted on (-1 = base), axis (n, 3) in its frame."""
-
-    carrier: Int
-    axis: Float
-
-    def __post_init__(self) -> None:
-        n = len(self.carrier)
-        object.__setattr__(self, "carrier", locked_int(self.carrier, (n,), "carrier"))
-        object.__setattr__(self, "axis", locked(self.axis, (n, 3), "axis"))
-
-    @staticmethod
-    def of(robot: RobotModel) -> Mounting:
-        """Each motor on the body before its joint, its axis along that of the joint."""
-        bodies = robot.independent_bodies
-        R = robot.T_parent_joint[bodies, :3, :3]
-        return Mounting(robot.parent[bodies], np.einsum("nij,nj->ni", R, robot.axis[bodies]))

@@ -10,7 +10,6 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
-from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
 
 SMOOTHING = 0.01
@@ -111,10 +110,3 @@ class SmoothFriction:
     def rate(self, velocity: Float, state: Float) -> Float:
         """Empty."""
         return np.zeros_like(state)
-
-
-def own_ratio(drive: Drive) -> Float:
-    """Gear ratio of each motor on its own joint, (n,): the diagonal of N, or the row's largest entry if that is 0."""
-    N = drive.transmission
-    largest = N[np.arange(len(N)), np.abs(N).argmax(axis=1)]
-    return np.asarray(np.where(np.diag(N) != 0, np.diag(N), largest))

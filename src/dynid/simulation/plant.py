@@ -23,8 +23,9 @@ from dynid.kernel import (
     solved,
 )
 from dynid.robot.model import RobotModel
-from dynid.simulation.drivetrain import Coupling, Elasticity, Mounting
-from dynid.simulation.effects import Friction, Load, own_ratio
+from dynid.robot.mounting import Mounting
+from dynid.simulation.drivetrain import Coupling, Elasticity
+from dynid.simulation.effects import Friction, Load
 from dynid.spatial.inertia import six
 
 _STATES_TRIED = 16
@@ -217,7 +218,7 @@ class Plant:
     def _motors(self) -> Float | None:
         # D N: motor velocities seen at the joint that each motor drives; None = those of the joints themselves.
         drive = self.robot.drive
-        return drive.transmission / own_ratio(drive)[:, None] if drive.coupled or drive.linkages else None
+        return drive.transmission / drive.own_ratio[:, None] if drive.coupled or drive.linkages else None
 
     def _rotor_equations(self, theta: Float, dtheta: Float) -> tuple[Float, Float | None]:
         # Mass (B or 1, n, n) and bias (B, n) of rotors that only spin.

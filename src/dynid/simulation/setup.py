@@ -14,6 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.checked_toml import Strict, read_toml, validate
 from dynid.base.errors import InputError, Place, UsageError
 from dynid.robot.model import RobotModel
+from dynid.robot.mounting import Mounting
 from dynid.simulation.control import ComputedTorque, Controller, GravityPD, Tabulated, TorqueTable, pd_gains
 from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import SMOOTHING, Friction, SmoothFriction
@@ -75,10 +76,12 @@ class FrictionSection(Strict):
 
 
 class PlantFile(Strict):
-    """What the robot file does not say about the simulated robot."""
+    """What the robot file does not say about the simulated robot; carriers and axes of the motors as `Mounting.of`."""
 
     friction: FrictionSection = FrictionSection()
     coupling: Coupling = Coupling.SIMPLIFIED
+    carriers: tuple[str, ...] = ()
+    axes: tuple[Vector, ...] = ()
     elastic: ElasticSection | None = None
     payload: PayloadSection | None = None
     integrator: IntegratorSection = IntegratorSection()
@@ -243,6 +246,7 @@ def build_plant(robot: RobotModel, described: PlantFile) -> Plant:
         robot,
         elasticity=_elasticity(robot, described.elastic),
         coupling=described.coupling,
+        mounting=Mounting.of(robot, described.carriers, described.axes),
         payload=payload,
         friction=_friction(robot, described.friction),
     )

@@ -4,7 +4,7 @@ from dynid.terms.channel import ChannelTorque
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.compensation import RotorCompensation
 from dynid.terms.curve import Coefficient, CurveTerm, Shape
-from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
+from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
 from dynid.terms.friction_curves import (
@@ -20,6 +20,7 @@ from dynid.terms.joint_term import JointTerm
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.spinning_rotor import SpinningRotor
 from dynid.terms.spring import Spring, TorsionSpring
 from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
 from dynid.terms.spring_lever import Lever, Points, Triangle

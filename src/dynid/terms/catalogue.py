@@ -14,7 +14,7 @@ from dynid.terms.compensation import RotorCompensation
 from dynid.terms.compliance import Compliance
 from dynid.terms.coupling import JointCoupling
 from dynid.terms.drift import Drift
-from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, SpinningRotor, Stiffness
+from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.friction_choice import FrictionChoice
 from dynid.terms.friction_curves import (
@@ -33,6 +33,7 @@ from dynid.terms.position_waves import PositionWaves
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.saturating_viscous import SaturatingViscous
+from dynid.terms.spinning_rotor import SpinningRotor
 from dynid.terms.spring import Spring, TorsionSpring
 from dynid.terms.spring_gas import FunctionTorque, GasSpring
 from dynid.terms.spring_lever import Lever, lever_from_options, lever_to_options

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
-from dynid.kernel import Panels, reference
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.friction import direction
@@ -183,146 +183,9 @@ class LinkOffset(JointTerm):
         return np.ones_like(samples.dq)
 
 
-@dataclass(frozen=True)
-class SpinningRotor(JointTerm):
-    """Rotors that are carried by the link before their joint, with the gyroscopic coupling to that link.
-
-    With N_j the gear ratio, Ia_j = N_j^2 I_m, z_j the motor's axis, w and dw the carrying link's angular velocity and
-    acceleration: Ia_j (ddtheta_j + z_j . dw / N_j) on the motor, and on the carrying link the moment
-    Ia_j / N_j (ddtheta_j z_j + dtheta_j w x z_j). Take it in place of `rotor_inertia`, which leaves the coupling out
-    (Spong's simplification). The link's own inertia includes the whole rotor.
-
-    axes: by joint, in the joint frame of the carrying body; () = along the joint's own axis.
-    Source: Zollo et al. 2014, eqs 8 and A.8 to A.12.
-
-    Raises UsageError for axes that are not one unit vector a joint, and for coupled transmissions.
-    """
-
-    axes: tuple[tuple[float, float, float], ...] = ()
-    name: str = "spinning_rotor"
-    symbol = "Ia"
-    covers = ("rotor",)
-    of_rotors = True
-    unit_revolute = "kg m^2"
-    unit_prismatic = "kg"
-    lower = 0.0
-    side = Side.BOTH
-
-    def __post_init__(self) -> None:
-        axes = np.array(self.axes, dtype=np.float64).reshape(-1, 3)
-        if len(axes) and not np.allclose(np.linalg.norm(axes, axis=1), 1.0, atol=1e-9):
-            raise UsageError("rotor-axes", found=f"axes {axes.tolist()}", expected="unit vectors")
-        object.__setattr__(self, "axes", tuple((float(x), float(y), float(z)) for x, y, z in axes))
-
-    def prior(self, robot: RobotModel) -> Float:
-        """Reflected rotor inertia of the drive."""
-        return robot.drive.reflected_rotor_inertia
-
-    def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """On the motors: own acceleration and that of the carrying links about the motors' axes."""
-        state = _links(robot, samples)
-        basis = np.array(samples.motor.ddq)
-        for joint, carrier, axis in self._mounts(robot):
-            if carrier >= 0:
-                basis[:, joint] += (axis @ state.al[carrier]) / robot.drive.gear_ratio[joint]
-        return basis
-
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """One line a wanted joint."""
-        return super().torque_regressor(robot, samples, wanted)
-
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The motors' lines and, on the joints that move a carrying link, what the rotor does to that link."""
-        motor = samples.motor
-        state = _links(robot, samples)
-        lines = np.zeros((robot.n, robot.n, len(samples)))
-        lines[np.arange(robot.n), np.arange(robot.n)] = self.basis(robot, samples).T
-        for joint, carrier, axis in self._mounts(robot):
-            if carrier < 0:
-                continue
-            spin = np.cross(state.w[carrier].T, axis) * motor.dq[:, [joint]]
-            moment = (motor.ddq[:, [joint]] * axis + spin).T / robot.drive.gear_ratio[joint]
-            for ancestor, (turning, _) in state.axes[carrier].items():
-                share = (turning * moment).sum(axis=0)
-                lines[:, joint] += robot.projection[ancestor][:, None] * share
-        return _panels(lines, self._present(robot), wanted)
-
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = dT/d(dq, dtheta) of T = Ia (dtheta^2 / 2 + dtheta z . w / N), both sides; R = -dT/dq."""
-        motor, state = samples.motor, _links(robot, samples)
-        P, R = (np.zeros((robot.n, robot.n, len(samples))) for _ in range(2))
-        P[np.arange(robot.n), np.arange(robot.n)] = self._spin(robot, samples, state).T
-        for joint, carrier, axis in self._mounts(robot):
-            if carrier < 0:
-                continue
-            rate = motor.dq[:, joint] / robot.drive.gear_ratio[joint]
-            turned = np.zeros((3, len(samples)))
-            for ancestor in sorted(state.axes[carrier]):
-                own = state.axes[carrier][ancestor][0]
-                turned = turned + own * _speed(robot, samples, ancestor)
-                turn = np.cross(turned.T, own.T) @ axis
-                P[:, joint] += robot.projection[ancestor][:, None] * (rate * (axis @ own))
-                R[:, joint] -= robot.projection[ancestor][:, None] * (rate * turn)
-        present = self._present(robot)
-        return _panels(P, present, wanted), _panels(R, present, wanted)
-
-    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = dtheta + z . w / N on the motors, and no R: no position occurs in it."""
-        spin = self._spin(robot, samples, _links(robot, samples))
-        return self.panels(robot, spin, wanted), empty_panels(robot, samples)
-
-    def _spin(self, robot: RobotModel, samples: Samples, state: reference.Motion) -> Float:
-        # Angular velocity of each rotor about its axis, over N, (T, n).
-        spin = np.array(samples.motor.dq)
-        for joint, carrier, axis in self._mounts(robot):
-            if carrier >= 0:
-                spin[:, joint] += (axis @ state.w[carrier]) / robot.drive.gear_ratio[joint]
-        return spin
-
-    def _mounts(self, robot: RobotModel) -> list[tuple[int, int, Float]]:
-        # (joint, carrying body, axis of the motor in that body's joint frame)
-        if robot.drive.coupled:
-            raise UsageError(
-                "rotor-coupled",
-                found="spinning rotors behind a coupled transmission",
-                expected="one motor a joint",
-                do="use rotor_inertia",
-            )
-        if self.axes and len(self.axes) != robot.n:
-            raise UsageError("rotor-axes", found=f"{len(self.axes)} axes", expected=f"{robot.n}, one a joint")
-        mounts = []
-        for joint, body in enumerate(robot.independent_bodies.tolist()):
-            own = robot.T_parent_joint[body, :3, :3] @ robot.axis[body]
-            axis = np.array(self.axes[joint]) if self.axes else own
-            mounts.append((joint, int(robot.parent[body]), axis))
-        return mounts
-
-    def _present(self, robot: RobotModel) -> Bool:
-        # (n, n): whether the rotor of a joint (second) acts on a joint (first).
-        present = np.eye(robot.n, dtype=np.bool_)
-        for joint, carrier, _ in self._mounts(robot):
-            for ancestor in robot.tree.paths[carrier] if carrier >= 0 else ():
-                present[:, joint] |= robot.projection[ancestor] != 0
-        return present
-
-
 def on_joints(term: Term, names: tuple[str, ...]) -> Term | None:
     """The term with its spring on these joints only; None if none of them has it."""
     if not isinstance(term, SpringTerm):
         return term
     kept = tuple(name for name in names if not term.joints or name in term.joints)
     return replace(term, joints=kept) if kept else None
-
-
-def _speed(robot: RobotModel, samples: Samples, body: int) -> Float:
-    # Velocity (T,) of the tree joint before a body.
-    return np.asarray(samples.dq @ robot.projection[body])
-
-
-def _links(robot: RobotModel, samples: Samples) -> reference.Motion:
-    return reference.motion(robot.tree, *robot.tree_motion(samples.q, samples.dq, samples.ddq))
-
-
-def _panels(lines: Float, present: Bool, wanted: Bool) -> Panels:
-    columns = tuple(np.flatnonzero(row & wanted) for row in present)
-    return Panels(columns, tuple(np.ascontiguousarray(lines[j][c]) for j, c in enumerate(columns)))

@@ -21,7 +21,6 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.simulation.effects import own_ratio
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.term import Terms
 from dynid.terms.transmission import placed_at
@@ -57,7 +56,7 @@ def friction_on(terms: Terms, side: str, robot: RobotModel | None = None) -> Ter
     """
     if side not in ("joint", "motor"):
         raise UsageError("friction-side", found=f"side '{side}'", expected="'joint' or 'motor'")
-    ratio = 1.0 if robot is None else float(np.median(np.abs(own_ratio(robot.drive))))
+    ratio = 1.0 if robot is None else float(np.median(np.abs(robot.drive.own_ratio)))
     return Terms(tuple(placed_at(term, side == "motor", ratio) for term in terms))
 
 

@@ -21,6 +21,7 @@ from dynid_studies.nini_bodies import LEAST_SQUARES, ONE_SHOT, REAL, add_bodies
 from dynid_studies.nini_checks import check_errors, check_model, check_ranks
 from dynid_studies.nini_drawings import arm_figure, spring_figure
 from dynid_studies.nini_real import add_real, torque_figure
+from dynid_studies.nini_rotors import add_rotors
 from dynid_studies.nini_static import JOINTS, NOISE, Statics, add_static
 from dynid_studies.study import Dose, Paper, StudyPage, at_most, reported
 
@@ -38,6 +39,7 @@ PLACES = (
     ("Figure 3", "The arm", "drawn from the model: springs, and what they carry"),
     ("Table I", "The static step", "three ideal arms, identified and optimised"),
     ("Figures 4a, 4b", "The dynamic step", "motors of an unseen motion, identified and optimised"),
+    ("Equation (33)", "Rotors that the links carry", "identified behind the coupled transmission"),
     ("Table II", "A real arm", "printed, beside an arm that the model does not describe"),
     ("Figures 5a, 5b", "A real arm", "motors of that arm, identified and optimised"),
 )
@@ -101,6 +103,7 @@ def study(dose: Dose, page: StudyPage) -> None:
     statics = add_static(page)
     _dynamic(page, made, statics, dose.full)
     check_errors(page, robot)
+    add_rotors(page, robot, dose)
     add_real(page)
 
 

@@ -29,7 +29,7 @@ from dynid_studies.nini_arm import (
     with_noise,
 )
 from dynid_studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_and_sde, printed_rows
-from dynid_studies.study import StudyPage, at_least, at_most, reported
+from dynid_studies.study import StudyPage, reported, within
 
 NOISE, SAMPLES = 0.002, 4000
 # What the paper's model knows nothing of: the second spring ends on the parallelogram's crank, not on link 2.
@@ -37,7 +37,8 @@ BODY = RigidBody() + MOTOR_SIDE
 SECOND = Spring(Points(("j1_link", "crank_link"), ((0.2, 0.0, -0.15), (0.4, 0.0, 0.0))), label="second")
 MOUNTED = BODY + SPRINGS + SECOND
 SECOND_STIFFNESS, SECOND_PRELOAD = 2800.0, -2380.0
-# At rest, motors of a servoed arm hold a tenth of their dry friction.
+# Chosen with the second spring's stiffness so that errors have the sizes of Table II: at rest, motors of a servoed arm
+# hold part of their dry friction.
 HELD = 0.1
 
 
@@ -68,6 +69,10 @@ def add_real(page: StudyPage) -> None:
         second spring ends on that crank, and each pose is reached from one side, so that stiction holds part of the
         torque: up to a tenth of dry friction, either way. Noise is 0.2 % of the motors' range. Table II compares the
         torques of motors; its size shows that gear ratios are in it.
+
+        This stand-in is fitted to the print: the second spring's stiffness (2800 N/m) and the tenth of friction were
+        chosen so that its errors have the printed sizes. That they agree with Table II therefore proves nothing, and
+        stands here without a bound; bounded is alone what a better model makes of the same data.
 
         Stiction alone makes errors of the printed size in motors 1, 2, 4, 5 and 6; motor 1 carries no weight, so there
         is hardly another cause. The printed 74 N m of motor 3 are no stiction: its torque lacks something that depends
@@ -125,31 +130,41 @@ def _add_better(page: StudyPage, ladder: dict[str, Float], noise: Float, moving:
     quiet = [0, 1, 3, 4, 5]
     page.results(
         "From the paper's model to one that fits",
-        at_most(
+        reported(
             "real_stiction",
-            "motors 1, 2, 4, 5, 6: greatest factor between our static SDE and the printed one",
+            "motors 1, 2, 4, 5, 6: greatest factor between our static SDE and the printed one (fitted)",
             float(np.exp(np.abs(np.log(first / sizes))[quiet].max())),
-            3.0,
         ),
-        reported("real_joint2", "motor 2, static: SDE with the paper's model", float(first[1]), 24.19, "N m"),
-        reported("real_joint3", "motor 3, static: SDE with the paper's model", float(first[2]), 74.50, "N m"),
-        at_least(
+        reported(
+            "real_joint2",
+            "motor 2, static: SDE with the paper's model (fitted)",
+            float(first[1]),
+            24.19,
+            "N m",
+        ),
+        reported(
+            "real_joint3",
+            "motor 3, static: SDE with the paper's model (fitted)",
+            float(first[2]),
+            74.50,
+            "N m",
+        ),
+        reported(
             "real_chain",
-            "motor 3, poses from both directions: SDE over that of the noise",
+            "motor 3, poses from both directions: SDE over that of the noise (fitted)",
             float(both[2] / noise[2]),
-            3.0,
         ),
-        at_most(
+        within(
             "real_static_better",
-            "motors 2 to 6, all modelled: greatest static SDE over that of the noise",
-            float((last[1:] / noise[1:]).max()),
-            1.05,
+            "motors 2 to 6, all modelled: static SDE over that of the noise, furthest from one",
+            float(max(last[1:] / noise[1:], key=lambda ratio: abs(ratio - 1.0))),
+            1.0,
+            0.05,
         ),
-        at_least(
+        reported(
             "real_moving",
-            "motor 3, moving: error of the paper's model over that of the better one",
+            "motor 3, moving: error of the paper's model over that of the better one (fitted)",
             float(moving["the paper's model"][2] / moving["spring and bars modelled"][2]),
-            3.0,
         ),
     )
 
