@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -125,11 +126,13 @@ def placed(x: float, y: float, z: float) -> np.ndarray:
     return T
 
 
-def known(passes: int = 6, error: float = 0.07) -> RotorCompensation:
+def known(loaded_by: Literal["joint", "motor"] = "joint", error: float = 0.07) -> RotorCompensation:
     """The friction model as the identification has it, each coefficient wrong by a share."""
     share = 1 + error * SIGNS
     viscous, coulomb, load = (tuple(share * x) for x in (FV, FC, FL))
-    return RotorCompensation(viscous=viscous, coulomb=coulomb, load=load, width=SIGN_WIDTH, passes=passes)
+    return RotorCompensation(
+        viscous=viscous, coulomb=coulomb, load=load, width=SIGN_WIDTH, loaded_by=loaded_by
+    )
 
 
 DISCREPANCY = Viscous() + Coulomb(width=SIGN_WIDTH)
@@ -191,7 +194,7 @@ def test_rotor_compensation_against_the_rigid_model(arm: Arm, compensated: Ident
 
 
 def test_friction_is_loaded_with_what_arrives_at_the_joint(arm: Arm, compensated: Identification) -> None:
-    raw = identified(arm.both, RigidBody() + known(passes=1) + DISCREPANCY)
+    raw = identified(arm.both, RigidBody() + known(loaded_by="motor") + DISCREPANCY)
     implicit = link_error(arm, compensated.estimate.full_vector)
     assert link_error(arm, raw.estimate.full_vector) > 2 * implicit
 

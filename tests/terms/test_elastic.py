@@ -317,27 +317,29 @@ def test_axes_of_motors_are_those_of_their_joints_at_zero() -> None:
         np.testing.assert_allclose(axes, np.einsum("jab,jb->ja", at_zero, robot.axis), atol=1e-14)
 
 
-def test_compensation_solves_for_the_load_that_it_is_loaded_with() -> None:
+@pytest.mark.parametrize("coefficient", [0.1, 0.3, 0.8, 0.999])
+def test_compensation_solves_for_the_load_that_it_is_loaded_with(coefficient: float) -> None:
     robot = random_robot(1, 3, 0.0)
     samples = two_encoders(robot)
     load = 20 * samples.tau
-    B, fv, fc, fl = np.ones(3), np.array([3.0, 2.0, 1.0]), np.array([1.0, 0.5, 0.2]), np.full(3, 0.1)
+    B, fv, fc, fl = np.ones(3), np.array([3.0, 2.0, 1.0]), np.array([1.0, 0.5, 0.2]), np.full(3, coefficient)
     sign = np.tanh(samples.dtheta / 0.05)
     drive = B * samples.ddtheta + fv * samples.dtheta + (fc + fl * np.abs(load)) * sign
     measured = replace(samples, tau=load + drive)
-    options = {
-        "inertia": tuple(B),
-        "viscous": tuple(fv),
-        "coulomb": tuple(fc),
-        "load": tuple(fl),
-        "width": 0.05,
-    }
-    error = []
-    for passes in (1, 6):
-        known = (RotorCompensation(passes=passes, **options) + LinkOffset()).known_torque(robot, measured)
-        error.append(np.abs(known - drive).max())
-    assert error[1] < 1e-4 * np.abs(drive).max()  # each pass gains a factor of the load coefficient
-    assert error[0] > 100 * error[1]
+    term = RotorCompensation(tuple(B), tuple(fv), tuple(fc), tuple(fl), width=0.05)
+    assert (
+        np.abs((term + LinkOffset()).known_torque(robot, measured) - drive).max() < 1e-9 * np.abs(drive).max()
+    )
+    paper = (replace(term, loaded_by="motor") + LinkOffset()).known_torque(robot, measured)
+    assert np.abs(paper - drive).max() > 0.1 * coefficient**2 * np.abs(load).max()
+
+
+def test_compensation_refuses_friction_that_locks_a_drive() -> None:
+    robot = random_robot(1, 3, 0.0)
+    samples = two_encoders(robot)
+    term = RotorCompensation((1.0,) * 3, load=(0.2, 1.0, 0.3))
+    with pytest.raises(UsageError, match=r"load = 1 at joint2; expected below 1"):
+        (term + LinkOffset()).known_torque(robot, samples)
 
 
 def test_compensation_with_temperature() -> None:
@@ -367,5 +369,5 @@ def test_compensation_needs_a_rotor_and_values_for_every_joint() -> None:
         RotorCompensation().known_torque(robot, samples)
     with pytest.raises(UsageError, match="2 values of viscous"):
         RotorCompensation(inertia=(1.0,) * 3, viscous=(1.0, 1.0)).known_torque(robot, samples)
-    with pytest.raises(UsageError, match="passes = 0"):
-        RotorCompensation(passes=0)
+    with pytest.raises(UsageError, match="loaded_by = 'both'"):
+        RotorCompensation(loaded_by="both")  # type: ignore[arg-type]

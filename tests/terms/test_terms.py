@@ -95,7 +95,7 @@ EXAMPLES: dict[str, Term] = {
     "link_viscous": LinkViscous(),
     "link_coulomb": LinkCoulomb(width=0.1),
     "link_offset": LinkOffset(),
-    "rotor_compensation": RotorCompensation(inertia=(1.0, 2.0), load=(0.1, 0.0), passes=3),
+    "rotor_compensation": RotorCompensation(inertia=(1.0, 2.0), load=(0.1, 0.0), loaded_by="motor"),
     "torque_delay": TorqueDelay(each=True),
     "gravity_tilt": GravityTilt(),
     "gain_error": GainError(joints=("joint2",)),

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.choose.bodies_as_load import with_loads
 from dynid.choose.friction_forms import Forms, decide, held_out_forms
 from dynid.choose.separable import JointProblem, Lines, SeparableProblem, joint_problem
 from dynid.choose.shapes import Choice
@@ -23,7 +24,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.curve import CurveTerm
 from dynid.terms.joint_term import joint_indices, joints_of, on_joints
-from dynid.terms.term import Of, Term, Terms
+from dynid.terms.term import Term, Terms
 
 PASSES = 4
 CONVERGED = 2e-3
@@ -134,7 +135,7 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     start: the same terms with shapes to begin with, where they are known roughly.    Deterministic for a seed.
     """
     refuse_open_inside(terms)
-    terms = _with_loads(terms, search)
+    terms = with_loads(terms, search.robot, lambda model: search.fit(_nominal(model, search.robot)).estimate)
     chosen, choices = _with_friction(terms, search)
     asked = {id(term) for term in terms}
     sought: dict[int, Bool] = {}
@@ -245,18 +246,6 @@ def _of_joints(term: CurveTerm, robot: RobotModel, joints: Sequence[int]) -> Cur
 
 def _replaced(terms: Terms, position: int, term: Term) -> Terms:
     return Terms(tuple(term if i == position else t for i, t in enumerate(terms)))
-
-
-def _with_loads(terms: Terms, search: Search) -> Terms:
-    if not any(term.needs_bodies for term in terms):
-        return terms
-    first = _nominal(Terms(tuple(term for term in terms if not term.needs_bodies)), search.robot)
-    estimate = search.fit(first).estimate
-    inertia = np.zeros(10 * search.robot.n_bodies)
-    bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
-    inertia[: len(bodies)] = estimate.parameters[bodies]
-    found = tuple(float(x) for x in inertia)
-    return Terms(tuple(term.with_bodies(found) for term in terms))
 
 
 def _nominal(terms: Terms, robot: RobotModel) -> Terms:

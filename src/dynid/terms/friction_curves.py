@@ -18,6 +18,7 @@ from dynid.terms.curve import Coefficient, CurveTerm
 from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import c_number, c_sign
 from dynid.terms.friction import direction, direction_sides
+from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Symbol
 
 
@@ -254,6 +255,17 @@ class LoadFriction(CurveTerm):
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""
+        load = self._load(robot, samples)[:, joint]
+        return (np.abs(load) * direction(samples, self.width, joint))[None, :]
+
+    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """Fl s(dq) sign(tau_load)."""
+        share = np.zeros(robot.n)
+        share[list(joint_indices(robot, self.joints))] = theta
+        return np.asarray(share * direction(samples, self.width) * np.sign(self._load(robot, samples)))
+
+    def _load(self, robot: RobotModel, samples: Samples) -> Float:
+        # Torque of the bodies, (T, n).
         inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
         if inertia.shape != (robot.n_bodies, 10) or not np.isfinite(inertia).all():
             raise UnfitDataError(
@@ -263,8 +275,7 @@ class LoadFriction(CurveTerm):
                 do="set load = 'estimate', or give them in the description or as inertia = [...]",
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        load = inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection[:, joint]
-        return (np.abs(load) * direction(samples, self.width, joint))[None, :]
+        return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
 
 
 def _check_width(width: float) -> None:

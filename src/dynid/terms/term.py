@@ -163,6 +163,10 @@ class Term(ABC):
         """Itself with the bodies of a first fit, ten numbers each."""
         return self
 
+    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+        """By how much its torque grows with that of the bodies, (T, n), for parameters theta (p,)."""
+        return np.zeros_like(samples.dq)
+
     def alternatives(self, joints: tuple[str, ...]) -> Mapping[str, Terms]:
         """Models for these joints that are compared in its place, the plainest first; none for a term as it is."""
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -85,7 +86,9 @@ def log_of(run: Run, both: bool = True) -> Log:
     return Log.from_arrays(robot(), run.motion.t, run.q, run.tau, theta=theta, temperature=run.temperature)
 
 
-def known(error: float = 0.07, passes: int = 6, signs: Float = SIGNS) -> RotorCompensation:
+def known(
+    error: float = 0.07, loaded_by: Literal["joint", "motor"] = "joint", signs: Float = SIGNS
+) -> RotorCompensation:
     """Rotors and friction as the identification has them, each coefficient of friction wrong by a share."""
     share = 1 + error * signs
     viscous, coulomb, load = (tuple((share * x).tolist()) for x in (FV, FC, FL))
@@ -96,7 +99,7 @@ def known(error: float = 0.07, passes: int = 6, signs: Float = SIGNS) -> RotorCo
         heat=tuple(HEAT.tolist()),
         reference=REFERENCE,
         width=WIDTH,
-        passes=passes,
+        loaded_by=loaded_by,
     )
 
 

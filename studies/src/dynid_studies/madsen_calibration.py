@@ -71,7 +71,7 @@ def add_calibration(page: StudyPage, realisations: int) -> Calibration:
         "no compensation of friction, OLS": weighted(rigid, np.ones(6)),
         PLAIN_NAME: _fit(rigid),
         LINK_NAME: _fit(identified(links, COMPENSATED)),
-        LOAD_NAME: _fit(identified(both, RigidBody() + known(passes=1) + DISCREPANCY)),
+        LOAD_NAME: _fit(identified(both, RigidBody() + known(loaded_by="motor") + DISCREPANCY)),
     }
     for name, weights in _weights(rotor).items():
         fits[f"rotor compensation, {name}"] = weighted(rotor, weights)
@@ -80,7 +80,7 @@ def add_calibration(page: StudyPage, realisations: int) -> Calibration:
         """Torque at the links is current less rotor B ddtheta less friction, which depends on velocity, temperature and
         the load. Its coefficients are known to 7 %; what they lack is found as viscous and Coulomb friction beside the
         bodies. The load of the friction is the torque that arrives at the link, not what is left of the current: both
-        are solved together, by six passes, which the paper does not do. Filters as printed: Butterworth of order 4, 50
+        are solved for together, which the paper does not do. Filters as printed: Butterworth of order 4, 50
         Hz, without phase, central differences, parallel filter of 20 Hz, every twentieth sample."""
     )
     page.figure("figure6", "Figure 6: the motion that was fitted", motion_figure(run.motion))
