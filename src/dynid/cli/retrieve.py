@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, progress_bar, say, set_results
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 
@@ -29,6 +29,30 @@ def command(
     to: Annotated[
         Path | None, typer.Option("--to", help="URDF, MJCF, C or JSON file for the model, by its suffix.")
     ] = None,
+    method: Annotated[
+        Literal["cone", "penalty"],
+        typer.Option(
+            "--method",
+            help="cone: one convex program, the least cost there is. penalty: Algorithm 1 of Gaz et al. 2019, for "
+            "rules of any form.",
+        ),
+    ] = "cone",
+    total_mass: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--total-mass", help="Least and greatest sum of the masses, kg.", metavar="LEAST MOST"),
+    ] = None,
+    box: Annotated[
+        Path | None,
+        typer.Option(
+            "--box", help="penalty: CSV name,least,most of m3, cx3, Icxx3, ...; others from the description."
+        ),
+    ] = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option("--rule", help="penalty: rule that a plug-in has registered; may be repeated."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="penalty: runs from random starts.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="penalty: of starts and annealing.")] = 0,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
@@ -39,8 +63,10 @@ def command(
     from dynid.estimate import FeasibleFit
     from dynid.exporters.export import export_parameters
     from dynid.exporters.files import check_targets, write_files
+    from dynid.feasible.annealing import Annealing
     from dynid.identification.experiment import Experiment
     from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
+    from dynid.verbs.retrieve_by_penalty import default_box, read_box, retrieve_by_penalty, rules_by_name
 
     experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()
@@ -50,11 +76,35 @@ def command(
         raise UsageError(
             "retrieve-method", found=f"method '{fit.name}'", expected="[estimate] method = 'feasible'"
         )
+    if method == "cone" and (box is not None or rule):
+        raise UsageError(
+            "retrieve-method",
+            found="--box or --rule with the method 'cone'",
+            expected="--method penalty, which takes any rule",
+        )
+    if total_mass is not None:
+        fit = replace(fit, total_mass=total_mass)
     if out is not None:
         check_targets([out], [robot, table], force)
     diagnostics = Diagnostics()
     model, terms = experiment.robot(robot, diagnostics), terms_of(rotors)
-    result = retrieve(model, read_coefficients(table, model, terms), terms, fit)
+    coefficients = read_coefficients(table, model, terms)
+    if method == "penalty":
+        columns = terms.columns(model)
+        bounds = default_box(model, columns, fit.total_mass)
+        with progress_bar(runs) as bar:
+            result = retrieve_by_penalty(
+                model,
+                coefficients,
+                terms,
+                fit,
+                rules=rules_by_name(rule or ()),
+                box=bounds if box is None else read_box(box, bounds, columns),
+                how=Annealing(runs=runs, seed=seed),
+                progress=None if bar is None else lambda share: bar("runs", 1.0),
+            )
+    else:
+        result = retrieve(model, coefficients, terms, fit)
     if to is not None:
         theta = result.found.parameters
         for path in export_parameters(model, terms, theta, to, force=force, diagnostics=diagnostics):

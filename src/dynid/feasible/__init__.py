@@ -1,5 +1,6 @@
 """Feasible models: parameters of physically consistent bodies, under whatever else is known of them."""
 
+from dynid.feasible.annealing import RULES, Annealing, Box, annealed_parameters
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.cones import Block, Cone, triangle
 from dynid.feasible.constraints import (
@@ -22,10 +23,13 @@ from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.refine import Chart, refine
 
 __all__ = [
+    "RULES",
     "UNLIMITED",
+    "Annealing",
     "Block",
     "Bodies",
     "BodyMass",
+    "Box",
     "CentreCone",
     "CentreHalfSpaces",
     "Chart",
@@ -44,6 +48,7 @@ __all__ = [
     "Rule",
     "Search",
     "TotalMass",
+    "annealed_parameters",
     "body_columns",
     "enclosing_points",
     "feasible_parameters",

@@ -197,7 +197,7 @@ class _Task:
             np.sum(centre**2, axis=1)[:, None, None] * np.eye(3) - centre[:, :, None] * centre[:, None, :]
         )
         seen = Bodies(mass, centre, inertia - mass[:, None, None] * square, theta)
-        return np.array([_checked(constraint, seen) for constraint in self.constraints])
+        return np.array([checked(constraint, seen) for constraint in self.constraints])
 
     def slopes(self, x: Float) -> tuple[Float, Float]:
         """Values and their derivatives (constraints, p): forward differences in the parameters, then the chain rule."""
@@ -304,7 +304,8 @@ class _Task:
         return max(missed - FULFILLED, 0.0), self.smooth(x)[0]
 
 
-def _checked(constraint: Constraint, bodies: Bodies) -> float:
+def checked(constraint: Constraint, bodies: Bodies) -> float:
+    """The constraint's value; raises UsageError naming one that fails or gives nan."""
     try:
         value = float(constraint.value(bodies))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -19,6 +19,7 @@ from dynid.base.numbers import number_of
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.base import structural_base
+from dynid.feasible.penalty import Penalised
 from dynid.feasible.problem import Distance, Feasible, feasible_parameters
 from dynid.feasible.strength import l_curve_strength
 from dynid.robot.model import RobotModel
@@ -55,12 +56,12 @@ class Coefficients:
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """Full parameters behind coefficients.    misfit: (k,) C theta - y.    strength: of the prior."""
+    """Full parameters behind coefficients.    misfit: (k,) C theta - y.    strength: of the prior, 0 = none."""
 
     robot: RobotModel
     terms: Terms
     coefficients: Coefficients
-    found: Feasible
+    found: Feasible | Penalised
     misfit: Float
     strength: float
 
@@ -209,9 +210,12 @@ def retrieval_lines(result: Retrieved) -> list[str]:
     """The result in words: cost, worst coefficients, bodies and what holds them."""
     found, theta = result.found, result.found.parameters
     count = len(result.misfit)
-    lines = [
-        f"{count} coefficients, sum of squared misfits {result.cost:.4g}, prior of strength {result.strength:g}"
-    ]
+    how = f"prior of strength {result.strength:g}"
+    if isinstance(found, Penalised):
+        met = found.costs[np.isfinite(found.costs)]
+        runs = f"{len(found.costs)} run{'s' * (len(found.costs) > 1)}"
+        how = f"best of {runs}, median {float(np.median(met)):.4g}, {len(met)} fulfil every rule"
+    lines = [f"{count} coefficients, sum of squared misfits {result.cost:.4g}, {how}"]
     for i in np.argsort(-np.abs(result.misfit))[:5]:
         value = result.coefficients.value[i]
         lines.append(
@@ -222,7 +226,8 @@ def retrieval_lines(result: Retrieved) -> list[str]:
         m, *h = theta[10 * i : 10 * i + 4]
         centre = ", ".join(f"{x / m: .4f}" for x in h)
         lines.append(f"  {name:<20} {m:8.4f}   {centre}   {least:.2g}")
-    lines.append("held by: " + (", ".join(found.active) or "no constraint"))
+    if isinstance(found, Feasible):
+        lines.append("held by: " + (", ".join(found.active) or "no constraint"))
     return lines
 
 
