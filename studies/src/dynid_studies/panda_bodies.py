@@ -9,7 +9,9 @@ import numpy as np
 
 from dynid.base import Float
 from dynid.feasible import (
+    Annealing,
     Bodies,
+    Box,
     Convex,
     Distance,
     Feasible,
@@ -18,6 +20,7 @@ from dynid.feasible import (
     Rule,
     Search,
     TotalMass,
+    annealed_parameters,
     feasible_parameters,
     least_eigenvalues,
     penalised_parameters,
@@ -40,6 +43,14 @@ from dynid_studies.study import Cell, Dose, Result, StudyPage, at_least, at_most
 SPREAD = np.tile([2.5, *(0.75,) * 3, *(0.225,) * 6], 7)
 UNKNOWN = np.full(70, np.nan)
 WINDOW = (16.0, 20.0)
+# LB and UB by body: mass kg, centre of mass m, inertia about it kg m^2. The paper does not print its own; these hold
+# its feasible set, with masses up to twice its heaviest link.
+BOX = np.array(
+    [
+        np.tile([0.01, *(-0.2,) * 3, 0, -0.1, 0, -0.1, -0.1, 0], 7),
+        np.tile([8.0, *(0.2,) * 3, 1.0, 0.1, 1.0, 0.1, 0.1, 1.0], 7),
+    ]
+)
 MISPRINTS = (
     (
         "Algorithm 1",
@@ -63,10 +74,12 @@ def add_bodies(page: StudyPage, dose: Dose) -> Float:
     page.section("Bodies from coefficients: Algorithm 1 and a convex program")
     page.text(
         """Which bodies have these coefficients? The cost is the sum of squares over the 41 reliable ones. Algorithm 1
-        penalises violations and starts over and over. But positive masses, inertias that obey the triangle inequality
-        and a window for the total mass are convex in pseudo-inertias, so one semidefinite program finds the least cost
-        there is, in a twentieth of a second. Masses are not identifiable: without the window and a prior the program
-        would be free to return tons, so the null space is always held.
+        draws starts from a box, anneals, searches locally, and penalises violations more from round to round; the
+        paper does so a hundred times (`dynid retrieve --method penalty` is this search). But positive masses, inertias
+        that obey the triangle inequality and a window for the total mass are convex in pseudo-inertias, so one
+        semidefinite program finds the least cost there is, in a twentieth of a second: no run can cost less, and one
+        that costs more than the printed bodies would not be the paper's. Masses are not identifiable: without the
+        window and a prior the program would be free to return tons, so the null space is always held.
 
         Penalties remain for what no convex program holds: either-or, upper limits on inertia about a centre of mass."""
     )
@@ -108,10 +121,19 @@ def _compare(page: StudyPage, task: _Retrieval, dose: Dose) -> tuple[Penalised, 
     note("published set, c6z corrected", feasible_set(C6Z), None)
     cold = np.tile(from_com(18.0 / 7.0, np.zeros(3), 0.03 * np.eye(3)), 7)
     rule = Rule("total mass", _inside_window)
-    search = Search(starts=dose.pick(3, 20), rounds=10, reach=0.3, threads=1)
+    how = Annealing(runs=dose.pick(2, 20), rounds=dose.pick(4, 10))
     started = time.perf_counter()
-    penalised = penalised_parameters(A, b, columns, [rule], cold, UNKNOWN, SPREAD, 1e-7, search)
-    note(f"Algorithm 1, best of {search.starts} starts", penalised.parameters, time.perf_counter() - started)
+    penalised = annealed_parameters(A, b, columns, Box(*BOX), [rule], how=how, threads=1)
+    note(
+        f"Algorithm 1 as printed, best of {how.runs} runs",
+        penalised.parameters,
+        time.perf_counter() - started,
+    )
+    search = Search(starts=dose.pick(2, 10), rounds=10, reach=0.3, threads=1)
+    started = time.perf_counter()
+    chart = penalised_parameters(A, b, columns, [rule], cold, UNKNOWN, SPREAD, 1e-7, search)
+    name = f"its penalties in log-Cholesky coordinates, best of {search.starts} starts"
+    note(name, chart.parameters, time.perf_counter() - started)
     started = time.perf_counter()
     free = refine(A, b, columns, cold, UNKNOWN, SPREAD, 1e-7)
     note("log-Cholesky without the window, one start", free, time.perf_counter() - started)
@@ -185,7 +207,7 @@ def _of_the_published_set(task: _Retrieval) -> tuple[Result, ...]:
 
 def _of_the_retrieved_sets(penalised: Penalised, best: Feasible) -> tuple[Result, ...]:
     return (
-        at_most("phi_sdp", "cost of the semidefinite program", best.cost, 3.73e-4),
+        within("phi_sdp", "cost of the semidefinite program", best.cost, 3.727e-4, 1e-6),
         at_least(
             "least_eigenvalue",
             "its least eigenvalue of a pseudo-inertia",
@@ -193,6 +215,13 @@ def _of_the_retrieved_sets(penalised: Penalised, best: Feasible) -> tuple[Result
             9e-7,
         ),
         reported("phi_algorithm_1", "cost of Algorithm 1", penalised.cost),
+        Result(
+            "algorithm_1_over_sdp",
+            "cost of Algorithm 1 over that of the program",
+            penalised.cost / best.cost,
+            least=1.0,
+            most=1.288e-3 / 3.73e-4,
+        ),
         at_least(
             "triangle_published",
             "published set: least margin of (16)",
@@ -206,12 +235,6 @@ def _of_the_retrieved_sets(penalised: Penalised, best: Feasible) -> tuple[Result
             float(_margins(best.parameters).min()),
             9e-7,
             unit="kg m²",
-        ),
-        at_most(
-            "sdp_over_algorithm_1",
-            "cost of the program over that of Algorithm 1",
-            best.cost / penalised.cost,
-            1.0,
         ),
     )
 
@@ -263,30 +286,32 @@ def _starts(page: StudyPage, penalised: Penalised, program: float, published: fl
     costs = costs[np.isfinite(costs)]
     at, ends = np.arange(1.0, len(costs) + 1), np.array([0.4, len(costs) + 0.6])
     traces = (
-        bars(at, 1e3 * costs, None, "Algorithm 1, by start, sorted", BLUE),
+        bars(at, 1e3 * costs, None, "Algorithm 1, by run, sorted", BLUE),
         line(ends, np.full(2, 1e3 * published), "published set", GREY, 1.6, "dash"),
         line(ends, np.full(2, 1e3 * program), "semidefinite program", VERMILION, 2.0),
     )
     low, high = 0.5e3 * program, 2e3 * max(float(costs[-1]), published)
     panel = Panel(
-        traces, Axis("start", span=(0.4, len(costs) + 0.6)), Axis("cost, 10⁻³", log=True, span=(low, high))
+        traces, Axis("run", span=(0.4, len(costs) + 0.6)), Axis("cost, 10⁻³", log=True, span=(low, high))
     )
     page.figure(
-        "retrieval", "Cost of the retrieved bodies: many starts, and one convex program", row_of([panel], 280)
+        "retrieval",
+        "Cost of the retrieved bodies: runs of Algorithm 1, and one convex program",
+        row_of([panel], 280),
     )
     page.results(
         "Many starts",
         reported(
             "median_start",
-            "median cost of a start over that of the program",
+            "median cost of a run over that of the program",
             float(np.median(costs) / program),
         ),
         at_most(
-            "fulfilled", "starts that end with a violated constraint", float(search_missed(penalised)), 0.0
+            "fulfilled", "runs that end with a violated constraint", float(search_missed(penalised)), 0.0
         ),
     )
 
 
 def search_missed(penalised: Penalised) -> int:
-    """How many starts end with a violated constraint."""
+    """How many runs end with a violated constraint."""
     return int((~np.isfinite(penalised.costs)).sum())

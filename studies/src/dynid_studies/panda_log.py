@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from dynid_studies.panda_friction import (
     relative_by_joint,
     torque_figure,
 )
-from dynid_studies.study import StudyPage, at_least, at_most, near, reported, within
+from dynid_studies.study import StudyPage, at_least, at_most, reported, within
 
 TERMS = RigidBody() + Viscous() + Coulomb(width=0.03) + Offset()
 CUTOFFS = ((5.0, 5.0), (10.0, 10.0), (20.0, 10.0), (50.0, 20.0))
@@ -51,7 +52,12 @@ def open_part(path: Path, part: tuple[float, float] = (0.0, 1.0)) -> Log:
     return read_log(path, arm(), COLUMNS, select=[Selection(part=part)])
 
 
-def fit_error(path: Path, cutoff: float, state_cutoff: float, measured_velocity: bool) -> float:
+def fit_error(
+    path: Path,
+    cutoff: float | Literal["auto"],
+    state_cutoff: float | Literal["auto"],
+    measured_velocity: bool,
+) -> float:
     """Relative error of ordinary least squares on the whole log, %."""
     preparation = Preparation(
         cutoff=cutoff,
@@ -109,13 +115,16 @@ def add_log(page: StudyPage, path: Path | None, best: Float) -> None:
     page.text(
         """The log has time stamps that jitter and lost rows, so it is resampled by its time stamps. The error of a fit
         depends on the cut-off more than on anything else: errors at different cut-offs are different quantities. The
-        paper prints 1.41 % without its cut-off; with positions alone 10 Hz comes closest. The controller's own velocity
-        is better than a difference of positions."""
+        paper prints 1.41 % without its cut-off; with positions alone 10 Hz comes closest, and so agrees by choice:
+        bounded below are models that nothing was fitted to, at these 10 Hz. By rule, `cutoff = "auto"`, the log's own
+        noise chooses. The controller's own velocity is better than a difference of positions."""
     )
+    by_rule = fit_error(path, "auto", "auto", True)
     page.table(
         "Relative error of ordinary least squares by cut-off, %",
         ("cut-off of torque / positions, Hz", "positions alone", "with the logged velocity"),
-        [(f"{a:g} / {b:g}", fit_error(path, a, b, False), fit_error(path, a, b, True)) for a, b in CUTOFFS],
+        [(f"{a:g} / {b:g}", fit_error(path, a, b, False), fit_error(path, a, b, True)) for a, b in CUTOFFS]
+        + [("by rule", fit_error(path, "auto", "auto", False), by_rule)],
         name="real_cut_offs",
     )
     errors = cross_validation(path)
@@ -142,7 +151,8 @@ def add_log(page: StudyPage, path: Path | None, best: Float) -> None:
     ordinary = fit_error(path, 10.0, 10.0, False)
     page.results(
         "On the real robot",
-        near("real_ols", "ordinary least squares, 10 Hz", ordinary, 1.41, 0.08, "%"),
+        reported("real_ols", "ordinary least squares, 10 Hz (cut-off chosen to match)", ordinary, 1.41, "%"),
+        reported("real_ols_rule", "ordinary least squares, cut-off by rule", by_rule, 1.41, "%"),
         at_most(
             "real_feasible",
             "half/half, feasible over ordinary",
