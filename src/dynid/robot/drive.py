@@ -195,6 +195,10 @@ class Drive:
         """phi'(q), (T, n); one for joints without a linkage."""
         return self._slopes(q)[0]
 
+    def linkage_bends(self, q: Float) -> Float:
+        """phi''(q), (T, n); zero for joints without a linkage."""
+        return self._slopes(q)[1]
+
     def _phi(self, q: Float) -> Float:
         phi = np.array(q)
         for j, linkage in enumerate(self.linkages):

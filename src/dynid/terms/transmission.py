@@ -51,28 +51,34 @@ class MotorInertia(Term):
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The motors' accelerations on the joints that they move."""
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
-        n = robot.n
-        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
-        own = Panels(
-            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(n)),
-            values=tuple(
-                acceleration[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(n)
-            ),
-        )
-        return from_motors(robot, samples, own)
+        return from_motors(robot, samples, self._at_motors(robot, samples, acceleration, wanted))
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = J' dtheta_m where J is constant; through a linkage, whose J changes, the torque itself."""
-        if robot.drive.linkages:
-            return super().momentum_form(robot, samples, wanted)
-        held = replace(samples, ddq=samples.dq)
-        return self.torque_regressor(robot, held, wanted), empty_panels(robot, samples)
+        """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
+        own = self._at_motors(
+            robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
+        )
+        P = from_motors(robot, samples, own)
+        if not robot.drive.linkages:
+            return P, empty_panels(robot, samples)
+        R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
+        return P, R
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
         speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
         own = speed.T[list(joint_indices(robot, self.joints))]
         return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
+
+    def _at_motors(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
+        # A line (T, m) of every wanted motor.
+        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
+        return Panels(
+            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(robot.n)),
+            values=tuple(
+                lines[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(robot.n)
+            ),
+        )
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """One line a motor; None through linkages."""
@@ -270,8 +276,12 @@ def _refuse_shared_motors(robot: RobotModel, term: Term) -> None:
 
 def from_motors(robot: RobotModel, samples: Samples, own: Panels) -> Panels:
     """Panels by motor, mapped to panels by joint with J'."""
-    N, T = robot.drive.transmission, len(samples)
-    slopes = robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None
+    return through(robot, own, robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None)
+
+
+def through(robot: RobotModel, own: Panels, slopes: Float | None) -> Panels:
+    """Panels by motor, mapped to panels by joint with N' and then slopes (T, n); None = ones."""
+    N, T = robot.drive.transmission, own.values[0].shape[1]
     columns, values = [], []
     for joint in range(robot.n):
         motors = np.flatnonzero(N[:, joint])

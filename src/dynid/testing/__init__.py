@@ -25,6 +25,7 @@ from dynid.testing.diagnoses import DiagnosisContract
 from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
 from dynid.testing.lab import TrueMotion, evidence_of, small_arm
 from dynid.testing.motion import measured_regression
+from dynid.testing.robots import RobotCase, covering_array, covering_cases, robot_case
 from dynid.testing.trees import random_inertia, random_motion, random_tree
 from dynid.testing.variants import in_other_order, in_other_units, on_threads
 
@@ -35,10 +36,13 @@ __all__ = [
     "EstimatorContract",
     "LogReaderContract",
     "MotionEstimatorContract",
+    "RobotCase",
     "RowsContract",
     "Synthetic",
     "TermContract",
     "TrueMotion",
+    "covering_array",
+    "covering_cases",
     "evidence_of",
     "factors_of",
     "in_other_order",
@@ -50,6 +54,7 @@ __all__ = [
     "random_motion",
     "random_robot",
     "random_tree",
+    "robot_case",
     "simulated_log",
     "small_arm",
     "smooth_samples",
