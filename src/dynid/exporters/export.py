@@ -18,7 +18,7 @@ from dynid.exporters.c_code import write_c
 from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.held_joints import unlocked
-from dynid.exporters.mixed import motors_of
+from dynid.exporters.mixed import motors_of, on_one_branch
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
 from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
@@ -273,18 +273,20 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     model = model.straightened(request.diagnostics)
-    note_left_out(model, "MJCF", without(model, rotor=False), request.diagnostics)
+    motors = motors_of(model.mixed)[0]
+    apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
+    further = ["the inertia of motors whose joints lie on two branches"] if apart else []
+    note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics)
     source = request.source
     try:
-        motors = motors_of(model.mixed)[0]
         if source is not None and motors:
             raise NotEditable("motors that move several joints need tendons")
         if source is None:
             data = new_mjcf(model)
         else:
             whole, notes = _whole(request, model, source)
-            data, further = edit_mjcf(whole, source, request.reading)
-            _warn_shared((*notes, *further), request.diagnostics)
+            data, shared = edit_mjcf(whole, source, request.reading)
+            _warn_shared((*notes, *shared), request.diagnostics)
         if source is not None:
             _note_files(data, source, target, request.diagnostics)
     except NotEditable as reason:

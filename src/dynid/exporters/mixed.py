@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.exporters.expression import Graph
+from dynid.robot.model import RobotModel
 from dynid.terms.exports import Mixed, MotionBasis, c_sign
 
 
@@ -51,6 +52,12 @@ def motors_of(parts: Sequence[Mixed]) -> tuple[list[Motor], list[Mixed]]:
         else:
             left.append(part)
     return list(motors.values()), left
+
+
+def on_one_branch(robot: RobotModel, weights: Float) -> bool:
+    """Whether the joints (n,) that a motor moves lie on one way from the base to a body."""
+    bodies = robot.independent_bodies[np.flatnonzero(weights)]
+    return set(bodies.tolist()) <= set(robot.tree.paths[int(bodies.max())])
 
 
 def motor_faults(motors: Sequence[Motor]) -> tuple[str, ...]:

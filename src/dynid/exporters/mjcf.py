@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.exporters.mixed import motors_of
+from dynid.exporters.mixed import motors_of, on_one_branch
 from dynid.exporters.model import ExportModel
 from dynid.exporters.names import unique, xml_name
 from dynid.exporters.urdf import join
@@ -94,8 +94,10 @@ class _Writer:
     def _motors(self) -> list[str]:
         robot, lines = self.robot, []
         for i, motor in enumerate(motors_of(self.model.mixed)[0], 1):
+            # MuJoCo's mass matrix has no entry for joints of two branches.
+            armature = motor.inertia if on_one_branch(robot, motor.weights) else 0.0
             lines += [
-                f'    <fixed name="motor{i}" armature="{motor.inertia!r}" damping="{motor.viscous!r}"'
+                f'    <fixed name="motor{i}" armature="{armature!r}" damping="{motor.viscous!r}"'
                 f' frictionloss="{motor.coulomb!r}">'
             ]
             for j in np.flatnonzero(motor.weights):

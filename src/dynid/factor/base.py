@@ -134,16 +134,20 @@ class BaseMap:
         )
 
 
-def base_of_matrix(W: Float, names: Sequence[str], tolerance: float) -> BaseMap:
+def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequence[str] = ()) -> BaseMap:
     """Finds the base parameters of equations with matrix W, keeping each column independent of those before.
 
     W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the
-        span of the columns before it is below this. A column smaller than 1e-10 of the largest is rounding,
-        and counts as zero.
+        span of the columns before it is below this. A column smaller than 1e-10 of the largest of its kind is
+        rounding, and counts as zero.
+    kinds: (p,) what may be compared in size; () = all columns. A rotor behind a gear makes columns many million times
+        those of a link, since its unit is another one.
     Raises UnfitDataError if no column differs from zero.
     """
     norm = np.linalg.norm(W, axis=0)
-    scale = np.where(norm > ROUNDING * norm.max(initial=0.0), norm, 0.0)
+    kind = np.array(kinds if len(kinds) else [""] * len(norm))
+    largest = np.array([norm[kind == own].max() for own in kind])
+    scale = np.where(norm > ROUNDING * largest, norm, 0.0)
     X = np.where(scale > 0, W, 0.0) / np.where(scale > 0, scale, 1.0)
     basis = np.zeros((W.shape[0], 0))
     independent: list[int] = []
@@ -200,7 +204,8 @@ def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) 
             for panel, places in zip(equations.panels, equations.columns, strict=True)
         ]
     )
-    return base_of_matrix(np.where(absent, 0.0, W), names, STRUCTURAL_TOLERANCE)
+    kinds = [column.term for column in columns]
+    return base_of_matrix(np.where(absent, 0.0, W), names, STRUCTURAL_TOLERANCE, kinds)
 
 
 def random_states(

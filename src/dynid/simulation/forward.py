@@ -81,7 +81,7 @@ class ForwardModel:
             level[list(joint_indices(self.robot, term.joints))] = part
             self._coulomb.append((term.width, level))
             return
-        q = np.random.default_rng(0).uniform(-1.0, 1.0, (_TRIED, self.n))
+        q = tried_positions(self.robot, _TRIED)
         mass = self._mass_of(term, part, q)
         if np.allclose(mass, mass[0], rtol=1e-9, atol=0.0):
             self._mass = self._mass + mass[0]
@@ -96,6 +96,15 @@ class ForwardModel:
         found = _torque(term, self.robot, Samples.from_motion(np.repeat(q, n + 1, axis=0), zero, ddq), part)
         found = found.reshape(B, n + 1, n)
         return np.asarray((found[:, 1:] - found[:, :1]).transpose(0, 2, 1))
+
+
+def tried_positions(robot: RobotModel, count: int) -> Float:
+    """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
+    low, high = (
+        np.where(np.isfinite(limit), limit, one)
+        for limit, one in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
+    )
+    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))
 
 
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:

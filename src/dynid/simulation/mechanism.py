@@ -14,6 +14,7 @@ from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion, solved
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.simulation.forward import tried_positions
 from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
 from dynid.terms.term import Side, Term, Terms
 
@@ -271,7 +272,8 @@ class Mechanism:
         # (3, s, s) masses of everything but the bodies in three random states.
         s = self.size
         rng = np.random.default_rng(0)
-        x, v = rng.normal(0, 0.5, (2, 3, s))
+        q, v = tried_positions(self.robot, 3), rng.normal(0, 0.5, (3, s))
+        x = np.concatenate([q, q[:, list(self.second)]], axis=1)
         unit = np.concatenate([np.zeros((1, s)), np.eye(s)]).repeat(3, axis=0)
         extra = {name: np.zeros(3 * (s + 1)) for name in self.terms.channels()}
         f = self._other(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(s + 1, 3, s)
