@@ -21,6 +21,7 @@ from dynid.rows import (
     TorqueRows,
 )
 from dynid.rows.elastic_momentum import ElasticMomentumRows
+from dynid.rows.momentum_filter import CausalFilter
 from dynid.signals.samples import Samples
 from dynid.testing.robots import CHANNEL, RobotCase
 from tests.covering.oracle import (
@@ -114,7 +115,7 @@ def test_momentum_behind_springs_is_the_filtered_torque(case: RobotCase, form: s
         samples = replace(samples, tau=np.cos(3.0 * samples.t)[:, None] * np.ones(case.robot.n))
         found = rows.equations(case.robot, case.terms, samples, every)
         other = plain.equations(case.robot, case.terms, samples, every)
-        f = rows_filter(rows, rate)
+        f = CausalFilter(rows.cutoff, rows.degree, rate)
         worst = size = 0.0
         for columns, panel, own, lines in zip(
             found.columns, found.panels, other.columns, other.panels, strict=True
@@ -129,13 +130,6 @@ def test_momentum_behind_springs_is_the_filtered_torque(case: RobotCase, form: s
     (coarse, size), (fine, _) = filtered_and_plain(250.0, 150), filtered_and_plain(1000.0, 600)
     assert fine < 1e-9 * size or 10 < coarse / fine < 24
     assert fine < 1e-2 * size
-
-
-def rows_filter(rows: ElasticMomentumRows, rate: float):
-    """The filter of a scheme."""
-    from dynid.rows.momentum_filter import CausalFilter
-
-    return CausalFilter(rows.cutoff, rows.degree, rate)
 
 
 @pytest.mark.parametrize("case", EVERY)
@@ -165,3 +159,35 @@ def test_mass_matrix_and_gravity_are_pinocchios(case: RobotCase) -> None:
         g = g + torque
     given = replace(samples, extra={**samples.extra, "mass_matrix": M, "gravity_torque": g})
     assert misses(InertiaRows(), case, given).max() < 1e-10
+
+
+@pytest.mark.parametrize("case", ONE_ENCODER[:4])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_filtered_power_is_the_filtered_power(case: RobotCase, degree: int) -> None:
+    rows, every = FilteredPowerRows(4.0, degree), np.ones(len(case.theta), dtype=np.bool_)
+
+    def miss(rate: float, count: int) -> float:
+        samples = case.samples(count, 8, rate)
+        samples = replace(samples, extra={CHANNEL: np.zeros(count)})
+        (found,) = rows.equations(case.robot, case.terms, samples, every).panels
+        (power,) = PowerRows().equations(case.robot, case.terms, samples, every).panels
+        wanted = CausalFilter(4.0, degree, rate).low(power)
+        scale = np.append(np.abs(case.theta), 1.0)[:, None]
+        return float(np.abs(scale * (found - wanted)).max() / np.abs(scale * wanted).max())
+
+    assert 10 < miss(250.0, 150) / miss(1000.0, 600) < 24
+
+
+@pytest.mark.parametrize("case", ONE_ENCODER[:4])
+@pytest.mark.parametrize(
+    "rows", [MomentumRows(), EnergyRows(), FilteredPowerRows()], ids=lambda rows: rows.name
+)
+def test_integrals_begin_with_the_first_sample_that_counts(case: RobotCase, rows: Rows) -> None:
+    samples, start, every = case.samples(60, seed=9), 17, np.ones(len(case.theta), dtype=np.bool_)
+    late = replace(samples, keep=np.arange(60) >= start)
+    whole = rows.equations(case.robot, case.terms, late, every)
+    alone = replace(samples.part(start, 60), first=0)
+    part = rows.equations(case.robot, case.terms, alone, every)
+    for panel, wanted in zip(whole.panels, part.panels, strict=True):
+        assert not panel[:, :start].any()
+        agree(panel[:, start:], wanted, 1e-12)

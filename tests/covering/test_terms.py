@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from dynid.terms import OnMotor
+from dynid.terms.gain import DriveGain
 from dynid.testing.robots import LEVELS, RobotCase, covering_cases
 from tests.covering.oracle import EVERY, ONE_ENCODER, agree, expected, moved, slope
 
@@ -86,3 +89,12 @@ def test_energy_changes_by_the_power(case: RobotCase) -> None:
     rate = slope(lambda s: terms.known_energy(robot, moved(samples, s))[0], 1e-3)
     lost = (terms.known_energy(robot, samples)[1] * samples.dq).sum(axis=1)
     agree(rate + lost, (terms.known_torque(robot, samples) * samples.dq).sum(axis=1), 1e-9)
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_motors_see_their_own_torque(case: RobotCase) -> None:
+    # The drive gain's column is minus the measured torque: on all motors it comes back to the joints as it was.
+    robot = case.robot
+    samples = replace(case.samples(5, seed=8), theta=None, dtheta=None, ddtheta=None)
+    found = OnMotor(DriveGain()).torque_regressor(robot, samples, np.ones(robot.n, dtype=np.bool_))
+    agree(found.dense(robot.n).sum(axis=2), -samples.tau)

@@ -86,6 +86,44 @@ def test_memory_follows_a_change() -> None:
         assert np.abs(keeps.value - after).max() > 0.2
 
 
+def test_an_equation_counts_by_its_age() -> None:
+    """exp(-age / memory), the start included: least squares with these weights."""
+    rng = np.random.default_rng(5)
+    memory, seconds, start = 3.0, 0.4, rng.normal(0, 1, 6)
+    found = RecursiveLeastSquares(np.arange(6), forgetting=Forgetting(memory), start=start, variance=10.0)
+    information, right = np.eye(6) / 10.0, start / 10.0
+    for _ in range(20):
+        part = equations(rng, rng.normal(0, 1, 6), 5)
+        found.update(part, seconds)
+        kept = np.exp(-seconds / memory)
+        information, right = kept * information, kept * right
+        for columns, panel in zip(part.columns, part.panels, strict=True):
+            X = np.zeros((6, 5))
+            X[columns] = panel[:-1]
+            information, right = information + X @ X.T, right + X @ panel[-1]
+    np.testing.assert_allclose(found.value, np.linalg.solve(information, right), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(information), rtol=1e-8, atol=1e-12)
+
+
+def test_forgetting_along_one_direction_takes_from_it_alone() -> None:
+    """I - (1 - k) I v v' I / (v' I v) + news, v = u / diag I, as in the units in which all is known equally well."""
+    rng = np.random.default_rng(6)
+    memory, seconds = 2.0, 0.7
+    found = RecursiveLeastSquares(np.arange(4), forgetting=Forgetting(memory, "excited"), variance=5.0)
+    X = rng.normal(0, 1, (4, 30))
+    every = np.arange(4)
+    found.update(Equations((every,), (np.vstack([X, rng.normal(0, 1, 30)]),)))
+    before = np.linalg.inv(found.covariance)
+    u = rng.normal(0, 1, 4)
+    news = np.outer(u, [1.0, 2.0, -1.0])
+    found.update(Equations((every,), (np.vstack([news, np.zeros(3)]),)), seconds)
+    kept = np.exp(-seconds / memory)
+    v = u / np.diag(before)
+    along = before @ v
+    wanted = before - (1 - kept) * np.outer(along, along) / (v @ along) + news @ news.T
+    np.testing.assert_allclose(np.linalg.inv(found.covariance), wanted, rtol=1e-8, atol=1e-8)
+
+
 def test_only_excited_directions_are_forgotten() -> None:
     rng = np.random.default_rng(3)
     truth = rng.normal(0, 1, 3)

@@ -138,3 +138,23 @@ def test_constraints_that_fail_are_named() -> None:
             penalised_parameters(
                 np.eye(20), truth, columns, [rule], truth, truth, spread, 1e-6, Search(starts=1)
             )
+
+
+def test_rules_see_bodies_about_their_centres_of_mass() -> None:
+    columns, truth, spread = two_bodies()
+    A = np.random.default_rng(2).normal(size=(40, 20)) / spread
+    seen: list[Bodies] = []
+
+    def look(bodies: Bodies) -> float:
+        seen.append(bodies)
+        return 1.0
+
+    penalised_parameters(
+        A, A @ truth, columns, [Rule("look", look)], truth, truth, spread, 1e-9, Search(rounds=1, starts=1)
+    )
+    assert seen
+    for bodies in seen:
+        again = np.concatenate(
+            [from_com(m, c, I) for m, c, I in zip(bodies.mass, bodies.centre, bodies.inertia, strict=True)]
+        )
+        np.testing.assert_allclose(again, bodies.parameters[:20], rtol=1e-10, atol=1e-12)

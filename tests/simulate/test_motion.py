@@ -252,3 +252,22 @@ def test_nonsense_is_refused() -> None:
             follow(bent, motion, t)
     with pytest.raises(UsageError, match="kp"):
         GravityPD(plant, motion, np.full(3, -1.0), np.zeros(3))
+
+
+def test_one_step_in_thirty_two_is_watched() -> None:
+    """A step takes four slopes; watching one takes it again in two halves, eight more."""
+
+    class Falling:
+        calls = 0
+
+        def control(self, t: float, y: Float) -> Float:
+            return np.zeros(0)
+
+        def rate(self, y: Float, u: Float | None) -> Float:
+            self.calls += 1
+            return np.array([y[1], -9.81])
+
+    falling = Falling()
+    Y, _ = FixedStep(1e-2, held=True).run(falling, np.zeros(2), np.arange(11) * 0.1)
+    assert falling.calls == 4 * 100 + 8 * 4
+    np.testing.assert_allclose(Y[-1], [-9.81 / 2, -9.81], rtol=1e-12)

@@ -1,0 +1,800 @@
+"""Small mistakes put into the code one at a time: does a test notice each.
+
+    python benchmarks/mutations.py [--places 200] [--folder FOLDER] [--again] [--until HH:MM]
+
+Places are drawn with a fixed seed from the rooms of ROOMS, as many from each as its share of their lines. One operator
+a place: a sign (+ for -, a minus dropped), an index (one further), a factor (* for /, a number doubled), a transpose
+dropped (in einsum, two letters exchanged), a term dropped from a sum, a comparison turned round (and `and` for `or`).
+Left out are texts, annotations, what is raised, and numbers below 1e-3, which are tolerances that nothing derives.
+In C++ the same operators work on text, and the kernel is built again.
+
+The tests meet a mutant in a copy of the checkout, in --folder. First every test runs once as it is, and keeps for which
+functions of ROOMS it runs and how long. A mutant meets the tests that run its function: those of its own room first,
+the quick ones before the slow ones, SECONDS of processor time at most. It is killed when one fails, or when the tests
+take more than twice as long as they may. Results are kept in the folder, one line of JSON a mutant, and the same
+command goes on where it stopped; --again runs survivors once more, with the tests as they are now.
+
+Mutants that no test can notice are listed in EQUIVALENT, each with its proof. Prints the counts and every survivor.
+Ends with 1 while fewer than 95 % of the others are killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SEED = 20261122
+ROOMS = ("terms", "rows", "factor", "estimate", "feasible", "simulation", "exporters", "kernel")
+# Folders of tests beside those of ROOMS' own names; the nearest are traced first.
+NEAR = {"simulation": "simulate", "exporters": "export"}
+FIRST = (
+    "covering",
+    "kernel",
+    "terms",
+    "rows",
+    "factor",
+    "feasible",
+    "simulate",
+    "export",
+    "dynamics",
+    "estimate",
+)
+LEFT_OUT = ("real", "studies", "docs", "layouts", "log", "robot", "bad_inputs", "signals")
+SECONDS, FIRST_WAVE, MEMORY_GB = 40.0, 6.0, 8
+LEAST_NUMBER = 1e-3
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "src/dynid"
+
+# file, function, operator, before, after: why no test can tell the two apart.
+EQUIVALENT: dict[tuple[str, str, str, str, str], str] = {}
+
+# Mistakes that tests did not notice once, whatever the draw: file, text before, text after.
+ONCE_UNNOTICED = (
+    ("rows/motor.py", "mix[motor, j] / slopes[:, j]", "mix[motor, j] * slopes[:, j]"),
+    ("rows/elastic.py", "wanted, samples.tau - known)", "wanted, samples.tau + known)"),
+    ("rows/elastic.py", "samples.tau - known_motor)", "samples.tau - known)"),
+    ("rows/energy.py", "-= work(known_working", "+= work(known_working"),
+    ("rows/power.py", "CausalFilter(self.cutoff, self.degree", "CausalFilter(self.cutoff, 1"),
+    ("rows/power.py", "CausalFilter(self.cutoff,", "CausalFilter(2 * self.cutoff,"),
+    ("rows/power.py", "energy.panels[0][:, start:]", "energy.panels[0][:, : len(samples) - start]"),
+    ("rows/inertia.py", "g[:, j] - known[:, j]", "g[:, j] + known[:, j]"),
+    ("rows/inertia.py", "M[:, i, j] - known[:, i]", "M[:, i, j] + known[:, i]"),
+    ("terms/transmission.py", "robot.drive.motor_torque(samples.q, samples.tau)", "samples.tau"),
+    ("terms/transmission.py", "drive.joint_torque(samples.q, known)", "drive.motor_torque(samples.q, known)"),
+    (
+        "terms/payload.py",
+        "robot.tree_motion(samples.q, samples.dq, samples.ddq)",
+        "samples.q, samples.dq, samples.ddq",
+    ),
+    ("terms/payload.py", "q, dq, ddq) @ robot.projection)", "q, dq, ddq)[:, : robot.n])"),
+    ("terms/elastic.py", "R[:, joint] -= robot.projection", "R[:, joint] += robot.projection"),
+    ("terms/elastic.py", "[body, :3, :3] @ robot.axis[body]", "[body, :3, :3].T @ robot.axis[body]"),
+    (
+        "feasible/penalty.py",
+        "inertia - mass[:, None, None] * square",
+        "inertia + mass[:, None, None] * square",
+    ),
+    ("estimate/recursive.py", "-0.5 * seconds / self", "-seconds / self"),
+    ("estimate/recursive.py", "(1.0 - kept) * seen", "(1.0 + kept) * seen"),
+    ("verbs/reveal.py", "M.transpose(0, 2, 1)", "M"),
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """file: from the package's folder.    number: of the same change in the same function, from 0."""
+
+    file: str
+    function: str
+    operator: str
+    before: str
+    after: str
+    number: int
+    line: int
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What a proof of equivalence is kept under."""
+        return self.file, self.function, self.operator, self.before, self.after
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.function}: {self.operator}: {self.before}  ->  {self.after}"
+
+
+# --- Python -----------------------------------------------------------------------------------------------------------
+
+COMPARED = {
+    ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+SUMS: dict[type, type] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
+PRODUCTS: dict[type, type] = {ast.Mult: ast.Div, ast.Div: ast.Mult}
+
+
+def is_number(node: ast.AST) -> bool:
+    """Whether a node is a number as it stands."""
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def is_sequence(node: ast.AST) -> bool:
+    """Whether + joins rather than adds here."""
+    return isinstance(node, (ast.Tuple, ast.List, ast.JoinedStr, ast.ListComp)) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Operator and changed copy of one node, for every operator that fits it."""
+    if isinstance(node, ast.BinOp):
+        sequences = is_sequence(node.left) or is_sequence(node.right)
+        if type(node.op) in SUMS and not sequences:
+            yield "sign", with_(node, op=SUMS[type(node.op)]())
+            yield "dropped term", copy.deepcopy(node.left)
+        if type(node.op) in PRODUCTS and not sequences:
+            yield "factor", with_(node, op=PRODUCTS[type(node.op)]())
+            for side in ("left", "right"):
+                number = getattr(node, side)
+                if is_number(number) and abs(number.value) >= LEAST_NUMBER:
+                    yield "factor", with_(node, **{side: ast.Constant(2 * number.value)})
+    elif isinstance(node, ast.AugAssign):
+        if type(node.op) in SUMS and not is_sequence(node.value):
+            yield "sign", with_(node, op=SUMS[type(node.op)]())
+            yield "dropped term", ast.Pass()
+        if type(node.op) in PRODUCTS:
+            yield "factor", with_(node, op=PRODUCTS[type(node.op)]())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield "sign", copy.deepcopy(node.operand)
+    elif isinstance(node, ast.Attribute) and node.attr == "T" and isinstance(node.ctx, ast.Load):
+        yield "transpose", copy.deepcopy(node.value)
+    elif isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "transpose" and isinstance(node.func, ast.Attribute) and node.args:
+            yield "transpose", copy.deepcopy(node.func.value)
+        if name == "einsum" and node.args and isinstance(node.args[0], ast.Constant):
+            text = str(node.args[0].value)
+            first = re.match(r"(\.*)(\w*)(\w)(\w)(.*)", text)
+            if first:
+                a, b, c, d, rest = first.groups()
+                changed = copy.deepcopy(node)
+                changed.args[0] = ast.Constant(a + b + d + c + rest)
+                yield "transpose", changed
+        if name == "range":
+            for i, argument in enumerate(node.args):
+                if is_number(argument):
+                    changed = copy.deepcopy(node)
+                    changed.args[i] = ast.Constant(argument.value + 1)
+                    yield "index", changed
+        for i, keyword in enumerate(node.keywords):
+            if keyword.arg == "axis" and is_number(keyword.value):
+                changed = copy.deepcopy(node)
+                changed.keywords[i].value = ast.Constant(1 - abs(keyword.value.value))
+                yield "index", changed
+    elif isinstance(node, ast.Subscript):
+        for part in ast.walk(node.slice):
+            if is_number(part) and type(part.value) is int:
+                changed = copy.deepcopy(node)
+                place = [id(x) for x in ast.walk(node.slice)].index(id(part))
+                number = list(ast.walk(changed.slice))[place]
+                number.value = part.value + 1  # type: ignore[attr-defined]
+                yield "index", changed
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield "comparison", with_(node, ops=[COMPARED[type(node.ops[0])]()])
+    elif isinstance(node, ast.BoolOp):
+        yield "comparison", with_(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+
+
+def with_(node: ast.AST, **fields: Any) -> ast.AST:
+    """A copy of a node with other fields."""
+    found = copy.deepcopy(node)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    return found
+
+
+def sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, str, Any]]:
+    """Every node that may be changed, with its function, and where it hangs: parent, field (and place in a list)."""
+
+    def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, ast.AST, tuple[str, int | None]]]:
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "decorator_list", "bases", "type_comment", "format_spec"):
+                continue
+            for place, child in enumerate(value) if isinstance(value, list) else ((None, value),):
+                if not isinstance(child, ast.AST) or isinstance(child, (ast.Raise, ast.JoinedStr)):
+                    continue
+                inner = function
+                if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                    inner = f"{function}.{child.name}".lstrip(".")
+                yield child, function, node, (field, place)
+                yield from walk(child, inner)
+
+    yield from walk(tree, "")  # type: ignore[misc]
+
+
+def python_mutants(file: str, source: str) -> Iterator[Mutant]:
+    """Every change of a module, in order."""
+    count: dict[tuple[str, ...], int] = {}
+    for node, function, _, _ in sites(ast.parse(source)):
+        for operator, changed in changes(node):
+            before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(changed))
+            key = (function, operator, before, after)
+            number = count.get(key, 0)
+            count[key] = number + 1
+            yield Mutant(file, function, operator, before, after, number, node.lineno)  # type: ignore[attr-defined]
+
+
+def mutated_python(source: str, mutant: Mutant) -> str | None:
+    """The module with the change; None where it is not found any more."""
+    if mutant.operator == "text":
+        return source.replace(mutant.before, mutant.after) if source.count(mutant.before) == 1 else None
+    tree = ast.parse(source)
+    seen = 0
+    for node, function, parent, (field, place) in sites(tree):
+        if function != mutant.function:
+            continue
+        for operator, changed in changes(node):
+            same = operator == mutant.operator and ast.unparse(node) == mutant.before
+            if not same or ast.unparse(ast.fix_missing_locations(changed)) != mutant.after:
+                continue
+            if seen == mutant.number:
+                if place is None:
+                    setattr(parent, field, changed)
+                else:
+                    getattr(parent, field)[place] = changed
+                return ast.unparse(ast.fix_missing_locations(tree))
+            seen += 1
+    return None
+
+
+# --- C++ --------------------------------------------------------------------------------------------------------------
+
+TEXT_OPERATORS = (
+    ("sign", r" \+ ", " - "),
+    ("sign", r" - ", " + "),
+    ("sign", r" \+= ", " -= "),
+    ("sign", r" -= ", " += "),
+    ("sign", r"(?<=[=(,] )-(?=\w)", ""),
+    ("factor", r" \* (?=[\w(])", " / "),
+    ("factor", r" / ", " * "),
+    ("factor", r"\b0\.5\b", "1.0"),
+    ("factor", r"\b2\.0\b", "4.0"),
+    ("index", r"\[(\d)\]", lambda m: f"[{(int(m[1]) + 1) % 3}]"),
+    ("index", r"\[(\w+)\]", lambda m: f"[{m[1]} + 1]"),
+    ("transpose", r"\[3 \* (\w+) \+ (\w+)\]", lambda m: f"[3 * {m[2]} + {m[1]}]"),
+    ("dropped term", r"^\s*[\w\[\]., *+>-]+ [+-]= [^;]*;", ";"),
+    ("comparison", r" < ", " >= "),
+    ("comparison", r" > ", " <= "),
+    ("comparison", r" >= ", " < "),
+    ("comparison", r" == ", " != "),
+    ("comparison", r" && ", " || "),
+)
+
+
+def native_mutants(file: str, source: str) -> Iterator[Mutant]:
+    """Every change of a C++ file, line by line."""
+    count: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(source.splitlines(), 1):
+        code = line.split("//")[0]
+        if code.lstrip().startswith("#") or '"' in code or "template" in code or "using" in code:
+            continue
+        for operator, pattern, replacement in TEXT_OPERATORS:
+            for found in re.finditer(pattern, code):
+                new = replacement(found) if callable(replacement) else replacement
+                after = code[: found.start()] + new + code[found.end() :]
+                key = (operator, line.strip(), after.strip())
+                place = count.get(key, 0)
+                count[key] = place + 1
+                yield Mutant(file, "", operator, line.strip(), after.strip(), place, number)
+
+
+def mutated_native(source: str, mutant: Mutant) -> str | None:
+    """The file with the change; None where it is not found any more."""
+    lines = source.splitlines()
+    places = [i for i, line in enumerate(lines) if line.strip() == mutant.before]
+    if not places:
+        return None
+    nearest = min(places, key=lambda i: abs(i + 1 - mutant.line))
+    lines[nearest] = mutant.after
+    return "\n".join(lines) + "\n"
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def sources(root: Path, room: str) -> list[Path]:
+    """Files of a room."""
+    folder = root / PACKAGE / room
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".cpp", ".hpp"))
+
+
+def mutants_of(root: Path, path: Path) -> list[Mutant]:
+    """Every change of a file."""
+    file, source = str(path.relative_to(root / PACKAGE)), path.read_text(encoding="utf-8")
+    return list((python_mutants if path.suffix == ".py" else native_mutants)(file, source))
+
+
+def code_lines(path: Path) -> list[int]:
+    """Numbers of the lines that are not empty."""
+    return [i for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if line.strip()]
+
+
+def draw(root: Path, places: int, spare: int = 20) -> list[Mutant]:
+    """Mutants by room in proportion to lines; `spare` more a room stand in for those that do not compile."""
+    rng = np.random.default_rng(SEED)
+    lines = {room: [(p, i) for p in sources(root, room) for i in code_lines(p)] for room in ROOMS}
+    total = sum(map(len, lines.values()))
+    exact = {room: places * len(own) / total for room, own in lines.items()}
+    share = {room: int(x) for room, x in exact.items()}
+    for room in sorted(ROOMS, key=lambda r: share[r] - exact[r])[: places - sum(share.values())]:
+        share[room] += 1
+    drawn: list[Mutant] = []
+    for room in ROOMS:
+        by_place: dict[tuple[Path, int], list[Mutant]] = {}
+        for path in sources(root, room):
+            for mutant in mutants_of(root, path):
+                by_place.setdefault((path, mutant.line), []).append(mutant)
+        left = [place for place in lines[room] if place in by_place]
+        for place in rng.permutation(len(left))[: share[room]]:
+            own = by_place[left[place]]
+            drawn.append(own[int(rng.integers(len(own)))])
+    order = rng.permutation(len(drawn))
+    return [drawn[i] for i in order]
+
+
+# --- which tests run what ---------------------------------------------------------------------------------------------
+
+
+class Tracer:
+    """A pytest plugin: functions of ROOMS that each test runs, its processor time and its outcome."""
+
+    def __init__(self, root: Path, out: Path) -> None:
+        self.prefix, self.out = str(root / PACKAGE) + "/", out
+        self.rooms = tuple(self.prefix + room + "/" for room in ROOMS)
+        self.known: dict[Any, str | None] = {}
+        self.reached: set[str] = set()
+        self.shared: dict[str, set[str]] = {}
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.failed: set[str] = set()
+        self.started = 0.0
+
+    def __call__(self, frame: Any, event: str, argument: object) -> None:
+        """Called by Python for every call of a function."""
+        code = frame.f_code
+        name = self.known.get(code, "")
+        if name == "":
+            file = code.co_filename
+            name = None
+            if file.startswith(self.rooms):
+                name = f"{file.removeprefix(self.prefix)}::{code.co_qualname.replace('.<locals>', '')}"
+            self.known[code] = name
+        if name is not None:
+            self.reached.add(name)
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        """Begins to listen."""
+        self.reached, self.started = set(), time.process_time()
+        threading.settrace(self)
+        sys.settrace(self)
+
+    def pytest_runtest_call(self, item: Any) -> None:
+        """Notes what fixtures reached, which may serve further tests of the module."""
+        self.shared.setdefault(str(item.nodeid).split("::")[0], set()).update(self.reached)
+        sys.settrace(self)
+
+    def pytest_runtest_teardown(self, item: Any) -> None:
+        """Ends it."""
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        taken = time.process_time() - self.started
+        self.tests[item.nodeid] = {"seconds": taken, "reached": sorted(self.reached)}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Notes what did not pass."""
+        if report.failed or report.skipped:
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        """Writes the file."""
+        for name in self.failed:
+            self.tests.pop(name, None)
+        for name, test in self.tests.items():
+            test["reached"] = sorted(set(test["reached"]) | self.shared.get(name.split("::")[0], set()))
+        self.out.write_text(json.dumps(self.tests), encoding="utf-8")
+
+
+def test_files(root: Path, far: bool) -> list[Path]:
+    """Modules of tests, the nearest first; far: those of other rooms as well."""
+    found = [p for p in (root / "tests").rglob("test_*.py") if p.relative_to(root).parts[1] not in LEFT_OUT]
+    found = [p for p in found if p.stem not in ("test_docs", "test_architecture")]
+
+    def rank(path: Path) -> tuple[int, str]:
+        room = path.relative_to(root).parts[1]
+        return (FIRST.index(room) if room in FIRST else len(FIRST)), str(path)
+
+    return sorted((p for p in found if far or rank(p)[0] < len(FIRST)), key=rank)
+
+
+ARGUMENTS = ("-x", "-n", "0", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=line")
+
+
+def naming(copy_: Path, mutant: Mutant) -> list[Path]:
+    """Modules of tests that import the mutant's file by name, wherever they are."""
+    module = "dynid." + mutant.file.removesuffix(".py").replace("/", ".")
+    found = (p for p in (copy_ / "tests").rglob("test_*.py") if p.relative_to(copy_).parts[1] not in LEFT_OUT)
+    return [p for p in found if f"from {module} import" in p.read_text(encoding="utf-8")]
+
+
+def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> int:
+    """Runs the modules whose tests are not traced yet, one process each; how many these were."""
+    (folder / "traces").mkdir(exist_ok=True)
+    count = 0
+    for path in paths:
+        name = str(path.relative_to(copy_))
+        mark = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        out = folder / "traces" / (name.replace("/", "__") + ".json")
+        stamp = out.with_suffix(".sha")
+        if stamp.exists() and stamp.read_text() == mark:
+            continue
+        if time.time() > until:
+            return count
+        count += 1
+
+        def work(name: str = name, out: Path = out) -> int:
+            import pytest
+
+            plugin = Tracer(copy_, out)
+            return int(pytest.main([a for a in ARGUMENTS if a != "-x"] + [name], plugins=[plugin]))
+
+        forked(copy_, work, folder / "trace.log", 600.0)
+        if out.exists():
+            stamp.write_text(mark)
+    return count
+
+
+@dataclass(frozen=True)
+class Test:
+    """seconds: of processor.    reached: functions that it runs, "FILE::NAME"."""
+
+    name: str
+    seconds: float
+    reached: frozenset[str]
+
+
+def tests_of(folder: Path) -> list[Test]:
+    """Tests that pass, from the traces."""
+    found = []
+    for path in sorted((folder / "traces").glob("*.json")):
+        for name, test in json.loads(path.read_text(encoding="utf-8")).items():
+            found.append(Test(name, test["seconds"], frozenset(test["reached"])))
+    return found
+
+
+def chosen(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
+    """The tests that a mutant meets, in order."""
+    room = mutant.file.split("/")[0]
+    own = f"{mutant.file}::{mutant.function}"
+    if mutant.file.endswith(".py"):
+        met = [t for t in tests if own in t.reached] if mutant.function else []
+        if not met:  # run at import: whatever uses the file
+            met = [t for t in tests if any(x.startswith(mutant.file + "::") for x in t.reached)]
+    else:
+        met = [t for t in tests if any(x.startswith(("kernel/__init__", "kernel/fact")) for x in t.reached)]
+    near = f"tests/{NEAR.get(room, room)}/"
+    stem = Path(mutant.file).stem
+
+    def rank(test: Test) -> tuple[float, str]:
+        far = 1.0 if test.name.startswith(near) else 3.0
+        if stem in test.name.split("::")[0]:
+            far = 0.5
+        return far * (test.seconds + 0.05), test.name
+
+    met.sort(key=rank)
+    found, used = [], 0.0
+    for test in met:
+        if used + test.seconds > SECONDS:
+            continue
+        used += test.seconds
+        found.append(test)
+    return found
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def preload() -> None:
+    """Heavy packages of others, imported once before the forks."""
+    for name in (
+        "numpy", "scipy.optimize", "scipy.signal", "scipy.linalg", "scipy.spatial", "scipy.stats", "scipy.sparse",
+        "pytest", "pyarrow.parquet", "pyarrow.csv", "pydantic", "typer", "rich",
+        "jinja2", "pinocchio", "mujoco", "clarabel",
+    ):  # fmt: skip
+        try:
+            __import__(name)
+        except ImportError as missing:
+            print("not preloaded:", missing)
+
+
+def forked(root: Path, work: Any, log: Path, seconds: float) -> tuple[int, float]:
+    """Exit code of `work` in a child, and its processor time; -9 for one that took too long."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            # A session of its own: whatever it starts ends with it.
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_GB << 30, MEMORY_GB << 30))
+            os.chdir(root)
+            sys.dont_write_bytecode = True
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            os.environ["PYTHONPATH"] = f"{root}/src:{root}/studies/src"
+            sys.path[:0] = [str(root), str(root / "src"), str(root / "studies/src")]
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            code = work()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    began = time.monotonic()
+    try:
+        while True:
+            done, status, used = os.wait4(child, os.WNOHANG)
+            if done:
+                break
+            if time.monotonic() - began > 6 * seconds:  # asleep, or a machine with much else to do
+                os.killpg(child, 9)
+                _, status, used = os.wait4(child, 0)
+                break
+            time.sleep(0.02)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child, 9)
+    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+
+
+def meets(copy_: Path, folder: Path, tests: Sequence[Test]) -> tuple[str, float, str]:
+    """Outcome ("killed", "timeout", "survived"), processor time and the test that failed."""
+    quick, used = [], 0.0
+    for test in tests:
+        used += test.seconds
+        if used > FIRST_WAVE and quick:
+            break
+        quick.append(test)
+    total = 0.0
+    for wave in (quick, tests[len(quick) :]):
+        if not wave:
+            continue
+        names = [t.name for t in wave]
+        allowed = min(2 * sum(t.seconds for t in wave) + 20.0, 2 * SECONDS)
+
+        def work(names: list[str] = names) -> int:
+            import pytest
+
+            return int(pytest.main([*ARGUMENTS, *names]))
+
+        code, spent = forked(copy_, work, folder / "mutant.log", allowed)
+        total += spent
+        if code < 0:
+            return "timeout", total, ""
+        if code != 0:
+            text = (folder / "mutant.log").read_text(encoding="utf-8", errors="replace")
+            named = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.M)
+            return "killed", total, named[0] if named else f"exit {code}"
+    return "survived", total, ""
+
+
+def built(copy_: Path) -> bool:
+    """Builds the native kernel of the copy; whether that went well."""
+    build = copy_ / "build"
+    if not build.exists():
+        cmake = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
+        subprocess.run(cmake, cwd=copy_, check=True, capture_output=True)
+    made = subprocess.run(["cmake", "--build", "build"], cwd=copy_, check=False, capture_output=True)  # noqa: S607
+    if made.returncode:
+        return False
+    (library,) = build.glob("_native*.so")
+    target = copy_ / PACKAGE / "kernel" / library.name
+    shutil.copy2(library, target.with_suffix(".new"))
+    target.with_suffix(".new").replace(target)
+    return True
+
+
+def once_unnoticed() -> list[Mutant]:
+    """The listed ones, each in the function that it stands in."""
+    found = []
+    for file, before, after in ONCE_UNNOTICED:
+        source = (ROOT / PACKAGE / file).read_text(encoding="utf-8")
+        if source.count(before) != 1:
+            print(f"not there once: {file}: {before}")
+            continue
+        line = source[: source.index(before)].count("\n") + 1
+        around = [m for m in python_mutants(file, source) if m.line <= line]
+        function = max(around, key=lambda m: m.line).function if around else ""
+        found.append(Mutant(file, function, "text", before, after, 0, line))
+    return found
+
+
+def run_one(copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test]) -> dict[str, Any]:
+    """Puts the mistake in, meets the tests, takes it out."""
+    path = copy_ / PACKAGE / mutant.file
+    source, stamp = path.read_bytes(), path.stat()
+    mutate = mutated_python if path.suffix == ".py" else mutated_native
+    changed = mutate(source.decode(), mutant)
+    entry = asdict(mutant)
+    if changed is None:
+        return entry | {"outcome": "gone"}
+    met = chosen(mutant, tests)
+    caches = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) if path.suffix == ".py" else []
+    kept = [(cache, cache.read_bytes()) for cache in caches]
+    try:
+        for cache in caches:
+            cache.unlink()
+        path.write_text(changed, encoding="utf-8")
+        if path.suffix != ".py" and not built(copy_):
+            return entry | {"outcome": "not compiled"}
+        outcome, seconds, killer = meets(copy_, folder, met)
+    finally:
+        path.write_bytes(source)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        for cache, content in kept:
+            cache.write_bytes(content)
+        if path.suffix != ".py":
+            path.touch()
+            built(copy_)
+    return entry | {
+        "outcome": outcome,
+        "tests": len(met),
+        "seconds": round(seconds, 1),
+        "killer": killer,
+    }
+
+
+def refreshed(copy_: Path) -> None:
+    """Brings the copy to the state of the checkout: files that git knows or would add."""
+    git = ["git", "ls-files", "-co", "--exclude-standard"]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [n for n in listed.stdout.splitlines() if (ROOT / n).is_file()]
+    for name in names:
+        source, target = ROOT / name, copy_ / name
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+    for old in (copy_ / "tests").rglob("test_*.py"):
+        if str(old.relative_to(copy_)) not in names:
+            old.unlink()
+    subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", str(copy_ / "src"), str(copy_ / "studies/src")],
+        check=False,
+    )
+
+
+def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
+    """Prints the counts; the share of killed among mutants that are not equivalent."""
+    count = {"killed": 0, "timeout": 0, "survived": 0, "equivalent": 0, "not compiled": 0, "gone": 0}
+    survivors = []
+    for mutant in drawn:
+        entry = results.get((*mutant.key, mutant.number))
+        if entry is None:
+            continue
+        outcome = entry["outcome"]
+        if outcome == "survived" and mutant.key in EQUIVALENT:
+            outcome = "equivalent"
+        count[outcome] += 1
+        if outcome == "survived":
+            survivors.append(mutant)
+    run = sum(count.values())
+    killed, alive = count["killed"] + count["timeout"], count["survived"]
+    share = killed / max(killed + alive, 1)
+    print(f"drawn {len(drawn)}, run {run}: " + ", ".join(f"{v} {k}" for k, v in count.items()))
+    print(f"killed {100 * share:.1f} % of {killed + alive}; processor time "
+          f"{sum(e.get('seconds', 0.0) for e in results.values()) / 60:.1f} min")  # fmt: skip
+    for mutant in survivors:
+        print("survived:", mutant)
+    return share
+
+
+def main() -> int:
+    """Goes on with the campaign and prints its table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--places", type=int, default=200)
+    parser.add_argument("--folder", type=Path, default=Path("mutations"))
+    parser.add_argument("--far", action="store_true", help="also tests of rooms above those of ROOMS")
+    parser.add_argument("--traced", action="store_true", help="with the tests that are traced so far")
+    parser.add_argument("--again", action="store_true", help="run survivors again")
+    parser.add_argument(
+        "--at", nargs="*", default=[], help="only this line's mutants, FILE:LINE from src/dynid"
+    )
+    parser.add_argument("--unnoticed", action="store_true", help="only those of ONCE_UNNOTICED")
+    parser.add_argument("--until", default="", help="HH:MM UTC at which to stop")
+    parser.add_argument("--table", action="store_true", help="print the counts only")
+    options = parser.parse_args()
+    until = float("inf")
+    if options.until:
+        hour, minute = map(int, options.until.split(":"))
+        until = time.time() // 86400 * 86400 + 3600 * hour + 60 * minute
+    folder = options.folder.resolve()
+    copy_ = folder / "copy"
+    folder.mkdir(parents=True, exist_ok=True)
+    saved, out = folder / "draw.json", folder / "results.jsonl"
+    if not saved.exists():
+        saved.write_text(json.dumps([asdict(m) for m in draw(ROOT, options.places)]), encoding="utf-8")
+    drawn = [Mutant(**entry) for entry in json.loads(saved.read_text(encoding="utf-8"))]
+    results: dict[Any, dict[str, Any]] = {}
+    for line in out.read_text(encoding="utf-8").splitlines() if out.exists() else []:
+        entry = json.loads(line)
+        results[tuple(entry[k] for k in ("file", "function", "operator", "before", "after", "number"))] = (
+            entry
+        )
+    if not options.table:
+        os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        refreshed(copy_)
+        sys.path[:] = [p for p in sys.path if not p.startswith(str(ROOT))]
+        preload()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was put in is taken out
+        stale = (copy_ / "build").exists() or not list((copy_ / PACKAGE / "kernel").glob("_native*.so"))
+        if stale and not built(copy_):
+            raise SystemExit("the native kernel could not be built")
+        if not options.traced:
+            traced(copy_, folder, until, test_files(copy_, options.far))
+        tests = tests_of(folder)
+        print(f"{len(tests)} tests, {sum(t.seconds for t in tests):.0f} s", flush=True)
+        if options.at or options.unnoticed:
+            wanted = once_unnoticed() if options.unnoticed else []
+            for place in options.at:
+                file, line = place.split(":")
+                own = mutants_of(ROOT, ROOT / PACKAGE / file)
+                wanted += [m for m in own if m.line == int(line)]
+            for mutant in wanted:
+                entry = run_one(copy_, folder, mutant, tests)
+                print(entry["outcome"], entry.get("seconds"), entry.get("killer"), mutant, flush=True)
+            return 0
+        for mutant in drawn:
+            old = results.get((*mutant.key, mutant.number))
+            if old is not None and not (
+                options.again and old["outcome"] == "survived" and mutant.key not in EQUIVALENT
+            ):
+                continue
+            if time.time() > until:
+                break
+            entry = run_one(copy_, folder, mutant, tests)
+            # A survivor meets the tests of other rooms that name its file, too.
+            if entry["outcome"] == "survived" and traced(copy_, folder, until, naming(copy_, mutant)):
+                tests = tests_of(folder)
+                entry = run_one(copy_, folder, mutant, tests)
+            results[(*mutant.key, mutant.number)] = entry
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+            print(entry["outcome"], entry.get("seconds"), entry.get("killer"), mutant, flush=True)
+    return int(table(drawn, results) < 0.95)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

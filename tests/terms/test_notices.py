@@ -1,0 +1,27 @@
+"""What terms say about their own sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.terms.evidence import Held
+from dynid.terms.gravity_tilt import GravityTilt
+from dynid.testing import random_robot
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+@pytest.mark.parametrize(("degrees", "half"), [(3.0, 0.2), (-3.0, 0.2), (0.3, 0.1), (3.0, 2.8)])
+def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: float) -> None:
+    robot = random_robot(1, 3)
+    sizes = {f"tilt{axis}": (np.radians(degrees), np.radians(half))}
+    told = list(GravityTilt().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    assert len(told) == (abs(degrees) - half > 0.5)
+    for notice in told:
+        assert notice.declared is not None
+        gravity = notice.declared.gravity
+        # As strong as before, turned by the tilt about the axis: x tilts gravity along y, y along x.
+        turn = np.cross(robot.gravity, gravity) / 9.81**2
+        assert np.linalg.norm(gravity) == pytest.approx(9.81)
+        assert turn["xy".index(axis)] == pytest.approx(np.sin(np.radians(degrees)))
+        assert f"leans by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.found
