@@ -117,7 +117,7 @@ def command(
         lambda: {
             "cost": result.cost,
             "strength": result.strength,
-            "held_by": result.found.active,
+            "held_by": getattr(result.found, "active", None),  # of the cone program alone
             "parameters": [
                 {"name": column.name, "value": value, "unit": column.unit}
                 for column, value in zip(terms.columns(model), result.found.parameters, strict=True)

@@ -21,11 +21,12 @@ from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import ChannelTorque
-from dynid.terms.elastic import JointDamping, LinkOffset, LinkViscous, SpinningRotor, Stiffness, is_stiffness
+from dynid.terms.elastic import JointDamping, LinkOffset, LinkViscous, Stiffness, is_stiffness
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.payload import KnownPayload
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
+from dynid.terms.spinning_rotor import SpinningRotor
 from dynid.terms.term import Term, Terms
 from dynid.terms.transmission import MotorInertia, OnMotor
 from dynid.testing.builders import smooth_samples
