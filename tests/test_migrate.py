@@ -1,7 +1,7 @@
-"""Files of earlier versions open, and are brought to the present form by one command.
+"""Files of every version open, and are brought to the present form by one command.
 
-tests/samples/format1 holds what the version before run folders of format 2 wrote: a robot, an experiment, a log, a run
-with given terms (`run`), one whose model was chosen (`chosen`), and an exported model.
+tests/samples/format1 holds what the version before run folders of format 2 wrote, and so on: a robot, an experiment, a
+log, a run with given terms (`run`), one whose model was chosen (`chosen`), and an exported model.
 """
 
 from __future__ import annotations
@@ -21,23 +21,33 @@ from dynid.identification.experiment import Experiment
 from dynid.run.migrate import FORMAT, experiment_text
 from tests.command_line import Run
 
-SAMPLES = Path(__file__).parent / "samples" / "format1"
+SAMPLES = Path(__file__).parent / "samples"
+FORMATS = tuple(range(1, FORMAT + 1))
 
 
-@pytest.fixture
-def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The samples in a folder of their own."""
-    folder = tmp_path / "old"
-    shutil.copytree(SAMPLES, folder)
+def samples(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The samples of a format in a folder of their own."""
+    folder = tmp_path / f"format{number}"
+    shutil.copytree(SAMPLES / folder.name, folder)
     monkeypatch.chdir(folder)
     return folder
 
 
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Those of the first format."""
+    return samples(1, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("number", FORMATS)
 @pytest.mark.parametrize("name", ["run", "chosen"])
-def test_an_old_run_opens_and_serves_every_command(name: str, old: Path, run: Run) -> None:
+def test_a_stored_run_opens_and_serves_every_command(
+    name: str, number: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = samples(number, tmp_path, monkeypatch)
     folder = old / name
     written = json.loads((folder / "model.json").read_text())
-    assert written["format"] == 1
+    assert written["format"] == number
     found = dynid.load(folder)
     assert list(found.estimate.parameters) == [entry["value"] for entry in written["parameters"].values()]
     assert [term.name for term in found.terms] == [term["term"] for term in written["terms"]]
@@ -67,7 +77,9 @@ def test_an_old_run_is_written_anew(old: Path, run: Run) -> None:
     assert "as it is" in run("migrate", old / "experiment.toml").out
 
 
-def test_an_old_run_can_be_repeated(old: Path) -> None:
+@pytest.mark.parametrize("number", FORMATS)
+def test_a_stored_run_can_be_repeated(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = samples(number, tmp_path, monkeypatch)
     before = dynid.load(old / "run")
     robot = dynid.load_robot(old / "robot.toml")
     experiment = Experiment.of_recipe(before.recipe)
@@ -75,7 +87,11 @@ def test_an_old_run_can_be_repeated(old: Path) -> None:
     np.testing.assert_allclose(again.estimate.parameters, before.estimate.parameters, rtol=1e-6, atol=1e-9)
 
 
-def test_old_robot_experiment_and_model_files_open(old: Path) -> None:
+@pytest.mark.parametrize("number", FORMATS)
+def test_stored_robot_experiment_and_model_files_open(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = samples(number, tmp_path, monkeypatch)
     assert dynid.load_robot(old / "robot.toml").joint_names == ("turn", "reach")
     assert Experiment.read(old / "experiment.toml").settings().preparation.cutoff == 5.0
     robot, terms, theta = read_model_json(old / "model.json")
