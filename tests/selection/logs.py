@@ -45,13 +45,17 @@ def torque(early: float = 0.0) -> Float:
     return MODEL.torque(ROBOT, Samples.from_motion(*motion(early), rate=RATE), THETA)
 
 
-def chosen(folder: Path, fault: Fault, robot: RobotModel = ROBOT) -> Identification:
-    """Identified without a model from a log whose torque has a fault."""
+CHOOSING = Settings(automatic=True, preparation=Preparation(cutoff=6.0))
+
+
+def chosen(
+    folder: Path, fault: Fault, robot: RobotModel = ROBOT, settings: Settings = CHOOSING
+) -> Identification:
+    """Identified, without a model where settings name none, from a log whose torque has a fault."""
     clean = torque()
     noise = NOISE * clean.std(axis=0) * np.random.default_rng(1).normal(0, 1, clean.shape)
     columns = canonical_columns(ROBOT.joint_names, motion()[0], tau=fault(clean) + noise)
     path = write_log(folder / "log.parquet", TIME, columns)
-    settings = Settings(automatic=True, preparation=Preparation(cutoff=6.0))
     return identify(robot, read_log(path, robot), settings, threads=1, diagnostics=Diagnostics())
 
 

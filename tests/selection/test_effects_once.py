@@ -12,8 +12,11 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.exporters.export import export
+from dynid.identification.settings import Settings
 from dynid.report.html import report_html
 from dynid.run.result import Identification
+from dynid.signals.settings import Preparation
+from dynid.terms import FrictionChoice, RigidBody, RotorInertia
 from dynid.testing import TrueMotion, evidence_of, small_arm
 from tests.selection.arm import identified
 from tests.selection.logs import THETA, chosen, motion
@@ -67,6 +70,18 @@ def test_the_choice_finds_the_friction_and_its_bend(bent: Identification) -> Non
     assert abs(bend.value - BEND) <= 3 * bend.std
     value = dict(zip(bent.estimate.names, bent.estimate.value, strict=True))["fvs2"]
     assert abs(value / 6.0 - 1.0) < 0.1
+
+
+def test_an_experiment_that_names_forms_compares_them_alike(bent: Identification, tmp_path: Path) -> None:
+    """The forms of `{ term = "friction" }` are judged by the same errors as those that the log chooses by itself."""
+    terms = RigidBody() + RotorInertia() + FrictionChoice(("saturating", "presliding", "stribeck"))
+    named = chosen(tmp_path, saturating, settings=Settings(terms=terms, preparation=Preparation(cutoff=6.0)))
+    assert bent.selection is not None
+    (own,) = [one for one in bent.selection.friction if one.joint == "joint2"]
+    (choice,) = [one for one in named.choices if one.joint == "joint2"]
+    assert (choice.chosen, own.form) == ("saturating", "saturating")
+    assert choice.winner.gain == pytest.approx(own.gain, rel=1e-3)
+    assert choice.winner.gain_std == pytest.approx(own.gain_std, rel=1e-2)
 
 
 def test_the_report_names_it(bent: Identification, askew: Identification) -> None:

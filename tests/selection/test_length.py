@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
-from dynid.choose import fit_nonlinear
+from dynid.choose import search
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -44,7 +44,7 @@ def test_a_long_log_chooses_what_a_short_one_does(
     monkeypatch.setattr(windows, "WINDOW_SECONDS", 0.3)
     monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
     monkeypatch.setattr(validation, "TRIAL_BYTES", trial)
-    monkeypatch.setattr(fit_nonlinear, "LINE_BYTES", lines)
+    monkeypatch.setattr(search, "LINE_BYTES", lines)
     part = chosen(tmp_path, lambda tau: tau)
     assert whole.selection is not None
     assert part.selection is not None

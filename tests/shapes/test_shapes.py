@@ -11,10 +11,9 @@ from scipy.optimize import minimize
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.choose import fit_nonlinear
-from dynid.choose.friction_forms import Form, decide
+from dynid.choose import search
 from dynid.choose.variable_projection import Scale
-from dynid.factor.comparison import standard_error
+from dynid.factor.comparison import Candidate, compare, gain, standard_error
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
@@ -126,7 +125,7 @@ def test_a_log_that_is_streamed_gives_the_same(
     streamed = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in streamed.shapes] == pytest.approx([s.value for s in result.shapes], rel=1e-6)
     # Where even the lines do not fit in memory, shapes are sought on evenly spaced windows.
-    monkeypatch.setattr(fit_nonlinear, "LINE_BYTES", 3e5)
+    monkeypatch.setattr(search, "LINE_BYTES", 3e5)
     thinned = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in thinned.shapes] == pytest.approx([s.value for s in result.shapes], rel=0.1)
 
@@ -249,15 +248,14 @@ def test_the_simplest_within_one_standard_error_is_chosen() -> None:
     counts = np.full(20, 10.0)
     rng = np.random.default_rng(0)
     base = rng.uniform(1.0, 2.0, 20)
-    nothing = Terms(())
-    simple = Form("simple", 2, base, nothing)
-    a_bit = Form("a bit", 3, base - 0.01 + 0.2 * rng.normal(0, 1, 20), nothing)
-    much = Form("much", 4, 0.5 * base, nothing)
-    assert decide([simple, a_bit], "j", "friction", counts, 100.0).chosen == "simple"
-    choice = decide([simple, a_bit, much], "j", "friction", counts, 100.0)
-    assert choice.chosen == "much"
-    assert choice.winner.gain == pytest.approx(0.5)
-    assert choice.winner.earned
+    simple = Candidate("simple", 2, base)
+    a_bit = Candidate("a bit", 3, base - 0.01 + 0.2 * rng.normal(0, 1, 20))
+    much = Candidate("much", 4, 0.5 * base)
+    assert compare([simple, a_bit], counts).winner.name == "simple"
+    assert compare([simple, a_bit, much], counts).winner.name == "much"
+    share, std = gain(base, much.squares, counts)
+    assert share == pytest.approx(0.5)
+    assert share > std
 
 
 def test_a_standard_error_is_that_of_independent_blocks() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.base.errors import DynidError, UnfitDataError, UsageError
-from dynid.choose.fit_nonlinear import merged
+from dynid.choose.shaped import merged
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.past import WithPast, turning_points

@@ -9,14 +9,16 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import terms_of
-from dynid.choose.comparison import NEGLIGIBLE, Axis, ModelComparison, Option
+from dynid.choose.comparison import Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
-from dynid.choose.fit_nonlinear import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search, is_open
 from dynid.choose.forward_selection import ForwardSelection
+from dynid.choose.friction_forms import Form, chosen_form
 from dynid.choose.measurement_effects import as_estimated, estimate_effects
 from dynid.choose.relinearise import relinearised
+from dynid.choose.search import LEAST_TO_COMPARE, Fitted, NonlinearFit, Search
 from dynid.choose.selection import JointForm, Selection
-from dynid.choose.subset_regression import SubsetRegression
+from dynid.choose.shaped import is_open
+from dynid.choose.wide_fit import wide_regression
 from dynid.choose.wide_model import (
     KEPT,
     Label,
@@ -29,18 +31,14 @@ from dynid.choose.wide_model import (
     wide_model,
 )
 from dynid.estimate.estimator import Estimate
-from dynid.factor.base import random_states
-from dynid.factor.comparison import Candidate, compare
+from dynid.factor.comparison import gain
 from dynid.factor.factor import Factors
-from dynid.factor.folds import folds_of
 from dynid.rows.elastic import ElasticRows
 from dynid.terms.choice import FRICTION, LogFacts, Role
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Proposal, Terms
 
 ROUNDS = 2
-# States that show on which joints an effect acts.
-FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +101,12 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             break
     comparison = wide_fit.comparison
     base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
-    forms = _friction_by_joint(comparison, base, search)
+    forms, worth = _friction_by_joint(comparison, base, search)
     trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=_joint_forms(comparison, base, forms),
+        friction=worth,
         measurement_effects=estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen),
     )
     found = terms_of(kept, chosen, comparison.wide)
@@ -148,7 +146,7 @@ class _WideFit:
             isinstance(plain.assembly.rows, ElasticRows),
         )
         wide = wide_model(robot, kept, log)
-        factors, regression = _wide_regression(wide, fitted, search)
+        factors, regression = wide_regression(wide, fitted, search)
         return _WideFit(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
 
     def linearised(self, labels: Sequence[Label]) -> list[Label]:
@@ -157,55 +155,38 @@ class _WideFit:
         return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
 
 
-def _wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
-    """Factors of the wide model, and regressions on subsets of their columns.
-
-    Of the columns that every candidate has those stay that any motion can determine; the others are few, and which of
-    them depend on which is a matter of the log: random states would not show what has a memory.
-    """
-    robot, assembly = search.robot, fitted.assembly
-    alive = np.concatenate([term.alive(robot, search.moved) for term in wide.terms])
-    wanted = np.array(alive)
-    common = len(wide.members[KEPT])
-    wanted[:common] &= fitted.structural.mask[:common]
-    tried = Terms(wide.terms.terms[wide.kept :])
-    panels = tried.torque_regressor(robot, random_states(robot, FEW, 0), wanted[common:])
-    lines = sum(len(f.columns) + 1 for f in fitted.factors.total) + sum(len(c) for c in panels.columns)
-    made = replace(assembly, terms=wide.terms, wanted=wanted)
-    factors = made.factors(search.within_memory(fitted, lines), search.threads)
-    names = [column.name for column in wide.terms.columns(robot)]
-    weights = np.asarray(fitted.estimate.weights)
-    columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
-    return factors, SubsetRegression.of(factors, names, columns, weights, folds)
-
-
 def _friction_by_joint(
     comparison: ModelComparison, base: Sequence[Label], search: Search
-) -> dict[int, Option]:
-    """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
+) -> tuple[dict[int, Option], tuple[JointForm, ...]]:
+    """By joint, the form of friction that earned its place there, and its worth; without joints that plain one suits.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
     wide = comparison.wide
     found: dict[int, Option] = {}
+    worth: list[JointForm] = []
     for j in np.flatnonzero(search.moved).tolist():
-        forms = [Option("plain"), *(_best_shape(comparison, base, one, j) for one in _forms(wide))]
-        scored = [
-            Candidate(
-                form.name,
-                len(wide.names(form.labels)) + form.shapes - len(wide.names(wide.replaced(form.labels))),
-                comparison.squares(_with_form(wide, base, form)),
+        options = [(Option("plain"),), *(_tried(comparison, one, j) for one in _forms(wide))]
+        forms = [
+            Form(
+                tried[0].name,
+                len(wide.names(tried[0].labels))
+                + tried[0].shapes
+                - len(wide.names(wide.replaced(tried[0].labels))),
+                tuple(tuple(_with_form(wide, base, one)) for one in tried),
             )
-            for form in forms
+            for tried in options
         ]
-        # Of what is negligible for the robot each joint has its part.
-        part = NEGLIGIBLE / search.robot.n
-        chosen = compare(scored, comparison.regression.counts, negligible=part).chosen
-        if chosen > 0:
-            found[j] = forms[chosen]
+        judged, shape = chosen_form(comparison, forms)
+        if judged.chosen > 0:
+            found[j] = options[judged.chosen][shape]
+            share, std = gain(
+                judged.candidates[0].squares, judged.winner.squares, comparison.regression.counts
+            )
+            worth.append(JointForm(wide.robot.joint_names[j], judged.winner.name, share, std))
     # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
     together = _with_form(wide, base, *found.values())
-    return found if comparison.earns(comparison.squares(base), together) else {}
+    return (found, tuple(worth)) if comparison.earns(comparison.squares(base), together) else ({}, ())
 
 
 def _forms(wide: WideModel) -> list[Proposal]:
@@ -219,28 +200,12 @@ def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list
     return [*(label for label in labels if label not in gone), *added]
 
 
-def _joint_forms(
-    comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
-) -> tuple[JointForm, ...]:
-    wide, without = comparison.wide, comparison.squares(base)
-    return tuple(
-        JointForm(
-            wide.robot.joint_names[j], form.name, *comparison.gain(without, _with_form(wide, base, form))
-        )
-        for j, form in forms.items()
-    )
-
-
-def _best_shape(comparison: ModelComparison, base: Sequence[Label], form: Proposal, joint: int) -> Option:
-    """A form of friction at the best of the shapes that were written down."""
+def _tried(comparison: ModelComparison, form: Proposal, joint: int) -> tuple[Option, ...]:
+    """A form of friction at the shapes that were written down."""
     shapes = comparison.wide.shape(form, 0, joint).size
-    options = [
+    return tuple(
         Option(form.label, ((effect_name(form, k), joint),), shapes) for k in range(len(form.variants))
-    ]
-    if len(options) == 1:
-        return options[0]
-    wide = comparison.wide
-    return min(options, key=lambda one: float(comparison.squares(_with_form(wide, base, one)).sum()))
+    )
 
 
 def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:

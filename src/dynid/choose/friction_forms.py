@@ -1,123 +1,218 @@
-"""Forms of friction compared on blocks that they were not fitted on; the simplest within one standard error wins."""
+"""Forms of friction compared joint by joint on held-out blocks; the simplest that is as good as the best wins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.choose.separable import JointProblem, ReducedProblem
+from dynid.base.arrays import Bool
+from dynid.choose.comparison import NEGLIGIBLE, ModelComparison
+from dynid.choose.search import Fitted, NonlinearFit, Search
+from dynid.choose.shaped import is_open, merged, nominal, of_joints
 from dynid.choose.shapes import Choice, FormScore
-from dynid.choose.variable_projection import variable_projection
-from dynid.factor.comparison import Candidate, compare, gain
-from dynid.factor.folds import Fold, folds_of
-from dynid.robot.model import RobotModel
+from dynid.choose.wide_fit import wide_regression
+from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel
+from dynid.factor.comparison import Candidate, Comparison, compare, gain
+from dynid.terms.choice import EVERYWHERE
 from dynid.terms.curve import CurveTerm, JointMotion
-from dynid.terms.term import Terms
+from dynid.terms.joint_term import joint_indices, joints_of
+from dynid.terms.term import Term, Terms
 
-Forms = Sequence[tuple[str, Terms]]
+
+@dataclass(frozen=True)
+class Form:
+    """A form of one joint's friction.
+
+    parameters: how many it has, shapes among them.
+    models: effects of the whole robot with it, one model for each value of its shapes that is tried.
+    """
+
+    name: str
+    parameters: int
+    models: tuple[tuple[Label, ...], ...]
+
+
+def chosen_form(comparison: ModelComparison, forms: Sequence[Form]) -> tuple[Comparison, int]:
+    """The comparison of a joint's forms, each at its best tried shape, and which that is of the winner.
+
+    A shape is an option like any other: the one that predicts held-out blocks best stands for the form, and counts as
+    a parameter.
+    """
+    candidates, shapes = list[Candidate](), list[int]()
+    for one in forms:
+        squares = [comparison.squares(model) for model in one.models]
+        shapes.append(int(np.argmin([float(each.sum()) for each in squares])))
+        candidates.append(Candidate(one.name, one.parameters, squares[shapes[-1]]))
+    # Of what is negligible for the robot each joint has its part.
+    part = NEGLIGIBLE / comparison.wide.robot.n
+    found = compare(candidates, comparison.regression.counts, negligible=part)
+    return found, shapes[found.chosen]
+
+
+def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tuple[Choice, ...]]:
+    """Terms in which every term with alternatives has given way to one of them joint by joint, and the choices made.
+
+    The second terms are the same at the best shapes tried; None where others are open, or where nothing was chosen.
+    """
+    robot = search.robot
+    asked = [term for term in terms if term.alternatives(())]
+    if not asked:
+        return terms, None, ()
+    others = Terms(tuple(term for term in terms if term not in asked))
+    fitted = search.fit(nominal(Terms((*others.terms, *asked)), robot))
+    places = [(term, joint) for term in asked for joint in joint_indices(robot, joints_of(term))]
+    rivals = [list(term.alternatives((robot.joint_names[joint],)).items()) for term, joint in places]
+    open_forms = [one[0][1] for one in rivals]
+    started, choices = list(open_forms), list[Choice]()
+    if search.can_compare(fitted):
+        moving = [i for i, (_, joint) in enumerate(places) if search.moved[joint]]
+        motions = _motions(fitted, search)
+        tried = {
+            (i, k): tuple(_tried(one, motions[places[i][1]], search))
+            for i in moving
+            for k, (_, one) in enumerate(rivals[i])
+        }
+        shelf = _Shelf.of(
+            nominal(others, robot), [*open_forms, *(m for own in tried.values() for m in own)], search
+        )
+        comparison = shelf.comparison(fitted, search)
+        plain = [shelf.labels(one) for one in open_forms]
+        picked = list(plain)
+        for i in moving:
+            base = tuple(label for k, own in enumerate(plain) if k != i for label in own)
+            forms = [
+                Form(name, _count(one, search), tuple((*base, *shelf.labels(model)) for model in tried[i, k]))
+                for k, (name, one) in enumerate(rivals[i])
+            ]
+            found, shape = chosen_form(comparison, forms)
+            choices.append(_choice(comparison, found, robot.joint_names[places[i][1]], "friction"))
+            open_forms[i], started[i] = rivals[i][found.chosen][1], tried[i, found.chosen][shape]
+            picked[i] = shelf.labels(started[i])
+        # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
+        before, together = (tuple(x for own in one for x in own) for one in (plain, picked))
+        if before != together and not comparison.earns(comparison.squares(before), together):
+            open_forms = started = [one[0][1] for one in rivals]
+            choices = [replace(one, chosen=one.candidates[0].name) for one in choices]
+    whole, start = (Terms((*others.terms, *merged(parts, robot))) for parts in (open_forms, started))
+    return whole, None if is_open(others) or not choices else start, tuple(choices)
+
+
+def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
+    """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
+    robot = search.robot
+    asked = {type(term) for term in terms if isinstance(term, CurveTerm) and term.shapes}
+    mine: dict[int, Bool] = {
+        i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked
+    }
+    if not mine:
+        return ()
+    others, own = list[Term](), list[tuple[CurveTerm, int]]()
+    for i, term in enumerate(found.terms):
+        if i not in mine or not isinstance(term, CurveTerm):
+            others.append(term)
+            continue
+        acting = joint_indices(robot, term.joints)
+        kept = [joint for joint, sought in zip(acting, mine[i], strict=True) if not sought]
+        others += [of_joints(term, robot, kept)] if kept else []
+        own += [(term.of_joint(robot, j), j) for j, sought in zip(acting, mine[i], strict=True) if sought]
+    fitted = search.fit(Terms((*others, *(term for term, _ in own))))
+    if not search.can_compare(fitted):
+        return ()
+    motions = _motions(fitted, search)
+    without = [term.rival((robot.joint_names[joint],)) for term, joint in own]
+    open_terms = [
+        Terms((term.with_shape_table(np.full_like(term.shape_table(robot), np.nan)),)) for term, _ in own
+    ]
+    tried = [
+        tuple(_tried(one, motions[joint], search)) for one, (_, joint) in zip(open_terms, own, strict=True)
+    ]
+    here = [Terms((term,)) for term, _ in own]
+    shelf = _Shelf.of(
+        Terms(tuple(others)), [*here, *without, *(model for one in tried for model in one)], search
+    )
+    comparison = shelf.comparison(fitted, search)
+    choices = []
+    for i, (term, joint) in enumerate(own):
+        base = tuple(label for k, one in enumerate(here) if k != i for label in shelf.labels(one))
+        rival = without[i].terms[0].name if without[i].terms else "without"
+        forms = [
+            Form(rival, _count(without[i], search), ((*base, *shelf.labels(without[i])),)),
+            Form(
+                term.name,
+                _count(open_terms[i], search),
+                tuple((*base, *shelf.labels(model)) for model in tried[i]),
+            ),
+        ]
+        judged, _ = chosen_form(comparison, forms)
+        choices.append(_choice(comparison, judged, robot.joint_names[joint], term.name))
+    return tuple(choices)
 
 
 @dataclass(frozen=True, eq=False)
-class Form(Candidate):
-    """A form of friction with the shapes found on all data."""
+class _Shelf:
+    """A wide model of terms that are tried beside others, each of them once however many models have it."""
 
-    terms: Terms
+    wide: WideModel
+    label: Mapping[Term, Label]
 
+    @staticmethod
+    def of(others: Terms, models: Sequence[Terms], search: Search) -> _Shelf:
+        robot = search.robot
+        every = dict.fromkeys(term for model in models for term in model)
+        label = {term: (str(k), EVERYWHERE) for k, term in enumerate(every)}
+        labelled = [Labelled(term, name) for term, (name, _) in label.items()]
+        members: dict[Label, tuple[str, ...]] = {KEPT: tuple(c.name for c in others.columns(robot))}
+        for term in labelled:
+            members[term.label, EVERYWHERE] = tuple(column.name for column in term.columns(robot))
+        wide = WideModel(Terms((*others.terms, *labelled)), members, (), robot, len(others.terms))
+        return _Shelf(wide, label)
 
-def held_out_forms(
-    own: JointProblem, joint: int, forms: Forms, motion: JointMotion, wanted: int, seed: int
-) -> list[Form]:
-    """Every form with its errors on folds that are left out of all that is sought.
+    def labels(self, model: Terms) -> tuple[Label, ...]:
+        return tuple(self.label[term] for term in model)
 
-    forms: (name, terms of this joint alone), shapes nan where they are sought.    wanted: number of folds.
-    """
-    factors = own.separable.factors
-    whole = own.reduced(range(len(factors.blocks)))
-    problems = [(own.reduced(fold.training.tolist()), fold) for fold in folds_of(factors, wanted)]
-    return [_form(own, joint, name, terms, motion, whole, problems, seed) for name, terms in forms]
-
-
-def _form(
-    own: JointProblem,
-    joint: int,
-    name: str,
-    terms: Terms,
-    motion: JointMotion,
-    whole: ReducedProblem,
-    problems: Sequence[tuple[ReducedProblem, Fold]],
-    seed: int,
-) -> Form:
-    robot = own.separable.assembly.robot
-    found = with_shapes(own, whole, terms, joint, motion, seed)
-    squares = np.zeros(len(own.separable.factors.blocks))
-    for problem, fold in problems:
-        fitted = with_shapes(own, problem, terms, joint, motion, seed, found) if found != terms else terms
-        C = own.trial(fitted)
-        a, _ = problem.project(C)
-        rows, errors = own.held_out(problem, C, a, fold.held_out.tolist())
-        squares += np.bincount(own.blocks[rows], errors**2, len(squares))
-    count = len(terms.columns(robot)) + sum(int(np.isnan(t.shape_table(robot)).sum()) for t in curves(terms))
-    return Form(name, count, squares, found)
+    def comparison(self, fitted: Fitted, search: Search) -> ModelComparison:
+        _, regression = wide_regression(self.wide, fitted, search)
+        return ModelComparison(regression, self.wide, self.wide.members[KEPT])
 
 
-def curves(terms: Terms) -> list[CurveTerm]:
-    """The terms that have a shape."""
-    return [term for term in terms if isinstance(term, CurveTerm) and term.shapes]
+def _motions(fitted: Fitted, search: Search) -> tuple[JointMotion, ...]:
+    separable = search.separable(fitted)
+    return tuple(separable.motion(joint) for joint in range(search.robot.n))
 
 
-def with_shapes(
-    own: JointProblem,
-    problem: ReducedProblem,
-    terms: Terms,
-    joint: int,
-    motion: JointMotion,
-    seed: int,
-    present: Terms | None = None,
-) -> Terms:
-    """The same terms with the shapes that fit a problem best, one term after the other.
-
-    present: shapes to start from alone; None = several starts.
-    """
-    robot = own.separable.assembly.robot
-    now = list(terms if present is None else present)
-    for i, term in enumerate(terms):
-        if not isinstance(term, CurveTerm) or not np.isnan(term.shape_table(robot)).any():
-            continue
-        others = Terms(tuple(t for k, t in enumerate(now) if k != i))
-        start = None if present is None else _present(now[i], robot)
-        found = variable_projection(own, problem, own.trial(others), term, (joint, start), motion, seed)
-        now[i] = term.with_shape_table(found.shape[None, :])
-    return Terms(tuple(now))
+def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]:
+    """Terms of one joint with their open shapes at every value that is tried."""
+    options: list[list[Term]] = []
+    for term in terms:
+        if isinstance(term, CurveTerm) and np.isnan(term.shape_table(search.robot)).any():
+            options.append([term.with_shape_table(one[None, :]) for one in term.tried(motion)])
+        else:
+            options.append([term])
+    yield from (Terms(one) for one in product(*options))
 
 
-def _present(term: object, robot: RobotModel) -> Float | None:
-    return term.shape_table(robot)[0] if isinstance(term, CurveTerm) else None
+def _count(terms: Terms, search: Search) -> int:
+    shapes = [one.shape_table(search.robot) for one in terms if isinstance(one, CurveTerm) and one.shapes]
+    return len(terms.columns(search.robot)) + sum(int(np.isnan(one).sum()) for one in shapes)
 
 
-def decide(
-    forms: Sequence[Form], joint_name: str, subject: str, blocks: Float, torque_square: float
-) -> Choice:
-    """The choice among forms; the first one is what the gains are counted from.
-
-    blocks: (M,) equations by block.    torque_square: sum of squared torque over all of them.
-    """
-    found = compare(forms, blocks)
+def _choice(comparison: ModelComparison, found: Comparison, joint: str, subject: str) -> Choice:
+    """The choice among forms; the first one is what the gains are counted from."""
+    first, torque = found.candidates[0], comparison.regression.target_square
     candidates = []
-    for form in forms:
-        share, std = gain(forms[0].squares, form.squares, blocks)
+    for one in found.candidates:
+        share, std = gain(first.squares, one.squares, comparison.regression.counts)
         candidates.append(
             FormScore(
-                name=form.name,
-                parameters=int(form.parameters),
-                relative=float(np.sqrt(form.squares.sum() / torque_square))
-                if torque_square > 0
-                else float("nan"),
+                name=one.name,
+                parameters=int(one.parameters),
+                relative=float(np.sqrt(one.squares.sum() / torque)) if torque > 0 else float("nan"),
                 gain=share,
                 gain_std=std,
-                earned=form is not forms[0] and share > std,
+                earned=one is not first and share > std,
             )
         )
-    return Choice(joint_name, subject, tuple(candidates), found.winner.name)
+    return Choice(joint, subject, tuple(candidates), found.winner.name)

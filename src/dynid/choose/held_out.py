@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynid.choose.fit_nonlinear import Fitted, NonlinearFit, Search, constant_part_of, refine
+from dynid.choose.fit_nonlinear import constant_part_of, refine
+from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.scores import LeftOut, Origin, Scores, Sums
 from dynid.estimate.source import LogSource

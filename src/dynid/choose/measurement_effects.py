@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Float, Int
 from dynid.choose.comparison import ModelComparison
-from dynid.choose.fit_nonlinear import Fitted
+from dynid.choose.search import Fitted
 from dynid.choose.selection import MeasurementEffect
 from dynid.choose.wide_model import Label
 from dynid.estimate.blocks import BlockScores

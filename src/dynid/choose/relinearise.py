@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.choose.fit_nonlinear import Fit, Fitted, NonlinearFit
+from dynid.choose.search import Fit, Fitted, NonlinearFit
 from dynid.choose.wide_model import found_effects, nominal_model
 from dynid.robot.model import RobotModel
 from dynid.terms.nominal import Nominal, NominalTerm

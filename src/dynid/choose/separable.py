@@ -103,23 +103,21 @@ class SeparableProblem:
 class ReducedProblem:
     """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
 
-    U: (rows, r) orthonormal basis of the columns that stay.    y: (rows,) target.
-    solve: (b, r) takes U'y to the coefficients of those columns.
-    y_left: what of y the basis does not reach.    own: indices of the own equations, which are the last rows.
+    U: (rows, r) orthonormal basis of the columns that stay.    y_left: (rows,) what of the target it does not reach.
+    own: indices of the own equations, which are the last rows.
     scale: square root of the weight of every own equation, kept here or not.
     """
 
     U: Float
-    y: Float
     y_left: Float
-    solve: Float
     own: Int
     scale: Float
 
     def project(self, C: Float) -> tuple[Float, Float]:
         """Coefficients of trial lines C (c, own rows), and the residual of the whole problem, (rows,)."""
-        full = np.zeros((len(self.y), len(C)))
-        full[len(self.y) - len(self.own) :] = (C * self.scale).T[self.own]
+        rows = len(self.y_left)
+        full = np.zeros((rows, len(C)))
+        full[rows - len(self.own) :] = (C * self.scale).T[self.own]
         for _ in range(2):
             full -= self.U @ (self.U.T @ full)
         norm = np.linalg.norm(full, axis=0)
@@ -203,8 +201,8 @@ class JointProblem:
         rows = self.own_rows[own] * self.scale[own, None]
         A = np.concatenate([other[:, :-1], rows])
         y = np.concatenate([other[:, -1], self.target[own] * self.scale[own]])
-        U, solve = orthonormal(A)
-        return ReducedProblem(U, y, y - U @ (U.T @ y), solve, np.flatnonzero(own), self.scale)
+        U = orthonormal(A)
+        return ReducedProblem(U, y - U @ (U.T @ y), np.flatnonzero(own), self.scale)
 
     def _others(self, training: Sequence[int]) -> Float:
         separable = self.separable
@@ -216,19 +214,9 @@ class JointProblem:
         index = np.array([separable.column_names.index(n) for n in self.shared], dtype=np.int64)
         return stack([part.total[g] for g in others], index, separable.weights[others])
 
-    def held_out(
-        self, problem: ReducedProblem, C: Float, a: Float, held_out: Sequence[int]
-    ) -> tuple[Int, Float]:
-        """Own equations of held-out blocks: their indices and errors for trial lines C with coefficients a."""
-        full = problem.y.copy()
-        full[len(full) - len(problem.own) :] -= (a @ C * problem.scale)[problem.own]
-        theta = problem.solve @ (problem.U.T @ full)
-        rows = np.flatnonzero(np.isin(self.blocks, np.asarray(held_out)))
-        return rows, self.target[rows] - self.own_rows[rows] @ theta - a @ C[:, rows]
 
-
-def orthonormal(A: Float) -> tuple[Float, Float]:
-    """Orthonormal basis U (rows, r) of the columns of A (rows, b), and (b, r) with A (that) U'y the projection of y.
+def orthonormal(A: Float) -> Float:
+    """Orthonormal basis U (rows, r) of the columns of A (rows, b).
 
     From triangles, twice, which costs products of matrices alone; directions below 1e-9 of the largest are left out.
     """
@@ -237,11 +225,8 @@ def orthonormal(A: Float) -> tuple[Float, Float]:
     R = qr_panel(np.ascontiguousarray((A / norm).T))
     _, s, Wt = np.linalg.svd(R)
     good = s > 1e-9 * s[0]
-    W = Wt[good].T / s[good] / norm[:, None]
-    U = A @ W
-    again = qr_panel(np.ascontiguousarray(U.T))
-    turn = np.linalg.inv(again)
-    return U @ turn, W @ turn
+    U = A @ (Wt[good].T / s[good] / norm[:, None])
+    return np.asarray(U @ np.linalg.inv(qr_panel(np.ascontiguousarray(U.T))))
 
 
 def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, probe: Lines) -> JointProblem:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.choose.fit_nonlinear import Fitted, NonlinearFit, Search
+from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.shapes import ShapeEstimate
 from dynid.choose.variable_projection import Scale
 from dynid.estimate.estimator import Estimate

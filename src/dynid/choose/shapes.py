@@ -28,7 +28,8 @@ class ShapeEstimate:
 class FormScore:
     """How one form of friction did on blocks that it was not fitted on.
 
-    parameters: linear and nonlinear ones of the joint.    relative: held-out error over torque, both RMS.
+    parameters: linear and nonlinear ones of the joint.
+    relative: held-out error over torque, both RMS, of all joints, each weighted by its own residual.
     gain: held-out mean square error less than that of the first candidate, as a share of the latter.
     gain_std: its standard error over blocks.    earned: whether the gain exceeds one standard error.
     """

@@ -18,9 +18,10 @@ from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
 from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
-from dynid.choose.fit_nonlinear import SPARE, Fitted, NonlinearFit, Search, fit_nonlinear
+from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import relinearised
+from dynid.choose.search import SPARE, Fitted, NonlinearFit, Search
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.choose.shapes import ShapeEstimate
 from dynid.diagnosis.changes import check_changes

@@ -321,8 +321,8 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
 
 
 def _gain_text(choice: Choice) -> str:
-    first, winner = choice.candidates[0], choice.winner
-    return f"{choice.joint} {winner.name} (held-out error {100 * first.relative:.2g} to {100 * winner.relative:.2g} %)"
+    winner = choice.winner
+    return f"{choice.joint} {winner.name} ({100 * winner.gain:.2g} % less held-out mean square error of all joints)"
 
 
 def _worse(a: str, b: str) -> str:

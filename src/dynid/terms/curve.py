@@ -113,6 +113,12 @@ class CurveTerm(Term):
         logarithmic = safe[0] * (safe[1] / safe[0]) ** shares
         return np.asarray(np.where(positive, logarithmic, low + (high - low) * 0.5))
 
+    def tried(self, motion: JointMotion) -> Float:
+        """(k, s) values at which forms are compared: those of the form, or else the starts of the search."""
+        if self.form is None or not self.form.tried:
+            return self.starts(motion)
+        return np.stack([self.shapes_at(self.range_of(motion), share) for share in self.form.tried])
+
     def rival(self, joints: tuple[str, ...]) -> Terms:
         """What would stand in the model instead of this term on some joints, to judge its worth; none by default."""
         return Terms(())

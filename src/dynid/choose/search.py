@@ -1,0 +1,103 @@
+"""What searches for a model work with: fits of fixed models, and the samples to try others on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dynid.base.arrays import Bool
+from dynid.choose.separable import SeparableProblem
+from dynid.choose.shapes import Choice
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import BaseMap
+from dynid.factor.factor import Factors
+from dynid.factor.thinning import thinned
+from dynid.robot.model import RobotModel
+from dynid.signals.samples import Samples
+from dynid.terms.term import Terms
+
+# Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
+LEAST_TO_COMPARE = 10
+# Equations that are kept in memory: enough to compare models, in every computer's memory.
+LINE_BYTES = 300e6
+# Samples beside the filter's own settling that differences along time reach.
+SPARE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """One fit: the equations' recipe, all factors, what the estimator saw and what it found."""
+
+    structural: BaseMap
+    assembly: Assembly
+    factors: Factors
+    regression: Regression
+    estimate: Estimate
+
+
+class Fit(Protocol):
+    """Fits a model whose shapes are fixed."""
+
+    def __call__(self, terms: Terms) -> Fitted:
+        """The fit of all the data."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NonlinearFit:
+    """A model without open choices.
+
+    sought: by position in `terms`, which joints' shapes (m,) were sought.    choices: the comparisons made.
+    """
+
+    terms: Terms
+    sought: dict[int, Bool]
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search works with.
+
+    moved: (n,) which joints moved: the others keep typical shapes.    folds: how many are wanted.
+    share: of the log's time that the batches hold, `thinned`.
+    """
+
+    robot: RobotModel
+    fit: Fit
+    batches: Iterable[Samples]
+    moved: Bool
+    folds: int
+    seed: int
+    threads: int
+    share: float = 1.0
+
+    def separable(self, fitted: Fitted) -> SeparableProblem:
+        """The samples to try shapes on, with the weights and base columns of a fit."""
+        width = sum(len(f.columns) + 1 for f in fitted.factors.total)
+        batches = tuple(self.within_memory(fitted, width))
+        estimate = fitted.estimate
+        names = tuple(estimate.columns[i].name for i in estimate.base.independent)
+        weights = np.asarray(estimate.weights)
+        return SeparableProblem(fitted.assembly, fitted.factors, weights, names, batches, self.threads)
+
+    def within_memory(self, fitted: Fitted, width: int) -> Iterable[Samples]:
+        """The batches, or the share of each block of time whose equations take LINE_BYTES.
+
+        width: lines of all groups of equations together.
+        """
+        most = max(factor.count for factor in fitted.factors.total)
+        part = LINE_BYTES / max(8.0 * width * most, 1.0)
+        if part >= 1.0:
+            return self.batches
+        assembly = fitted.assembly
+        settling = assembly.parallel.settling + SPARE
+        return thinned(self.batches, self.share * part, assembly.block_seconds, settling)
+
+    def can_compare(self, fitted: Fitted) -> bool:
+        """Whether there are enough blocks to compare models on."""
+        return len(fitted.factors.blocks) >= LEAST_TO_COMPARE
