@@ -12,7 +12,6 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.proof import (
     CHANCE,
-    FOLDS,
     HeldOut,
     Reading,
     chance_of_gain,
@@ -155,10 +154,10 @@ def find_change(evidence: ResidualAnalysis) -> Change | None:
         return None
     t = evidence.elapsed
     trend = (t - t.mean()) / max(float(np.ptp(t)), 1e-12)
-    before, fold = fit.error(), np.arange(FOLDS)
+    before, fold = fit.error(), np.arange(len(fit.parts))
     tried = [
         (float(t[np.flatnonzero(fit.fold == cut)[0]]), error)
-        for cut in range(LEAST_FOLDS, FOLDS - LEAST_FOLDS + 1)
+        for cut in range(LEAST_FOLDS, len(fit.parts) - LEAST_FOLDS + 1)
         for error in _from(evidence, plain, fit, before, fold >= cut)
     ]
     tried.append((np.nan, _following(evidence, plain, before, trend, friction=False)))
@@ -183,7 +182,7 @@ def find_change(evidence: ResidualAnalysis) -> Change | None:
 def _from(
     evidence: ResidualAnalysis, plain: Reading, fit: HeldOut, before: Float, later: Bool
 ) -> Iterator[Float]:
-    """Held-out squared errors (n, M) with another robot in the later folds (FOLDS,)."""
+    """Held-out squared errors (n, M) with another robot in the later folds."""
     for other in OTHER_PART:
         yield fit.error(part=later.astype(np.int64), other=other)
     yield _following(evidence, plain, before, np.where(later[fit.fold], 0.5, -0.5), friction=False)

@@ -13,6 +13,7 @@ from scipy.special import stdtr
 from dynid.base.arrays import Float, Int
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
+from dynid.factor.folds import folds
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -189,9 +190,12 @@ class HeldOut:
         Y, y = Y * weights[:, :, None], samples.tau.T * weights
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
-        fold = block * FOLDS // count
-        parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(FOLDS)]
-        targets = [y[:, fold == k].reshape(-1) for k in range(FOLDS)]
+        number = np.zeros(count, dtype=np.int64)
+        for k, one in enumerate(folds(np.bincount(block, minlength=count).astype(np.float64), FOLDS)):
+            number[one.held_out] = k
+        fold = number[block]
+        parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(int(number[-1]) + 1)]
+        targets = [y[:, fold == k].reshape(-1) for k in range(len(parts))]
         return HeldOut(parts, targets, fold, block, n, 0 if further is None else further.shape[2])
 
     @property
@@ -207,14 +211,14 @@ class HeldOut:
     def error(self, columns: Int | None = None, part: Int | None = None, other: float = 1.0) -> Float:
         """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it.
 
-        part: (FOLDS,) part of the log that a fold belongs to, None = one part.    other: weight of the other parts.
+        part: (folds,) part of the log that a fold belongs to, None = one part.    other: weight of the other parts.
         """
         index = np.arange(self.width) if columns is None else columns
         grams, sides = self._products
         grams, sides = grams[:, index[:, None], index], sides[:, index]
         left = np.zeros((self.joints, len(self.fold)))
-        for k in range(FOLDS):
-            weight = np.ones(FOLDS) if part is None else np.where(part == part[k], 1.0, other)
+        for k in range(len(self.parts)):
+            weight = np.ones(len(self.parts)) if part is None else np.where(part == part[k], 1.0, other)
             weight[k] = 0.0
             gram, right = np.tensordot(weight, grams, 1), np.tensordot(weight, sides, 1)
             factor = cho_factor(gram + RIDGE * np.eye(len(index)))
