@@ -67,6 +67,7 @@ def test_validate_report_compare(
     assert (finished / "report.html").stat().st_size > 100_000
     compared = run("compare", finished, finished, "--out", tmp_path / "both.html")
     assert compared.code == 0
+    assert "fitted to the same data" in compared.out
     assert "differ beyond their 95 % intervals: 0" in compared.out
     assert (tmp_path / "both.html").is_file()
 

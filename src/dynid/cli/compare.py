@@ -15,25 +15,48 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="HTML page to write as well; must not exist.")
     ] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option("--pool", help="JSON file for what agrees, pooled, and all figures; must not exist."),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Print scores side by side and the parameters that differ beyond their intervals."""
+    """Print scores side by side, whether the runs agree, and if not, whether robot or model is the cause."""
+    import json
+
     from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
+    from dynid.exporters.files import write_files
     from dynid.run.store import load
+    from dynid.verbs.agreement import agreement_data, agreement_lines, agreement_or_reason
     from dynid.verbs.results import comparison_data
-    from dynid.verbs.summary import comparison_lines
+    from dynid.verbs.summary import comparison_lines, difference_lines
 
     if len(runs) < 2:
         raise UsageError("one-run", found="one run", expected="at least two to compare")
-    if out is not None and not force:
-        refuse_existing(out, "choose another --out, or --force to replace it")
+    for target in (out, pool):
+        if target is not None and not force:
+            refuse_existing(target, "choose another name, or --force to replace it")
     stored = [(run.name or str(run), load(run)) for run in runs]
-    set_results(lambda: comparison_data(stored))
+    found, reason = agreement_or_reason(stored)
+    if pool is not None and found is None:
+        raise UsageError(
+            "nothing-to-pool", found=reason, expected="runs of one robot with three blocks of data each"
+        )
+    set_results(
+        lambda: comparison_data(stored) | {"agreement": None if found is None else agreement_data(found)}
+    )
     for line in comparison_lines(stored):
+        say(line)
+    say("")
+    for line in [reason, *difference_lines(stored)] if found is None else agreement_lines(found):
         say(line)
     if out is not None:
         from dynid.report.compare import write_comparison_page
 
-        write_comparison_page(out, stored)
+        write_comparison_page(out, stored, found)
         say(f"page: {out}")
+    if pool is not None and found is not None:
+        text = json.dumps(agreement_data(found), indent=1, allow_nan=False) + "\n"
+        write_files({pool: text.encode("utf-8")})
+        say(f"pooled: {pool}")

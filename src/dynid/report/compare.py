@@ -10,11 +10,26 @@ from pathlib import Path
 import numpy as np
 
 from dynid.estimate.scores import Scores
-from dynid.report.figures import CYCLE, Axis, Figure, Panel, Trace, bars, labelled, row_of
+from dynid.report.figures import (
+    BLUE,
+    CYCLE,
+    GREY,
+    Axis,
+    Figure,
+    Panel,
+    Trace,
+    bars,
+    dots,
+    labelled,
+    level_band,
+    line,
+    row_of,
+)
 from dynid.report.html import Chapter, page_html, write_text
 from dynid.report.section import Page, is_held_out, render
 from dynid.report.symbols import formula
 from dynid.report.text import MISSING, duration, interval, number, percent
+from dynid.run.agreement import ALPHA, Agreement, Cause, SharedParameter
 from dynid.run.result import Identification, Validation
 
 Runs = Sequence[tuple[str, Identification]]
@@ -52,15 +67,15 @@ def differences(runs: Runs) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def write_comparison_page(path: Path, runs: Runs) -> None:
-    """Writes one offline HTML page that compares runs, each given with its name.
+def write_comparison_page(path: Path, runs: Runs, found: Agreement | None = None) -> None:
+    """Writes one offline HTML page that compares runs, each given with its name; found: whether they agree.
 
     The file appears whole or not at all.    Raises ResourceError if it cannot be written.
     """
-    write_text(path, comparison_html(runs))
+    write_text(path, comparison_html(runs, found))
 
 
-def comparison_html(runs: Runs) -> str:
+def comparison_html(runs: Runs, found: Agreement | None = None) -> str:
     """The page as text."""
     page = Page()
     shared = differences(runs)
@@ -73,10 +88,13 @@ def comparison_html(runs: Runs) -> str:
         ),
         Chapter(
             "parameters",
-            "Parameters",
+            "Parameters as the runs state them",
             render("compare_parameters.html.jinja", _parameters_context(runs, shared)),
         ),
     ]
+    if found is not None and found.compared:
+        text = render("compare_agreement.html.jinja", _agreement_context(found, page))
+        chapters.insert(1, Chapter("agreement", "Agreement", text))
     subject = ", ".join(dict.fromkeys(i.robot.name for _, i in runs))
     return page_html("Comparison of runs", "Comparison of runs", subject, chapters, page)
 
@@ -199,3 +217,62 @@ def _difference_row(runs: Runs, difference: Difference) -> dict[str, object]:
         ],
         "excess": number(difference.excess, 2),
     }
+
+
+def _agreement_context(found: Agreement, page: Page) -> dict[str, object]:
+    apart = sorted((one for one in found.parameters if not one.agrees), key=lambda one: one.p_value)
+    together, halves = found.together, found.halves
+    return {
+        "cause": str(found.cause),
+        "level": "good" if found.cause is Cause.NONE else "warning",
+        "reason": found.reason,
+        "share": percent(found.share, 3),
+        "textbook": percent(found.textbook, 3),
+        "compared": found.compared,
+        "rms_z": number(found.rms_z, 3),
+        "alpha": number(ALPHA),
+        "together": together and {"ratio": number(together.ratio), "p": number(together.p_value, 2)},
+        "halves": halves and {"ratio": number(halves.ratio), "p": number(halves.p_value, 2)},
+        "differ": together is not None and together.p_value < ALPHA,
+        "torque": [
+            (name, percent(float(share))) for name, share in zip(found.group_names, found.torque, strict=True)
+        ],
+        "changes": [(one.what, percent(one.share, 3), number(one.p_value, 2)) for one in found.changes],
+        "pairs": [(one.first, one.second, one.agree, one.compared, number(one.rms_z)) for one in found.pairs],
+        "names": found.names,
+        "apart": [_shared_row(one) for one in apart],
+        "alike": [_shared_row(one) for one in found.parameters if one.agrees],
+        "notes": found.notes,
+        "plot": page.figure(
+            _z_figure(found), "differences of base parameters over their standard deviations"
+        ),
+    }
+
+
+def _shared_row(one: SharedParameter) -> dict[str, object]:
+    return {
+        "formula": one.formula,
+        "unit": one.unit,
+        "cells": [
+            (number(value), number(std, 2)) if math.isfinite(value) else (MISSING, "")
+            for value, std in zip(one.values, one.std, strict=True)
+        ],
+        "z": number(one.z, 2),
+        "torque": f"{percent(one.torque)} of {one.moves}" if math.isfinite(one.torque) else MISSING,
+        "pooled": interval(one.pooled, one.half) if math.isfinite(one.pooled) else (MISSING, ""),
+    }
+
+
+def _z_figure(found: Agreement) -> Figure:
+    """Greatest difference of every parameter over its standard deviation, in the order of the parameters."""
+    x = np.arange(1.0, len(found.parameters) + 1)
+    z = np.array([one.z for one in found.parameters])
+    labels = [f"{one.formula}: {one.z:.2f}, {one.apart[0]} and {one.apart[1]}" for one in found.parameters]
+    points = labelled(dots(x, z, "greatest difference of two runs", BLUE, 6.0, 0.8), labels)
+    panel = Panel(
+        (points, line(x, np.full(len(x), 1.96), "95 % of pairs lie below", GREY)),
+        Axis("base parameter"),
+        Axis("z"),
+        shapes=(level_band(0.0, 1.96),),
+    )
+    return row_of((panel,), 280)

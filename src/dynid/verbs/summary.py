@@ -146,7 +146,7 @@ def score_lines(scores: Scores) -> list[str]:
 
 
 def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
-    """Scores side by side, then the base parameters that differ beyond their intervals."""
+    """Scores side by side."""
     first = runs[0][1].robot.joint_names
     lines = [f"{'relative error, %':<24}" + "".join(f"{name[-18:]:>20}" for name, _ in runs)]
     for j, joint in enumerate(first):
@@ -161,10 +161,16 @@ def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
         f"{'scored on':<24}"
         + "".join(f"{(r.validations or (r.training,))[0].scores.origin:>20}" for _, r in runs)
     )
-    differing = different_parameters(runs)
-    lines += ["", f"base parameters that differ beyond their 95 % intervals: {len(differing)}"]
-    lines += [f"  {line}" for line in differing]
     return lines
+
+
+def difference_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
+    """Base parameters of one formula whose 95 % intervals, as the runs state them, do not meet."""
+    differing = different_parameters(runs)
+    return [
+        f"base parameters that differ beyond their 95 % intervals: {len(differing)}",
+        *(f"  {line}" for line in differing),
+    ]
 
 
 def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str]:

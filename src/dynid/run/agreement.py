@@ -1,0 +1,422 @@
+"""Do runs of one robot agree? Base parameters pair by pair and all together, pooled where they do; causes where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri, stdtr, stdtrit
+
+from dynid.base.arrays import Float, locked
+from dynid.base.errors import UsageError
+from dynid.estimate.homogeneity import Homogeneity, combined, homogeneity
+from dynid.run.result import Identification
+from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys
+
+Runs = Sequence[tuple[str, Identification]]
+
+# Level of intervals, and chance that runs of one robot and a right model are said to disagree.
+LEVEL, ALPHA = 0.95, 0.01
+# Share of what the runs differ by that a change has to explain to be named; that halves of a run have to differ by for
+# the cause to be inside the runs; and that they may at most differ by for it to be outside.
+MOST, SOME, HALF = 0.8, 0.2, 0.5
+# Mean square difference of torque, over the residual's; runs in which that would pass for chance say nothing.
+HIDDEN = 1.0
+# What may change between runs of one robot, in words, and what of the model it frees; single changes first.
+CHANGES = {
+    "friction and offsets": ("friction",),
+    "the load on the last link": ("load",),
+    "the torque scale of the joints": ("gain",),
+    "friction, offsets and the load": ("friction", "load"),
+    "friction, offsets and the torque scale": ("friction", "gain"),
+}
+
+
+class Cause(StrEnum):
+    """Why runs disagree."""
+
+    NONE = "the runs agree"
+    CHANGED = "the robot changed between the runs"
+    DRIFTS = "the robot changes during the runs"
+    TOO_SMALL = "the model is too small"
+    OPEN = "cannot be told from these runs"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs: how many parameters they share, and on how many their 95 % intervals agree.
+
+    textbook: the same count for intervals that take residuals as independent.
+    rms_z: root mean square of (a - b) / sqrt(var a + var b); 1 = as far apart as the intervals say.
+    """
+
+    first: str
+    second: str
+    compared: int
+    agree: int
+    textbook: int
+    rms_z: float
+
+
+@dataclass(frozen=True, eq=False)
+class SharedParameter:
+    """A base parameter of two runs or more.
+
+    values, std: one a run, nan where the run has none; by the data alone.
+    z: greatest |a - b| / sqrt(var a + var b) of two runs, those named in `apart`.
+    p_value: of that by Student's t, times the number of comparisons (Bonferroni).
+    pooled, half: value and 95 % half width of those that agree; nan else.
+    torque: greatest share of a joint's torque that the difference of the runs `apart` makes, the joint `moves`.
+    """
+
+    formula: str
+    unit: str
+    values: Float
+    std: Float
+    z: float
+    apart: tuple[str, str]
+    p_value: float
+    torque: float
+    moves: str
+    pooled: float = np.nan
+    half: float = np.nan
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", locked(self.values, (None,), "values"))
+        object.__setattr__(self, "std", locked(self.std, (len(self.values),), "std"))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the runs may all have one value."""
+        return self.p_value >= 1.0 - LEVEL
+
+
+@dataclass(frozen=True)
+class Change:
+    """What may have changed between runs: the share of their differences that it explains."""
+
+    what: str
+    share: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What `agreement` finds.
+
+    together: the test of all shared parameters at once; None where the runs share none.
+    torque: (g,) by group, root mean square difference of the runs' torque beyond chance, over the torque.
+    halves: the test of the first against the second half of every run; None where runs are too short.
+    between, within: mean square difference of torque between runs, between halves, over the residual's, beyond chance,
+    with their standard deviations.    alike: whether the runs' motions are as alike as those of halves.
+    changes: what may have changed, most likely first.    cause, reason: in words.    notes: what could not be compared.
+    """
+
+    names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    parameters: tuple[SharedParameter, ...]
+    together: Homogeneity | None
+    halves: Homogeneity | None
+    torque: Float
+    between: tuple[float, float]
+    within: tuple[float, float]
+    alike: bool
+    changes: tuple[Change, ...]
+    cause: Cause
+    reason: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> int:
+        """Number of comparisons, over all pairs."""
+        return sum(pair.compared for pair in self.pairs)
+
+    @property
+    def share(self) -> float:
+        """Share of comparisons in which the 95 % intervals agree; nan without any."""
+        return sum(pair.agree for pair in self.pairs) / self.compared if self.compared else np.nan
+
+    @property
+    def textbook(self) -> float:
+        """The same for intervals that take residuals as independent."""
+        return sum(pair.textbook for pair in self.pairs) / self.compared if self.compared else np.nan
+
+    @property
+    def rms_z(self) -> float:
+        """Root mean square of z over all comparisons; nan without any."""
+        total = sum(pair.compared * pair.rms_z**2 for pair in self.pairs)
+        return float(np.sqrt(total / self.compared)) if self.compared else np.nan
+
+
+def agreement(runs: Runs) -> Agreement:
+    """Compares the base parameters of runs of one robot, each given with its name.
+
+    All runs are fitted once more by weighted least squares on what they hold, without prior and constraints, so that
+    nothing but the data decides. Base parameters are the same if their formulas are, or if the other run determines the
+    sum that the formula names; a joint's friction is compared where both runs model it alike.
+    Raises UsageError for fewer than two runs, robots of different joints, or runs of the same data; UnfitDataError for
+    runs of fewer than three blocks.
+    """
+    _check(runs)
+    names = tuple(name for name, _ in runs)
+    fits = tuple(Fit.of(run) for _, run in runs)
+    twos = {(i, j): Shared.of((fits[i], fits[j])) for i, j in combinations(range(len(fits)), 2)}
+    tests = [fit.halves for fit in fits if fit.halves is not None]
+    found = Agreement(
+        names=names,
+        group_names=fits[0].estimate.group_names,
+        pairs=tuple(_pair(names[i], names[j], two) for (i, j), two in twos.items()),
+        parameters=_parameters(names, fits, twos),
+        together=None,
+        halves=combined(tests) if tests else None,
+        torque=np.zeros(len(fits[0].estimate.group_names)),
+        between=(0.0, np.inf),
+        within=(0.0, np.inf),
+        alike=False,
+        changes=(),
+        cause=Cause.OPEN,
+        reason="the runs share no base parameter",
+        notes=_notes(names, fits),
+    )
+    shared = Shared.of(fits)
+    if not len(shared.rows):
+        return found
+    return _judged(found, shared)
+
+
+def _check(runs: Runs) -> None:
+    if len(runs) < 2:
+        raise UsageError("one-run", found="one run", expected="at least two to compare")
+    first, robot = runs[0][0], runs[0][1].robot
+    for name, run in runs[1:]:
+        if run.robot.joint_names != robot.joint_names:
+            raise UsageError(
+                "different-robots",
+                found=f"joints {', '.join(run.robot.joint_names)} in '{name}'",
+                expected=f"those of '{first}': {', '.join(robot.joint_names)}",
+                do="compare runs of one robot",
+            )
+    _refuse_same_data(runs)
+
+
+def _refuse_same_data(runs: Runs) -> None:
+    held = [(name, [tuple(one) for one in _stretches(run)]) for name, run in runs]
+    for (first, some), (second, others) in combinations(held, 2):
+        for log, row, start, end in some:
+            if any((log, row) == other[:2] and start < other[3] and other[2] < end for other in others):
+                raise UsageError(
+                    "same-data",
+                    found=f"'{first}' and '{second}', fitted to the same data",
+                    expected="runs of different recordings, whose noise is not the same",
+                )
+
+
+def _stretches(run: Identification) -> Any:
+    return run.provenance.get("training_data", ())
+
+
+def _judged(found: Agreement, shared: Shared) -> Agreement:
+    fits = shared.fits
+    together = homogeneity(shared.parts)
+    counts = np.array([fit.count for fit in fits])
+    between = _excess(together, int(counts.sum()), 1.0 - float(np.sum((counts / counts.sum()) ** 2)))
+    halved = sum(fit.count for fit in fits if fit.halves is not None)
+    within = (0.0, np.inf) if found.halves is None else _excess(found.halves, halved, 0.5)
+    moved, chance = shared.torque(together.away, together.noise)
+    judged = replace(
+        found,
+        parameters=_pooled(found.parameters, shared),
+        together=together,
+        torque=np.sqrt(np.maximum(moved - chance, 0.0)),
+        between=between,
+        within=within,
+        alike=shared.alike(),
+    )
+    if together.p_value >= ALPHA:
+        hidden = between[0] + 2.0 * between[1]
+        if hidden >= HIDDEN:
+            return replace(
+                judged,
+                reason="the runs are too short: differences as large as their residuals would not show",
+            )
+        return replace(
+            judged,
+            cause=Cause.NONE,
+            reason="they differ by no more than the noise within each of them explains",
+        )
+    over = together.statistic - together.expected
+    changes = []
+    for what, kinds in CHANGES.items():
+        rest = shared.without(*kinds)
+        changes.append(Change(what, _explained(rest, over), rest.p_value))
+    cause, reason = _cause(judged, changes, fits)
+    return replace(judged, changes=tuple(changes), cause=cause, reason=reason)
+
+
+def _explained(rest: Homogeneity, over: float) -> float:
+    return float(np.clip(1.0 - (rest.statistic - rest.expected) / over, 0.0, 1.0))
+
+
+def _excess(test: Homogeneity, count: int, own: float) -> tuple[float, float]:
+    return (test.statistic - test.expected) / count / own, test.spread / count / own
+
+
+def _cause(found: Agreement, changes: Sequence[Change], fits: Sequence[Fit]) -> tuple[Cause, str]:
+    if found.halves is None:
+        return Cause.OPEN, "the runs are too short to compare their halves"
+    (between, _), (within, unsure) = found.between, found.within
+    if found.halves.p_value < ALPHA and within >= SOME * between:
+        rest = combined(
+            [fit.halves_without_friction for fit in fits if fit.halves_without_friction is not None]
+        )
+        share = _explained(rest, found.halves.statistic - found.halves.expected)
+        told = f"halves of one run differ, too, and friction and offsets explain {100 * share:.0f} % of that"
+        if share >= MOST or rest.p_value >= ALPHA:
+            return Cause.DRIFTS, told
+        return Cause.TOO_SMALL, f"{told}: one set of parameters does not describe one run"
+    if within + 2.0 * unsure >= HALF * between:
+        return Cause.OPEN, "the runs are too short to say whether their halves differ, too"
+    simple = _simplest(changes)
+    explains = "" if simple is None else f"{simple.what}: {100 * simple.share:.3g} % of the difference"
+    if found.alike or (simple is not None and "friction" not in simple.what):
+        what = explains or "more than friction, load and torque scale"
+        return Cause.CHANGED, f"halves of a run agree; what changed: {what}"
+    if simple is None:
+        return Cause.TOO_SMALL, (
+            "halves of a run agree, but the runs' motions are less alike than those, and no change of friction, load "
+            "or torque scale explains the difference: the parameters depend on the motion"
+        )
+    paces = [fit.by_pace.p_value for fit in fits if fit.by_pace is not None]
+    if len(paces) * min(paces) < ALPHA:
+        return Cause.TOO_SMALL, (
+            f"halves of a run agree, but its calm and its lively parts do not (p = {len(paces) * min(paces):.2g}): the "
+            f"parameters depend on the motion, above all in {explains}"
+        )
+    return Cause.OPEN, (
+        f"one change would explain the runs ({explains}), but their motions are less alike than halves of a run: "
+        "friction may as well depend on the motion in a way that the model lacks. Record one motion twice"
+    )
+
+
+def _pair(first: str, second: str, two: Shared) -> Pair:
+    if not len(two.rows):
+        return Pair(first, second, 0, 0, 0, np.nan)
+    gap = np.abs(two.values[0] - two.values[1])
+    std = np.hypot(*two.std)
+    quantile = np.array([stdtrit(n, 0.5 + LEVEL / 2.0) for n in two.freedoms])
+    textbook = float(ndtri(0.5 + LEVEL / 2.0)) * np.hypot(*two.textbook_std)
+    return Pair(
+        first=first,
+        second=second,
+        compared=len(gap),
+        agree=int(np.sum(gap <= np.hypot(*(quantile[:, None] * two.std)))),
+        textbook=int(np.sum(gap <= textbook)),
+        rms_z=float(np.sqrt(np.mean((gap / std) ** 2))),
+    )
+
+
+def _simplest(changes: Sequence[Change]) -> Change | None:
+    """The change that explains most, alone or, where none does, with another."""
+    named = [change for change in changes if change.share >= MOST or change.p_value >= ALPHA]
+    alone = [change for change in named if len(CHANGES[change.what]) == 1]
+    return max(alone or named, key=lambda change: change.share, default=None)
+
+
+def _parameters(
+    names: Sequence[str], fits: Sequence[Fit], twos: Mapping[tuple[int, int], Shared]
+) -> tuple[SharedParameter, ...]:
+    values: dict[str, Float] = {}
+    units: dict[str, str] = {}
+    widths: dict[str, Float] = {}
+    gaps: dict[str, list[tuple[float, float, int, int]]] = {}
+    for (i, j), two in twos.items():
+        for r, name in enumerate(two.names):
+            value = values.setdefault(name, np.full(len(fits), np.nan))
+            width = widths.setdefault(name, np.full(len(fits), np.nan))
+            units[name] = two.units[r]
+            value[[i, j]], width[[i, j]] = two.values[:, r], two.std[:, r]
+            std = float(np.hypot(*two.std[:, r]))
+            freedom = std**4 / float(np.sum(two.std[:, r] ** 4 / two.freedoms))
+            z = abs(float(two.values[0, r] - two.values[1, r])) / std
+            gaps.setdefault(name, []).append((2.0 * float(stdtr(freedom, -z)), z, i, j))
+    found = []
+    for name, tests in gaps.items():
+        p_value, z, i, j = min(tests)
+        share, moves = _moved(fits[i], name, float(values[name][i] - values[name][j]))
+        found.append(
+            SharedParameter(
+                formula=name,
+                unit=units[name],
+                values=values[name],
+                std=widths[name],
+                z=z,
+                apart=(names[i], names[j]),
+                p_value=min(p_value * len(tests) * len(gaps), 1.0),
+                torque=share,
+                moves=moves,
+            )
+        )
+    return tuple(found)
+
+
+def _moved(fit: Fit, formula: str, gap: float) -> tuple[float, str]:
+    """Greatest share of a group's torque that a change of one base parameter makes, and the group."""
+    if formula not in fit.estimate.names:
+        return np.nan, ""
+    lead = fit.estimate.base.independent[fit.estimate.names.index(formula)]
+    shares = [
+        abs(gap) * float(np.linalg.norm(factor.R[:, :-1][:, factor.columns == lead]))
+        / np.sqrt(max(factor.target_square, 1e-300))
+        for factor in fit.regression.factors.total
+    ]  # fmt: skip
+    return max(shares), fit.estimate.group_names[int(np.argmax(shares))]
+
+
+def _pooled(parameters: Sequence[SharedParameter], shared: Shared) -> tuple[SharedParameter, ...]:
+    """Parameters with the value that all runs have in common, where they do; the others are free in each run."""
+    agree = {one.formula for one in parameters if one.agrees}
+    kept = np.array([name in agree for name in shared.names], dtype=np.bool_)
+    if not kept.any():
+        return tuple(parameters)
+    inverse = [inverted(one[np.ix_(kept, kept)]) for one in shared.textbook]
+    total = inverted(np.sum(inverse, axis=0))
+    weights = [total @ one for one in inverse]
+    value = sum(W @ one[kept] for W, one in zip(weights, shared.values, strict=True))
+    variances = np.array(
+        [np.sum((W @ Z[kept]) ** 2, axis=1) for W, Z in zip(weights, shared.scatters, strict=True)]
+    )
+    variance = variances.sum(axis=0)
+    freedom = variance**2 / np.sum(variances**2 / shared.freedoms[:, None], axis=0)
+    half = stdtrit(freedom, 0.5 + LEVEL / 2.0) * np.sqrt(variance)
+    places = {name: i for i, name in enumerate(np.array(shared.names)[kept].tolist())}
+    return tuple(
+        replace(one, pooled=float(value[places[one.formula]]), half=float(half[places[one.formula]]))
+        if one.formula in places
+        else one
+        for one in parameters
+    )
+
+
+def _notes(names: Sequence[str], fits: Sequence[Fit]) -> tuple[str, ...]:
+    notes = []
+    shared = set(shared_keys(fits))
+    joints = {
+        fit.run.robot.joint_names[column.owner]: None
+        for fit in fits
+        for key, column, yes in zip(fit.keys, fit.estimate.columns, fit.friction, strict=True)
+        if yes and key is not None and key not in shared
+    }
+    if joints:
+        notes.append(
+            f"friction of {', '.join(joints)} is modelled differently, and not compared in all runs: name the "
+            "terms under [model] to have one model everywhere"
+        )
+    short = [name for name, fit in zip(names, fits, strict=True) if fit.halves is None]
+    if short:
+        notes.append(f"too short for halves to be compared: {', '.join(short)}")
+    return tuple(notes)

@@ -1,0 +1,366 @@
+"""Base parameters that several runs share, fitted from what each run holds by the data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh, solve_triangular
+
+from dynid.base.arrays import Bool, Float
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity
+from dynid.estimate.least_squares import WLS
+from dynid.factor.factor import stack
+from dynid.run.regression import regression_of_run
+from dynid.run.result import Identification
+from dynid.terms.term import Of
+
+# Fewest blocks of a run whose halves can be compared.
+LEAST_BLOCKS = 10
+# Runs whose motions differ so many times as much as those of the halves of a run are of different motions.
+UNLIKE = 2.0
+# Relative difference of two formulas that counts as rounding.
+_SAME = 1e-6
+# Nonlinear parameters this close, relative to the larger, leave the coefficients that they belong to their meaning.
+_CLOSE = 0.2
+# Least share of a run's information in a direction that a half has.
+_LEAST_SHARE = 1e-6
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Weighted least squares on what a run holds, without prior and constraints, and its blocks."""
+
+    run: Identification
+    regression: Regression
+    estimate: Estimate
+    blocks: BlockScores
+    triangle: Float
+
+    @staticmethod
+    def of(run: Identification) -> Fit:
+        """Raises UnfitDataError for a run of fewer than three blocks."""
+        regression = regression_of_run(run)
+        estimate = WLS().fit(regression)
+        b = estimate.base.rank
+        triangle = stack(regression.factors.total, estimate.base.independent, estimate.weights)[:b, :b]
+        inverse = solve_triangular(triangle, np.eye(b))
+        blocks = BlockScores.of(
+            regression.factors, estimate.base.independent, estimate.full_vector, inverse, estimate.weights
+        )
+        return Fit(run, regression, estimate, blocks, triangle)
+
+    @property
+    def count(self) -> int:
+        """Number of equations."""
+        return self.regression.factors.count
+
+    @cached_property
+    def scatter(self) -> Float:
+        """(f, M) the blocks' scores of the jackknife, whose product with themselves is the whitened covariance."""
+        shifts = self.blocks.without()
+        return np.asarray(np.sqrt((len(shifts) - 1) / len(shifts)) * (shifts - shifts.mean(axis=0)).T)
+
+    @cached_property
+    def keys(self) -> tuple[Key | None, ...]:
+        """(p,) what a parameter is called and by which term; None where the robot has none."""
+        return tuple(None if c.absent else (c.name, c.term) for c in self.estimate.columns)
+
+    def rows(self, keys: Sequence[Key]) -> Float:
+        """(b, keys) base parameters as sums of named parameters; nan lines where others take part."""
+        places = {key: i for i, key in enumerate(keys)}
+        found = np.zeros((self.estimate.base.rank, len(keys)))
+        for j, key in enumerate(self.keys):
+            column = self.estimate.base.B[:, j]
+            if key in places:
+                found[:, places[key]] = column
+            else:
+                found[column != 0] = np.nan
+        return found
+
+    def combination(self, row: Float, keys: Sequence[Key]) -> Float | None:
+        """(b,) weights of the base parameters that give a sum of parameters, (keys,); None if they do not give it."""
+        places = {key: i for i, key in enumerate(keys)}
+        lead = [places.get(self.keys[i]) for i in self.estimate.base.independent]
+        weights = np.array([0.0 if i is None else row[i] for i in lead])
+        own = self.rows(keys)[weights != 0]
+        if not len(own) or np.isnan(own).any():
+            return None
+        made = weights[weights != 0] @ own
+        return weights if np.abs(made - row).max() <= _SAME * np.abs(row).max() else None
+
+    @cached_property
+    def friction(self) -> Bool:
+        """(p,) parameters of joints that are neither rotors nor bodies: friction, offsets, springs."""
+        rotors = {term.name for term in self.run.terms if term.of_rotors}
+        return np.array([c.of is Of.JOINT and c.term not in rotors for c in self.estimate.columns])
+
+    @cached_property
+    def load(self) -> Bool:
+        """(p,) the ten parameters of the last body."""
+        last = self.run.robot.n_bodies - 1
+        return np.array([c.of is Of.BODY and c.owner == last for c in self.estimate.columns])
+
+    def gains(self, theta: Float) -> Float:
+        """(b, g) by how much base parameters grow if the torque of a group with parameters theta (p,) does."""
+        found = []
+        position = {int(c): i for i, c in enumerate(self.estimate.base.independent)}
+        for factor, weight in zip(self.regression.factors.total, self.estimate.weights, strict=True):
+            R = factor.R[:, :-1]
+            push = np.zeros(self.estimate.base.rank)
+            push[[position[int(c)] for c in factor.columns]] = weight * (R.T @ (R @ theta[factor.columns]))
+            found.append(self.estimate.textbook_covariance @ push)
+        return np.array(found).T
+
+    @cached_property
+    def parts(self) -> tuple[Part, Part] | None:
+        """First and second half of the run; None with few blocks."""
+        return self._split(np.arange(self.blocks.count) < self.blocks.count // 2)
+
+    @cached_property
+    def paces(self) -> tuple[Part, Part] | None:
+        """The calmer and the livelier half of the blocks, by what an equation tells; None with few blocks."""
+        counts = [sum(factor.count for factor in block.groups) for block in self.regression.factors.blocks]
+        told = np.trace(self.blocks.information, axis1=1, axis2=2) / np.maximum(counts, 1)
+        return self._split(told <= np.median(told))
+
+    def _split(self, first: Bool) -> tuple[Part, Part] | None:
+        """Blocks of a mask and the others in whitened coordinates, with the weights of the whole run."""
+        if self.blocks.count < LEAST_BLOCKS:
+            return None
+        made = []
+        for half in (first, ~first):
+            share, directions = np.linalg.eigh(self.blocks.information[half].sum(axis=0))
+            share = np.clip(share, _LEAST_SHARE, None)
+            inverse = (directions / share) @ directions.T
+            value = inverse @ self.blocks.score[half].sum(axis=0)
+            made.append(Part(value, (directions * share) @ directions.T, inverse @ self.scatter[:, half]))
+        return made[0], made[1]
+
+    @cached_property
+    def by_pace(self) -> Homogeneity | None:
+        """Whether calm and lively blocks have the same parameters."""
+        return None if self.paces is None else homogeneity(self.paces)
+
+    @cached_property
+    def halves(self) -> Homogeneity | None:
+        """Whether the halves have the same parameters."""
+        return None if self.parts is None else homogeneity(self.parts)
+
+    @cached_property
+    def halves_without_friction(self) -> Homogeneity | None:
+        """The same with friction and offsets free in each."""
+        if self.parts is None:
+            return None
+        own = self.triangle @ self.estimate.base.B[:, self.friction]
+        return homogeneity(self.parts, (own, own))
+
+
+def shared_keys(fits: Sequence[Fit]) -> tuple[Key, ...]:
+    """Parameters that mean the same in all of some fits: of one name and term, and a joint's only if all are alike."""
+    first, others = fits[0], fits[1:]
+    kept = []
+    for key, column, is_friction in zip(first.keys, first.estimate.columns, first.friction, strict=True):
+        if key is None or not all(key in other.keys for other in others):
+            continue
+        if not is_friction or all(_same_friction(first, other, column.owner) for other in others):
+            kept.append(key)
+    return tuple(kept)
+
+
+def _same_friction(one: Fit, other: Fit, joint: int) -> bool:
+    """Whether two runs model the friction of a joint by the same terms with about the same nonlinear parameters."""
+    if _friction_of(one, joint) != _friction_of(other, joint):
+        return False
+    name = one.run.robot.joint_names[joint]
+    first, second = (
+        {(shape.term, shape.name): shape.value for shape in fit.run.shapes if shape.joint == name}
+        for fit in (one, other)
+    )
+    return first.keys() == second.keys() and all(
+        abs(first[key] - second[key]) <= _CLOSE * max(abs(first[key]), abs(second[key])) for key in first
+    )
+
+
+def _friction_of(fit: Fit, joint: int) -> set[Key | None]:
+    return {
+        key
+        for key, column, is_friction in zip(fit.keys, fit.estimate.columns, fit.friction, strict=True)
+        if is_friction and column.owner == joint
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Sums of parameters that several runs determine.
+
+    rows: (r, keys).    names, units: of the sums.    weights: by fit, (r, b) of its base parameters.
+    """
+
+    fits: tuple[Fit, ...]
+    keys: tuple[Key, ...]
+    rows: Float
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    weights: tuple[Float, ...]
+
+    @staticmethod
+    def of(fits: Sequence[Fit]) -> Shared:
+        """The first fit's base parameters that all others determine, then those of the others that all determine."""
+        keys = shared_keys(fits)
+        rows: list[Float] = []
+        names: list[str] = []
+        units: list[str] = []
+        weights: list[list[Float]] = [[] for _ in fits]
+        for fit in fits:
+            for row, name, unit in zip(fit.rows(keys), fit.estimate.names, fit.estimate.units, strict=True):
+                if name in names or np.isnan(row).any() or not row.any() or _spanned(row, rows):
+                    continue
+                found = [one for other in fits if (one := other.combination(row, keys)) is not None]
+                if len(found) < len(fits):
+                    continue
+                rows.append(row)
+                names.append(name)
+                units.append(unit)
+                for own, one in zip(weights, found, strict=True):
+                    own.append(one)
+        shape = (len(rows), len(keys))
+        return Shared(
+            tuple(fits),
+            keys,
+            np.array(rows).reshape(shape),
+            tuple(names),
+            tuple(units),
+            tuple(
+                np.array(own).reshape(len(rows), fit.estimate.base.rank)
+                for own, fit in zip(weights, fits, strict=True)
+            ),
+        )
+
+    @cached_property
+    def values(self) -> Float:
+        """(K, r) by fit."""
+        return np.array([W @ fit.estimate.value for W, fit in zip(self.weights, self.fits, strict=True)])
+
+    @cached_property
+    def scatters(self) -> tuple[Float, ...]:
+        """By fit, (r, M), whose product with itself is the covariance of the values."""
+        return tuple(
+            W @ fit.blocks.inverse @ fit.scatter for W, fit in zip(self.weights, self.fits, strict=True)
+        )
+
+    @cached_property
+    def textbook(self) -> tuple[Float, ...]:
+        """By fit, the covariance (r, r) of independent residuals."""
+        return tuple(
+            W @ fit.estimate.textbook_covariance @ W.T for W, fit in zip(self.weights, self.fits, strict=True)
+        )
+
+    @property
+    def freedoms(self) -> Float:
+        """(K,) degrees of freedom of the covariances."""
+        return np.array([fit.estimate.degrees_of_freedom for fit in self.fits])
+
+    @cached_property
+    def std(self) -> Float:
+        """(K, r) standard deviations."""
+        return np.array([np.linalg.norm(scatter, axis=1) for scatter in self.scatters])
+
+    @cached_property
+    def textbook_std(self) -> Float:
+        """(K, r) of independent residuals."""
+        return np.array([np.sqrt(np.diag(one)) for one in self.textbook])
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The sums as parts of all data."""
+        return tuple(
+            Part(value, inverted(covariance), scatter)
+            for value, covariance, scatter in zip(self.values, self.textbook, self.scatters, strict=True)
+        )
+
+    def lifts(self) -> tuple[Float, ...]:
+        """By fit, (p, r): by how much all parameters move with the sums, the others following as the data have it."""
+        found = []
+        for W, fit, part in zip(self.weights, self.fits, self.parts, strict=True):
+            full = np.zeros((len(fit.estimate.columns), len(self.rows)))
+            full[fit.estimate.base.independent] = fit.estimate.textbook_covariance @ W.T @ part.information
+            found.append(full)
+        return tuple(found)
+
+    def torque(self, away: Float, noise: Float) -> tuple[Float, Float]:
+        """(g,) mean square torque of what the sums are away from others (K, r), and of their noise (K, r, S).
+
+        Both over the measured torque's.
+        """
+        lifts = self.lifts()
+        moved, chance, size = (np.zeros(len(self.fits[0].estimate.group_names)) for _ in range(3))
+        for k, fit in enumerate(self.fits):
+            for g, factor in enumerate(fit.regression.factors.total):
+                L = factor.R[:, :-1] @ lifts[k][factor.columns]
+                moved[g] += float(np.sum((L @ away[k]) ** 2))
+                chance[g] += float(np.sum((L @ noise[k]) ** 2))
+                size[g] += factor.target_square
+        return moved / np.maximum(size, 1e-300), chance / np.maximum(size, 1e-300)
+
+    def alike(self) -> bool:
+        """Whether the runs' motions tell parameters apart as alike as those of the halves of a run."""
+        pairs = [
+            _unlikeness(one.information, other.information)
+            for i, one in enumerate(self.parts)
+            for other in self.parts[:i]
+        ]
+        own = [
+            _unlikeness(parts[0].information, parts[1].information)
+            for fit in self.fits
+            if (parts := fit.parts)
+        ]
+        return bool(own) and float(np.median(pairs)) <= UNLIKE * float(np.median(own))
+
+    def without(self, *what: str) -> Homogeneity:
+        """Whether the sums are the same if some of "friction", "load" and "gain" (torque scale) may differ."""
+        free = []
+        places = {key: i for i, key in enumerate(self.keys)}
+        # Gains are linearised about what the runs have in common.
+        away, lifts = homogeneity(self.parts).away, self.lifts()
+        for k, fit in enumerate(self.fits):
+            directions = [np.zeros((len(self.rows), 0))]
+            for kind, mask in (("friction", fit.friction), ("load", fit.load)):
+                named = [
+                    places[key] for key, yes in zip(fit.keys, mask, strict=True) if yes and key in places
+                ]
+                directions += [self.rows[:, named]] if kind in what else []
+            if "gain" in what:
+                directions.append(self.weights[k] @ fit.gains(fit.estimate.full_vector - lifts[k] @ away[k]))
+            joined = np.concatenate(directions, axis=1)
+            free.append(joined[:, np.abs(joined).max(axis=0, initial=0.0) > 0])
+        return homogeneity(self.parts, free)
+
+
+def _spanned(row: Float, rows: Sequence[Float]) -> bool:
+    if not rows:
+        return False
+    known = np.array(rows)
+    size = np.maximum(np.abs(known).max(axis=0), np.abs(row))
+    size = np.where(size > 0, size, 1.0)
+    weights = np.linalg.lstsq((known / size).T, row / size, rcond=None)[0]
+    return bool(np.abs((weights @ known - row) / size).max() <= _SAME)
+
+
+def inverted(covariance: Float) -> Float:
+    """Inverse of a positive definite matrix whose lines differ in units."""
+    std = np.sqrt(np.diag(covariance))
+    return np.asarray(np.linalg.inv(covariance / np.outer(std, std)) / np.outer(std, std))
+
+
+def _unlikeness(one: Float, other: Float) -> float:
+    """Standard deviation of log eigenvalues of one information in the other's metric."""
+    size = np.sqrt(np.diag(one) + np.diag(other))
+    values = eigh(one / np.outer(size, size), other / np.outer(size, size), eigvals_only=True)
+    return float(np.std(np.log(np.clip(values, 1e-12, None))))
