@@ -14,6 +14,7 @@ import pytest
 
 from dynid.base.arrays import Float
 from dynid.dynamics import Dynamics
+from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.names import c_identifier
@@ -27,9 +28,9 @@ FLAGS = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-O
 class Compiled:
     """The code of a model, called with arrays; its own test has run."""
 
-    def __init__(self, model: Dynamics, folder: Path) -> None:
+    def __init__(self, model: Dynamics, folder: Path, thresholds: Thresholds | None = None) -> None:
         fields = {name: getattr(model, name) for name in Dynamics.__dataclass_fields__}
-        code = write_c(ExportModel(**fields), "model.h")
+        code = write_c(ExportModel(**fields), "model.h", thresholds)
         (folder / "model.c").write_text(code.source)
         (folder / "model.h").write_text(code.header)
         build(folder)

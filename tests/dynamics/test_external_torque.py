@@ -157,3 +157,35 @@ def test_too_little_motion_shows_no_rate() -> None:
         Thresholds.of_free_motion([(external[:4000], dq[:4000])], 0.001, 5.0, nothing, nothing)
     with pytest.raises(UsageError, match="between 0 and 1"):
         Thresholds.of_free_motion([(external, dq)], 0.0, 5.0, nothing, nothing)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_thresholds_in_c_are_those_of_python(tmp_path: Path) -> None:
+    model = rough(arm())
+    n = model.robot.n
+    external, dq = (np.tile(x, (1, n // 3 + 1))[:, :n] for x in free_motion(1))
+    dry, slow = model.friction_at_rest()
+    limits = Thresholds.of_free_motion([(external, dq)], 0.01, 5.0, 0.3 * dry, slow)
+    code = Compiled(model, tmp_path, limits)
+    assert "FALSE_ALARMS 0.01" in code.header
+    # At and between knots, at rest, at the end of what friction holds, and beyond every speed.
+    speeds = [
+        np.zeros(n),
+        slow,
+        np.nextafter(slow, 9.0),
+        *limits.speeds.T,
+        *(-limits.speeds.T),
+        np.full(n, 99.0),
+    ]
+    speeds += list(np.random.default_rng(0).uniform(-1.5, 1.5, (200, n)))
+    crossed = np.zeros(n, dtype=np.int32)
+    for k, v in enumerate(speeds):
+        np.testing.assert_allclose(code("thresholds", (n,), v)[0], limits.at(v), rtol=1e-12)
+        pushes = limits.at(v) * (0.9 + 0.2 * ((k + np.arange(n)) % 2)) * (-1.0) ** k
+        count = code.library[f"{code.prefix}_pushed"](
+            pointer(pushes),
+            pointer(np.ascontiguousarray(v)),
+            crossed.ctypes.data_as(ctypes.POINTER(ctypes.c_int)),
+        )
+        np.testing.assert_array_equal(crossed, limits.crossed(pushes, v))
+        assert count == crossed.sum()

@@ -119,6 +119,7 @@ class Result(Identification):
         source: str | Path | None = None,
         feasible: bool = False,
         allow_unphysical: bool = False,
+        thresholds: Thresholds | None = None,
         force: bool = False,
         diagnostics: Diagnostics | None = None,
     ) -> Exported:
@@ -126,7 +127,8 @@ class Result(Identification):
 
         kind: the format; None = by the suffix of `path`.    source: URDF or MJCF to change in place.
         feasible: the closest physically consistent parameters, where these are not.
-        allow_unphysical: write them as they are.    force: replace files.    diagnostics: receives the warnings.
+        allow_unphysical: write them as they are.    thresholds: of external torque, for C code to hold as well.
+        force: replace files.    diagnostics: receives the warnings.
 
         Raises RefusedError for what exists or is not physical, UsageError for an unknown kind.
         """
@@ -137,6 +139,7 @@ class Result(Identification):
             source=None if source is None else Path(source),
             feasible=feasible,
             allow_unphysical=allow_unphysical,
+            thresholds=thresholds,
             force=force,
             diagnostics=diagnostics,
         )

@@ -49,6 +49,16 @@ def command(
             help="Log for the spread of an ensemble's torque; may be repeated. Default: the run's held-out log.",
         ),
     ] = None,
+    free_motion: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--free-motion",
+            help="Log in which nothing touches the robot: C code gets thresholds for external torque; may be repeated.",
+        ),
+    ] = None,
+    alarm_rate: Annotated[
+        float, typer.Option("--alarm-rate", help="Share of its samples that may cross these thresholds.")
+    ] = 0.01,
     config: ConfigOption = None,
     topic: TopicOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
@@ -58,8 +68,10 @@ def command(
     from dynid.base.errors import DynidError, UsageError
     from dynid.exporters import export
     from dynid.exporters.export import summary_lines
+    from dynid.exporters.model import ExportModel
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
+    from dynid.verbs.external_torque import thresholds
 
     if validation and not ensemble:
         raise UsageError(
@@ -69,11 +81,16 @@ def command(
         )
     stored = load(run)
     diagnostics = Diagnostics()
-    unseen = None
-    if validation:
+    unseen, limits = None, None
+    if validation or free_motion:
         experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
         experiment = experiment.with_topics(topic)
-        unseen = open_log(experiment, validation, stored.robot, experiment.data.validate_on, diagnostics)
+        selected = experiment.data.validate_on
+        if validation:
+            unseen = open_log(experiment, validation, stored.robot, selected, diagnostics)
+        if free_motion:
+            log = open_log(experiment, free_motion, stored.robot, selected, diagnostics)
+            limits = thresholds(ExportModel.of_run(stored), log, alarm_rate)
     try:
         exported = export(
             stored,
@@ -87,6 +104,7 @@ def command(
             seed=seed,
             posterior=posterior,
             unseen=unseen,
+            thresholds=limits,
             force=force,
             diagnostics=diagnostics,
         )

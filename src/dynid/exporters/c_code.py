@@ -10,7 +10,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import RefusedError
-from dynid.exporters import c_motion
+from dynid.dynamics.thresholds import Thresholds
+from dynid.exporters import c_motion, c_thresholds
 from dynid.exporters.c_test import self_test
 from dynid.exporters.expression import Graph, statements
 from dynid.exporters.mixed import share
@@ -31,8 +32,10 @@ class CFiles:
     header: str
 
 
-def write_c(model: ExportModel, header_name: str) -> CFiles:
+def write_c(model: ExportModel, header_name: str, thresholds: Thresholds | None = None) -> CFiles:
     """The code of a model; the source includes the header under the given name.
+
+    thresholds: for external torque, to be held as well.
 
     Raises RefusedError for robots of more than 64 bodies, whose straight-line code would be too long to compile.
     """
@@ -43,11 +46,12 @@ def write_c(model: ExportModel, header_name: str) -> CFiles:
             found=f"{robot.n_bodies} bodies",
             expected=f"at most {MAX_BODIES}: the code is written out body by body",
         )
-    return _Writer(model, header_name).files()
+    return _Writer(model, header_name, thresholds).files()
 
 
 class _Writer:
-    def __init__(self, model: ExportModel, header_name: str) -> None:
+    def __init__(self, model: ExportModel, header_name: str, thresholds: Thresholds | None) -> None:
+        self.thresholds = thresholds
         self.model, self.robot, self.header_name = model, model.robot, header_name
         self.prefix = c_identifier(self.robot.name)
         self.macro = self.prefix.upper()
@@ -78,6 +82,7 @@ class _Writer:
             *self._parameters(),
             *(line for function in functions for line in (*function, "")),
             *c_motion.functions(self.model, self.prefix),
+            *(() if self.thresholds is None else c_thresholds.functions(self.thresholds, self.prefix)),
             *self_test(self.model, self.prefix),
         ]
         return CFiles("\n".join(source) + "\n", "\n".join(self._header()) + "\n")
@@ -131,6 +136,7 @@ class _Writer:
             "/* Y(q, dq, ddq) pi for any parameters pi, friction included. */",
             f"void {p}_regressor_times({inputs}, const double pi[{M}_NP], double tau[{M}_N]);",
             *c_motion.declarations(p),
+            *(() if self.thresholds is None else c_thresholds.declarations(self.thresholds, p)),
             "",
             "#ifdef __cplusplus",
             "}",

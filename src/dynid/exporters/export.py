@@ -13,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, SolverError, UsageError
+from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.actuators import actuators_json
 from dynid.exporters.c_code import write_c
 from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
@@ -85,6 +86,7 @@ class _Request:
     reading: Reading
     allow_unphysical: bool
     diagnostics: Diagnostics
+    thresholds: Thresholds | None = None
 
 
 def export(
@@ -100,6 +102,7 @@ def export(
     seed: int = 0,
     posterior: bool = False,
     unseen: Log | None = None,
+    thresholds: Thresholds | None = None,
     force: bool = False,
     diagnostics: Diagnostics | None = None,
 ) -> Exported:
@@ -116,6 +119,7 @@ def export(
     posterior: draw them from the posterior over physically consistent bodies instead.
     unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
     still there.
+    thresholds: for external torque, that C code is to hold as well.
     force: replace files.
 
     Raises UsageError for an unknown kind, RefusedError for what exists or is not physical, ResourceError if the
@@ -124,10 +128,14 @@ def export(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
+    if thresholds is not None and chosen != "c":
+        raise UsageError(
+            "thresholds-format", found=f"thresholds of external torque for {chosen}", expected="C code"
+        )
     origin = _source(run.robot, source, chosen)
     reading = _reading(run.robot, root)
     request = _Request(
-        run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink
+        run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink, thresholds
     )
     targets = [to] if not ensemble else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
@@ -357,7 +365,7 @@ def _actuators(request: _Request, model: ExportModel, target: Path) -> Mapping[P
 def _c(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     note_left_out(model, "C code", (), request.diagnostics)
     header = target.with_suffix(".h")
-    code = write_c(model, header.name)
+    code = write_c(model, header.name, request.thresholds)
     return {target: code.source.encode("ascii"), header: code.header.encode("ascii")}
 
 
