@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +74,8 @@ class Dynamics:
                     expected="finite numbers",
                 )
 
-    @staticmethod
-    def of_description(robot: RobotModel) -> Dynamics:
+    @classmethod
+    def of_description(cls, robot: RobotModel) -> Self:
         """What a robot's description says of it: inertias, and rotors, damping and dry friction where it has them.
 
         Raises UsageError if it does not know the inertia of a body.
@@ -94,7 +94,7 @@ class Dynamics:
         viscous, coulomb = np.nan_to_num(robot.friction_prior.T)
         nothing = np.zeros(robot.n)
         rotor = np.nan_to_num(robot.drive.reflected_rotor_inertia)
-        return Dynamics(robot, robot.inertia_prior, rotor, viscous, coulomb, nothing, nothing)
+        return cls(robot, robot.inertia_prior, rotor, viscous, coulomb, nothing, nothing)
 
     # ---- torque
 

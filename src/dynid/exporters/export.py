@@ -59,7 +59,7 @@ _AGREE = 1e-10
 # Attributes that name meshes, textures and included files.
 _FILES = ("filename", "file")
 _EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
-# What these hold has to be of bodies that can exist: simulators refuse others or run away.
+# What these hold has to be physically consistent: simulators refuse other bodies or run away.
 _SIMULATED = ("urdf", "mjcf", "sdf")
 _ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
 

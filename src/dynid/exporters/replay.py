@@ -17,7 +17,6 @@ from dynid.exporters.model import ExportModel
 from dynid.log.log import Trajectory
 from dynid.log.read import Log
 from dynid.robot._mujoco import load_mujoco
-from dynid.robot.model import RobotModel
 from dynid.robot.servo import Servo
 from dynid.run.result import Identification
 
@@ -76,27 +75,12 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
         )
     models = [ExportModel.of_run(run).straightened(sink)]
     if np.isfinite(run.robot.inertia_prior).all():
-        models.append(described(run.robot))
+        models.append(ExportModel.of_description(run.robot))
     errors = []
     for model in models:
         parts = [_errors(model, servo, log, one) for one in log.trajectories]
         errors.append(np.sqrt(np.mean(np.concatenate(parts) ** 2, axis=0)))
     return Replay(run.robot.joint_names, errors[0], errors[1] if len(errors) > 1 else None, log.duration)
-
-
-def described(robot: RobotModel) -> ExportModel:
-    """The robot as its description says: bodies, rotors and friction, zero where it says nothing."""
-    n, friction = robot.n, np.nan_to_num(robot.friction_prior)
-    return ExportModel(
-        robot=robot,
-        inertia=np.array(robot.inertia_prior),
-        rotor=np.nan_to_num(robot.drive.reflected_rotor_inertia),
-        viscous=friction[:, 0],
-        coulomb=friction[:, 1],
-        offset=np.zeros(n),
-        width=np.zeros(n),
-        left_out=(),
-    )
 
 
 def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) -> Float:
