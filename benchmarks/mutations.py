@@ -10,9 +10,10 @@ In C++ the same operators work on text, and the kernel is built again.
 
 The tests meet a mutant in a copy of the checkout, in --folder. First every test runs once as it is, and keeps for which
 functions of ROOMS it runs and how long. A mutant meets the tests that run its function: those of its own room first,
-the quick ones before the slow ones, SECONDS of processor time at most. It is killed when one fails, or when the tests
-take more than twice as long as they may. Results are kept in the folder, one line of JSON a mutant, and the same
-command goes on where it stopped; --again runs survivors once more, with the tests as they are now.
+the quick ones before the slow ones, SECONDS of processor time at most, then modules elsewhere that import its file. It
+is killed when a test fails that passes without it, or when the tests take more than twice as long as they should.
+Results are kept in the folder, one line of JSON a mutant, and the same command goes on where it stopped; --again runs
+survivors once more, with the tests as they are now.
 
 Mutants that no test can notice are listed in EQUIVALENT, each with its proof. Prints the counts and every survivor.
 Ends with 1 while fewer than 95 % of the others are killed.
@@ -59,6 +60,7 @@ FIRST = (
     "dynamics",
     "estimate",
 )
+WHOLE_PROGRAMS = ("test_docs", "test_architecture", "test_public", "test_demo", "test_paths")
 LEFT_OUT = ("real", "studies", "docs", "layouts", "log", "robot", "bad_inputs", "signals")
 SECONDS, FIRST_WAVE, MEMORY_GB = 40.0, 6.0, 8
 LEAST_NUMBER = 1e-3
@@ -424,7 +426,7 @@ class Tracer:
 def test_files(root: Path, far: bool) -> list[Path]:
     """Modules of tests, the nearest first; far: those of other rooms as well."""
     found = [p for p in (root / "tests").rglob("test_*.py") if p.relative_to(root).parts[1] not in LEFT_OUT]
-    found = [p for p in found if p.stem not in ("test_docs", "test_architecture")]
+    found = [p for p in found if p.stem not in WHOLE_PROGRAMS]
 
     def rank(path: Path) -> tuple[int, str]:
         room = path.relative_to(root).parts[1]
@@ -436,11 +438,36 @@ def test_files(root: Path, far: bool) -> list[Path]:
 ARGUMENTS = ("-x", "-n", "0", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=line")
 
 
-def naming(copy_: Path, mutant: Mutant) -> list[Path]:
-    """Modules of tests that import the mutant's file by name, wherever they are."""
+def naming(copy_: Path, mutant: Mutant, met: Sequence[Test]) -> list[str]:
+    """Modules of tests of other rooms that import the mutant's file by name, less those that were met."""
     module = "dynid." + mutant.file.removesuffix(".py").replace("/", ".")
-    found = (p for p in (copy_ / "tests").rglob("test_*.py") if p.relative_to(copy_).parts[1] not in LEFT_OUT)
-    return [p for p in found if f"from {module} import" in p.read_text(encoding="utf-8")]
+    known = {test.name.split("::")[0] for test in met}
+    found = []
+    for path in sorted((copy_ / "tests").rglob("test_*.py")):
+        name = str(path.relative_to(copy_))
+        if name in known or path.relative_to(copy_).parts[1] in LEFT_OUT or path.stem in WHOLE_PROGRAMS:
+            continue
+        if f"from {module} import" in path.read_text(encoding="utf-8"):
+            found.append(name)
+    return found
+
+
+def steady(copy_: Path, folder: Path, name: str) -> bool:
+    """Whether a test that failed passes without the mistake, looked at once."""
+    saved = folder / "steady.json"
+    known = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {}
+    if name not in known:
+        # pytest cuts long names at blanks in its summary: then the whole function.
+        whole = name if name.endswith("]") else name.partition("[")[0]
+
+        def work() -> int:
+            import pytest
+
+            return int(pytest.main([*ARGUMENTS, whole]))
+
+        known[name] = forked(copy_, work, folder / "steady.log", 2 * SECONDS)[0] == 0
+        saved.write_text(json.dumps(known), encoding="utf-8")
+    return bool(known[name])
 
 
 def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> int:
@@ -488,7 +515,7 @@ def tests_of(folder: Path) -> list[Test]:
     return found
 
 
-def chosen(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
+def chosen(mutant: Mutant, tests: Sequence[Test], seconds: float) -> list[Test]:
     """The tests that a mutant meets, in order."""
     room = mutant.file.split("/")[0]
     own = f"{mutant.file}::{mutant.function}"
@@ -510,7 +537,7 @@ def chosen(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
     met.sort(key=rank)
     found, used = [], 0.0
     for test in met:
-        if used + test.seconds > SECONDS:
+        if used + test.seconds > seconds:
             continue
         used += test.seconds
         found.append(test)
@@ -578,7 +605,7 @@ def forked(root: Path, work: Any, log: Path, seconds: float) -> tuple[int, float
     return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
-def meets(copy_: Path, folder: Path, tests: Sequence[Test]) -> tuple[str, float, str]:
+def meets(copy_: Path, folder: Path, tests: Sequence[Test], modules: Sequence[str]) -> tuple[str, float, str]:
     """Outcome ("killed", "timeout", "survived"), processor time and the test that failed."""
     quick, used = [], 0.0
     for test in tests:
@@ -587,19 +614,23 @@ def meets(copy_: Path, folder: Path, tests: Sequence[Test]) -> tuple[str, float,
             break
         quick.append(test)
     total = 0.0
-    for wave in (quick, tests[len(quick) :]):
-        if not wave:
+    waves = [
+        ([t.name for t in wave], 2 * sum(t.seconds for t in wave) + 20.0)
+        for wave in (quick, tests[len(quick) :])
+    ]
+    for names, allowed in [*waves, *(([name], SECONDS) for name in modules)]:
+        if not names:
             continue
-        names = [t.name for t in wave]
-        allowed = min(2 * sum(t.seconds for t in wave) + 20.0, 2 * SECONDS)
 
         def work(names: list[str] = names) -> int:
             import pytest
 
             return int(pytest.main([*ARGUMENTS, *names]))
 
-        code, spent = forked(copy_, work, folder / "mutant.log", allowed)
+        code, spent = forked(copy_, work, folder / "mutant.log", min(allowed, 2 * SECONDS))
         total += spent
+        if code < 0 and names[0] in modules:
+            continue  # how long it takes is not known
         if code < 0:
             return "timeout", total, ""
         if code != 0:
@@ -640,7 +671,9 @@ def once_unnoticed() -> list[Mutant]:
     return found
 
 
-def run_one(copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test]) -> dict[str, Any]:
+def run_one(
+    copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test], seconds: float = SECONDS
+) -> dict[str, Any]:
     """Puts the mistake in, meets the tests, takes it out."""
     path = copy_ / PACKAGE / mutant.file
     source, stamp = path.read_bytes(), path.stat()
@@ -649,7 +682,8 @@ def run_one(copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test]) ->
     entry = asdict(mutant)
     if changed is None:
         return entry | {"outcome": "gone"}
-    met = chosen(mutant, tests)
+    met = chosen(mutant, tests, seconds)
+    modules = naming(copy_, mutant, met)
     caches = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) if path.suffix == ".py" else []
     kept = [(cache, cache.read_bytes()) for cache in caches]
     try:
@@ -658,7 +692,7 @@ def run_one(copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test]) ->
         path.write_text(changed, encoding="utf-8")
         if path.suffix != ".py" and not built(copy_):
             return entry | {"outcome": "not compiled"}
-        outcome, seconds, killer = meets(copy_, folder, met)
+        outcome, spent, killer = meets(copy_, folder, met, modules)
     finally:
         path.write_bytes(source)
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -670,7 +704,7 @@ def run_one(copy_: Path, folder: Path, mutant: Mutant, tests: Sequence[Test]) ->
     return entry | {
         "outcome": outcome,
         "tests": len(met),
-        "seconds": round(seconds, 1),
+        "seconds": round(spent, 1),
         "killer": killer,
     }
 
@@ -696,7 +730,15 @@ def refreshed(copy_: Path) -> None:
 
 def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
     """Prints the counts; the share of killed among mutants that are not equivalent."""
-    count = {"killed": 0, "timeout": 0, "survived": 0, "equivalent": 0, "not compiled": 0, "gone": 0}
+    count = {
+        "killed": 0,
+        "timeout": 0,
+        "survived": 0,
+        "equivalent": 0,
+        "unsteady test": 0,
+        "not compiled": 0,
+        "gone": 0,
+    }
     survivors = []
     for mutant in drawn:
         entry = results.get((*mutant.key, mutant.number))
@@ -709,7 +751,7 @@ def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
         if outcome == "survived":
             survivors.append(mutant)
     run = sum(count.values())
-    killed, alive = count["killed"] + count["timeout"], count["survived"]
+    killed, alive = count["killed"] + count["timeout"], count["survived"] + count["unsteady test"]
     share = killed / max(killed + alive, 1)
     print(f"drawn {len(drawn)}, run {run}: " + ", ".join(f"{v} {k}" for k, v in count.items()))
     print(f"killed {100 * share:.1f} % of {killed + alive}; processor time "
@@ -727,6 +769,7 @@ def main() -> int:
     parser.add_argument("--places", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("mutations"))
     parser.add_argument("--far", action="store_true", help="also tests of rooms above those of ROOMS")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests that a mutant meets at most")
     parser.add_argument("--traced", action="store_true", help="with the tests that are traced so far")
     parser.add_argument("--again", action="store_true", help="run survivors again")
     parser.add_argument(
@@ -773,22 +816,19 @@ def main() -> int:
                 own = mutants_of(ROOT, ROOT / PACKAGE / file)
                 wanted += [m for m in own if m.line == int(line)]
             for mutant in wanted:
-                entry = run_one(copy_, folder, mutant, tests)
+                entry = run_one(copy_, folder, mutant, tests, options.seconds)
                 print(entry["outcome"], entry.get("seconds"), entry.get("killer"), mutant, flush=True)
             return 0
         for mutant in drawn:
             old = results.get((*mutant.key, mutant.number))
-            if old is not None and not (
-                options.again and old["outcome"] == "survived" and mutant.key not in EQUIVALENT
-            ):
+            alive = old is not None and old["outcome"] in ("survived", "unsteady test")
+            if old is not None and not (options.again and alive and mutant.key not in EQUIVALENT):
                 continue
             if time.time() > until:
                 break
-            entry = run_one(copy_, folder, mutant, tests)
-            # A survivor meets the tests of other rooms that name its file, too.
-            if entry["outcome"] == "survived" and traced(copy_, folder, until, naming(copy_, mutant)):
-                tests = tests_of(folder)
-                entry = run_one(copy_, folder, mutant, tests)
+            entry = run_one(copy_, folder, mutant, tests, options.seconds)
+            if entry["outcome"] == "killed" and not steady(copy_, folder, entry["killer"]):
+                entry["outcome"] = "unsteady test"
             results[(*mutant.key, mutant.number)] = entry
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")

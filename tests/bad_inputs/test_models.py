@@ -240,6 +240,7 @@ WARNINGS = [
      "'j1' mimics 'j9'"),
     ("16 no limit", swap(ARM, '    <limit lower="-1" upper="1" velocity="2" effort="3"/>\n', ""), "robot.urdf",
      "limit-missing", 3, "'j1'"),
+    ("16 no limit of the position", swap(ARM, 'lower="-1" upper="1" ', ""), "robot.urdf", "limit-missing", 6, "no lower"),
     ("24 MJCF coupling", swap(MJCF, "<worldbody>", '<equality><joint joint1="j1"/></equality><worldbody>'), "robot.xml",
      "mjcf-left-out", 3, "<equality>"),
     ("MJCF springs", swap(MJCF, 'range="-90 90"', 'stiffness="5"'), "robot.xml", "mjcf-left-out", None, "stiffness"),

@@ -224,6 +224,7 @@ def test_real_robots_have_pinocchios_torque_and_regressor(name: str) -> None:
         "triangle-inequality",
         "inertial-missing",
         "inertia-not-psd",
+        "limit-missing",  # a <limit> of effort and velocity alone
         "mesh-missing",  # a note: some meshes belong to packages that are not installed
     }
     oracle = Oracle(pin.buildModelFromUrdf(str(path)), robot)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.errors import InputError, UsageError
 from dynid.kernel import mass_matrix, nonlinear_effects, using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
@@ -211,7 +211,7 @@ def test_both_kernels_give_the_same_motion() -> None:
 
 def test_nonsense_is_refused() -> None:
     robot = geared(1, 3)
-    with pytest.raises(UsageError, match="body2"):
+    with pytest.raises(InputError, match="body2"):
         Plant(replace(robot, inertia_prior=robot.inertia_prior * np.array([1, np.nan, 1])[:, None]))
     with pytest.raises(UsageError, match="elasticity"):
         Elasticity(np.array([1.0, -1.0]), np.zeros(2))

@@ -191,6 +191,12 @@ def _limits(
     velocity, effort = (_size(limit, key, what, errors) for key in ("velocity", "effort"))
     if kind == "continuous":
         return -math.inf, math.inf, velocity, effort
+    if "lower" not in limit.attributes and "upper" not in limit.attributes:
+        # The format's default for both is 0, which would hold the joint still.
+        diagnostics.warn(
+            "limit-missing", f"{what} has no lower and upper limit: taken as unlimited", limit.place
+        )
+        return -math.inf, math.inf, velocity, effort
     lower, upper = (number(limit, key, errors, 0.0, what) for key in ("lower", "upper"))
     if lower > upper:
         found = f"{what}: lower {lower:g} > upper {upper:g}"

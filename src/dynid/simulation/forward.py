@@ -69,7 +69,7 @@ class ForwardModel:
         return M, h
 
     def _sort(self, term: Term, part: Float) -> None:
-        if term.of_bodies and len(part) == self._bodies.size:
+        if term.of_bodies:
             self._bodies = self._bodies + part.reshape(self._bodies.shape)
             return
         # The commonest friction without the detour over samples: an integration asks for it thousands of times.

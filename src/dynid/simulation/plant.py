@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.errors import UsageError
+from dynid.base.errors import InputError, UsageError
 from dynid.kernel import (
     Tree,
     equations_of_motion,
@@ -53,7 +53,7 @@ class Plant:
     mounting: where the motors sit; None = on the body before the joint, along its axis.
     payload: (nb, 10) added to the bodies.    loads: torque on the links.    friction: in the drives.
 
-    Raises UsageError for unknown (nan) inertia, and for a mass matrix that is not positive definite.
+    Raises InputError for unknown (nan) inertia, UsageError for a mass matrix that is not positive definite.
     """
 
     robot: RobotModel
@@ -82,7 +82,7 @@ class Plant:
     def _check(self) -> None:
         unknown = [self.robot.body_names[i] for i in np.flatnonzero(~np.isfinite(self.bodies).all(axis=1))]
         if unknown:
-            raise UsageError(
+            raise InputError(
                 "unknown-inertia",
                 found=f"no inertia of {', '.join(unknown)}",
                 expected="all ten parameters of every body",
