@@ -379,7 +379,7 @@ def _(b: Bench) -> str:
     return b.urdf().replace("</robot>", f'<link name="l{b.joint}"/></robot>')
 
 
-@description(22, "unknown child", (3,), r"l\d")
+@description(22, "unknown child", (3,), r"(child|parent) link '.+' does not exist")
 def _(b: Bench) -> str:
     return b.urdf(b.joint, **{b.pick("child", "parent"): b.pick("l1x", "L2", "bas", "lnk", "l 3")})
 
@@ -522,7 +522,7 @@ def _(b: Bench) -> str:
     return b.write("log.csv", "\n".join(b.text()[1 + b.variant :]) + "\n")
 
 
-@log_class(47, "columns of other names", (3,), r"q_|column|\[log\]")
+@log_class(47, "columns of other names", (0, 3), r"column|\[log\]|without effort")
 def _(b: Bench) -> str:
     text = "\n".join(b.text()) + "\n"
     old, new = b.pick(

@@ -90,3 +90,9 @@ def test_a_right_model_is_weighted_by_its_noise_alone(seed: int) -> None:
     assert found.status.text == "weights converged"
     np.testing.assert_allclose(found.weights * found.sigma**2, 1.0, rtol=1e-3)
     assert not weight_floor(found.weights, found.sigma).any()
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_the_floor_is_what_weights_hold_beside_residuals(unit: float) -> None:
+    sigma, floor = unit * np.array([0.1, 1.0, 3.0, 2.0]), unit * np.array([0.5, 0.3, 2.0, 0.0])
+    np.testing.assert_allclose(weight_floor(1.0 / (sigma**2 + floor**2), sigma), floor, rtol=1e-6)

@@ -145,3 +145,12 @@ def test_noise_level_is_read_from_the_upper_half_of_the_spectrum() -> None:
     lines = np.stack([np.sin(2 * np.pi * f * t) for f in (0.5, 3.0)])
     noisy = lines + np.array([[1e-5], [1e-3]]) * rng.normal(size=lines.shape)
     np.testing.assert_allclose(white_level(noisy), [1e-5, 1e-3], rtol=0.05)
+
+
+def test_weights_of_instruments_are_those_of_their_own_residuals() -> None:
+    """Encoder noise makes least squares' residuals too small in one group, so that its weights are not yet right."""
+    case = measured_regression(3, position_noise=3e-3, torque_noise=0.02)
+    found = IV().fit(case.regression)
+    np.testing.assert_allclose(found.weights * found.sigma**2, 1.0, rtol=3e-3)
+    first = WLS().fit(case.regression)
+    assert np.abs(found.sigma / first.sigma - 1.0).max() > 0.01

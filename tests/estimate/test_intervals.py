@@ -78,6 +78,8 @@ def test_bandwidth_grows_with_the_correlation_of_blocks() -> None:
     assert automatic_bandwidth(white, segment) < 4.0
     assert 10.0 < automatic_bandwidth(slow, segment) < 40.0
     assert automatic_bandwidth(slow, np.arange(400)) == 1.0
+    # A third of the blocks at most.
+    assert automatic_bandwidth(slow[:24], segment[:24]) == pytest.approx(8.0)
 
 
 def test_hac_is_honest_where_correlation_reaches_over_many_blocks() -> None:

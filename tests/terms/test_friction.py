@@ -17,6 +17,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import (
     AsymmetricCoulomb,
     Coulomb,
+    CurveTerm,
     FrictionChoice,
     JointMotion,
     LoadFriction,
@@ -295,3 +296,21 @@ def test_ranges_hold_their_starts() -> None:
         starts = term.starts(motion)
         assert starts.shape[1] == len(term.shapes)
         assert ((starts >= low) & (starts <= high)).all()
+
+
+@pytest.mark.parametrize(
+    ("term", "shares"),
+    [
+        (SmoothCoulomb(), [(1e-4, 1.0)]),
+        (Stribeck(), [(1e-3, 1.0)]),
+        (Sigmoid(), [(2.0, 2e4), (-0.5, 0.5)]),
+        (ZolloFriction(), [(1e-3, 1.0), (1.0, 1e3)]),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_ranges_are_shares_of_the_peak_velocity(term: CurveTerm, shares: list[tuple[float, float]]) -> None:
+    """Speeds in proportion to the peak velocity, slopes (s/rad) to its inverse."""
+    for peak in (0.7, 3.0):
+        found = term.range_of(JointMotion(peak=peak, median=0.3, span=2.0))
+        unit = [1.0 / peak if shape.unit_revolute.startswith("s/") else peak for shape in term.shapes]
+        np.testing.assert_allclose(found, np.array(shares) * np.array(unit)[:, None])

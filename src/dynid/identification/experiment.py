@@ -406,12 +406,11 @@ def open_log(
     if not log.has_effort:
         remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
         texts = [one.text for one in remarks]
-        kind = InputError if texts else UsageError
-        raise kind(
+        raise InputError(
             "no-effort",
-            found="; ".join(texts) or "a mapping without effort",
+            found="; ".join(texts) or "no column of effort, such as " + f"tau_{robot.joint_names[0]}",
             expected="torque or current of every joint",
-            do="record it, or take it from another topic with log.effort" if texts else "add log.effort",
+            do="record it, or take it from another topic with log.effort" if texts else "say which it is: log.effort",
             place=remarks[0].place if remarks else Place(),
         )
     for name in channels:
