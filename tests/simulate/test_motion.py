@@ -10,6 +10,7 @@ from scipy.integrate import simpson
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
+from dynid.kernel import using
 from dynid.robot import load_example
 from dynid.robot.drive import Drive
 from dynid.robot.model import JointType, RobotModel
@@ -271,3 +272,47 @@ def test_one_step_in_thirty_two_is_watched() -> None:
     Y, _ = FixedStep(1e-2, held=True).run(falling, np.zeros(2), np.arange(11) * 0.1)
     assert falling.calls == 4 * 100 + 8 * 4
     np.testing.assert_allclose(Y[-1], [-9.81 / 2, -9.81], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("joints", "coupling", "held"),
+    [("rigid", Coupling.SIMPLIFIED, True), ("rigid", Coupling.FULL, False), ("elastic", Coupling.FULL, False),
+     ("elastic", Coupling.SIMPLIFIED, False)],
+)  # fmt: skip
+def test_compiled_steps_are_those_of_numpy(joints: str, coupling: Coupling, held: bool) -> None:
+    """Under a controller that holds the weight, with smooth friction; both kernels give one motion."""
+    robot = geared(8, 3)
+    plant = replace(
+        elastic(robot, coupling, 0.2), friction=SmoothFriction(np.full(3, 0.5), np.full(3, 0.4), 0.05)
+    )
+    plant = plant if joints == "elastic" else plant.rigid
+    trajectory = FourierTrajectory.random(robot, 4.0, 3, 1, 0.2, 1.0)
+    reference = Tabulated(trajectory, 5e-4)
+    controller = GravityPD(plant, reference, np.full(3, 60.0), np.full(3, 8.0))
+    start = plant.at_rest(reference.motion(np.zeros(1))[0])[0]
+    t, found = sample_times(0.2, 100.0), []
+    for kernel in ("native", "numpy"):
+        try:
+            with using(kernel):
+                found.append(simulate(plant, controller, start, t, FixedStep(2e-3, held, 1e-3)))
+        except UsageError:
+            pytest.skip("the native kernel was not built")
+    for name in ("q", "dq", "theta", "dtheta", "tau"):
+        one, other = (getattr(run, name) for run in found)
+        assert np.abs(one).max() > 0.02
+        assert np.abs(one - other).max() < 1e-9 * max(1.0, np.abs(other).max())
+
+
+def test_compiled_steps_refuse_what_numpys_refuse() -> None:
+    arm = load_example("arm7")
+    plant = Plant(arm, friction=SmoothFriction(np.zeros(7), np.full(7, 20.0), 1e-3))
+    start, t = plant.at_rest(np.zeros((1, 7)))[0], sample_times(0.2, 100.0)
+    for kernel in ("native", "numpy"):
+        try:
+            context = using(kernel)
+            context.__enter__()
+        except UsageError:
+            pytest.skip("the native kernel was not built")
+        with pytest.raises(SolverError, match=r"relative error|no finite acceleration"):
+            simulate(plant, OpenLoop(lambda t: np.full((len(t), 7), 5.0)), start, t, FixedStep(5e-3))
+        context.__exit__(None, None, None)

@@ -410,7 +410,9 @@ def open_log(
             "no-effort",
             found="; ".join(texts) or "no column of effort, such as " + f"tau_{robot.joint_names[0]}",
             expected="torque or current of every joint",
-            do="record it, or take it from another topic with log.effort" if texts else "say which it is: log.effort",
+            do="record it, or take it from another topic with log.effort"
+            if texts
+            else "say which it is: log.effort",
             place=remarks[0].place if remarks else Place(),
         )
     for name in channels:

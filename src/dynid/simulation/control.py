@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.kernel.multibody import Control
 from dynid.simulation.plant import Plant, State
 from dynid.trajectories.trajectory import Trajectory
 
@@ -20,6 +21,15 @@ class Controller(Protocol):
 
     def torque(self, t: Float, state: State) -> Float:
         """Drive torque (B, n) at times (B,) in states of (B, n) each."""
+        ...
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """A controller whose law the compiled step knows: linear feedback of the motors along a table."""
+
+    def table(self, t: Float) -> Control | None:
+        """The law with its inputs at times (R,), or None where it is more than that."""
         ...
 
 
@@ -60,6 +70,11 @@ class OpenLoop:
         """The law's torque."""
         return self.law(t)
 
+    def table(self, t: Float) -> Control | None:
+        """Torque at all times."""
+        u = self.law(t)
+        return Control(u.shape[1], u=u)
+
 
 @dataclass(frozen=True, eq=False)
 class TorqueTable:
@@ -81,6 +96,11 @@ class TorqueTable:
     def torque(self, t: Float, state: State) -> Float:
         """Torque between the points of the table."""
         return np.stack([np.interp(t, self.t, column) for column in self.tau.T], axis=1)
+
+    def table(self, t: Float) -> Control | None:
+        """Torque at all times."""
+        u = np.stack([np.interp(t, self.t, column) for column in self.tau.T], axis=1)
+        return Control(u.shape[1], u=u)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +130,17 @@ class GravityPD:
             bend = self.model.holding_torque(q) / self.model.elasticity.stiffness
         gravity = self.model.holding_torque(state.theta - bend)
         return np.asarray(self.kp * (q + bend - state.theta) + self.kd * (dq - state.dtheta) + gravity)
+
+    def table(self, t: Float) -> Control | None:
+        """The law along the reference; None for a model with loads."""
+        weight = self.model.rigid.multibody
+        if self.model.loads or weight is None:
+            return None
+        q, dq, _ = self.reference.motion(t)
+        bend = np.zeros_like(q)
+        if self.model.elasticity is not None:
+            bend = self.model.holding_torque(q) / self.model.elasticity.stiffness
+        return Control(self.model.n, kp=self.kp, kd=self.kd, q=q + bend, v=dq, bend=bend, weight=weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
+from dynid.kernel.multibody import diverged
 
-_STEPS_PER_CHECK = 32
+STEPS_PER_CHECK = 32
 _LEAST_RTOL = 100 * np.finfo(np.float64).eps
 
 
@@ -62,7 +63,7 @@ class FixedStep:
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
         """States at the times t, and the held inputs."""
         check_times(t)
-        count = max(1, math.ceil((t[-1] - t[0]) / (len(t) - 1) / self.step * (1 - 1e-9)))
+        count = self.count(t)
         y: Float = np.array(start, dtype=np.float64)
         Y, scale, done = np.empty((len(t), len(y))), 1.0 + np.abs(y), 0
         inputs = []
@@ -81,7 +82,7 @@ class FixedStep:
                     now = float(t[i]) + k * h
                     u = inputs[-1] if self.held else None
                     after = runge_kutta(system, now, y, u, h)
-                    if done % _STEPS_PER_CHECK == 0:
+                    if done % STEPS_PER_CHECK == 0:
                         self._check(system, now, y, u, h, after, scale)
                     y, done = after, done + 1
                     scale = np.maximum(scale, 1.0 + np.abs(y))
@@ -92,7 +93,14 @@ class FixedStep:
     ) -> None:
         middle = runge_kutta(system, t, y, u, 0.5 * h)
         halves = runge_kutta(system, t + 0.5 * h, middle, u, 0.5 * h)
-        error = float((np.abs(whole - halves) / scale).max()) / 15.0
+        self.check_error(float((np.abs(whole - halves) / scale).max()) / 15.0, t, h)
+
+    def count(self, t: Float) -> int:
+        """Steps from one of the times (T,) to the next."""
+        return max(1, math.ceil(float(t[-1] - t[0]) / (len(t) - 1) / self.step * (1 - 1e-9)))
+
+    def check_error(self, error: float, t: float, h: float) -> None:
+        """Raises SolverError where the error of a step of h seconds at time t is above the tolerance."""
         if not np.isfinite(error):
             raise diverged(t)
         if error > self.tolerance:
@@ -182,13 +190,3 @@ def check_times(t: Float) -> None:
         raise UsageError(
             "times", found=f"times of shape {np.shape(t)}", expected="two or more that rise evenly"
         )
-
-
-def diverged(t: float) -> SolverError:
-    """The error of a motion that runs off to infinity."""
-    return SolverError(
-        "diverged",
-        found=f"no finite acceleration at t = {t:.6g} s",
-        expected="a motion that stays finite",
-        do="shorten the step or soften the torque law",
-    )

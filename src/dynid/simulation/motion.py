@@ -8,9 +8,11 @@ import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.kernel.multibody import diverged
+from dynid.simulation.compiled import compiled
 from dynid.simulation.control import Controller
 from dynid.simulation.drivetrain import Coupling
-from dynid.simulation.integrate import FixedStep, Integrator, diverged
+from dynid.simulation.integrate import FixedStep, Integrator
 from dynid.simulation.plant import Plant, State
 from dynid.trajectories.trajectory import Trajectory
 
@@ -105,7 +107,9 @@ def simulate(
     scheme = integrator
     if scheme is None:
         scheme = FixedStep(suitable_step(plant, np.asarray(start), controller=controller))
-    Y, held = scheme.run(_Loop(plant, controller), np.asarray(start, dtype=np.float64), t)
+    first = np.asarray(start, dtype=np.float64)
+    found = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
+    Y, held = scheme.run(_Loop(plant, controller), first, t) if found is None else found
     u = controller.torque(t, plant.state(Y)) if held is None else held
     return recorded(plant, t, Y, u, plant.acceleration(Y, u))
 

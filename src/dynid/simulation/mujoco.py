@@ -18,10 +18,11 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import InputError, UsageError
+from dynid.kernel.multibody import diverged
 from dynid.robot._mujoco import load_mujoco
 from dynid.simulation.control import Controller
 from dynid.simulation.drivetrain import Coupling
-from dynid.simulation.integrate import check_times, diverged
+from dynid.simulation.integrate import check_times
 from dynid.simulation.motion import SimulatedMotion, recorded
 from dynid.simulation.plant import Plant, State
 from dynid.spatial.inertia import from_com, to_mjcf

@@ -22,10 +22,11 @@ from dynid.kernel import (
     potential_energy_regressor,
     solved,
 )
+from dynid.kernel.multibody import Multibody
 from dynid.robot.model import RobotModel
 from dynid.robot.mounting import Mounting
 from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import Friction, Load
+from dynid.simulation.effects import Friction, Load, SmoothFriction, own_ratio
 from dynid.spatial.inertia import six
 
 _STATES_TRIED = 16
@@ -231,6 +232,30 @@ class Plant:
             np.einsum("bmi,m,bmj->bij", J, self.rotors, J),
             np.einsum("bmi,bm->bi", J, self.rotors * drift),
         )
+
+    @cached_property
+    def multibody(self) -> Multibody | None:
+        """The plant as the compiled step knows it; None for loads, linkages, and friction other than smooth."""
+        friction, n, s = self.friction, self.n, self.size
+        smooth = friction is None or (isinstance(friction, SmoothFriction) and self._motors is None)
+        if self.loads or self.robot.drive.linkages or not smooth:
+            return None
+        mass, stiffness, damping = np.zeros((3, s, s))
+        if self.coupling is Coupling.SIMPLIFIED:
+            mass[-n:, -n:] = self.reflected
+        if self.elasticity is not None:
+            between: Float = np.kron(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.eye(n))
+            stiffness = np.asarray(between * np.tile(self.elasticity.stiffness, 2))
+            damping = np.asarray(between * np.tile(self.elasticity.damping, 2))
+        motors = np.arange(s - n, s)
+        plain = Multibody(
+            self.tree, self.tree_inertia, self.projection, mass, motors, self._offset, stiffness, damping
+        )
+        if not isinstance(friction, SmoothFriction):
+            return plain
+        damping[motors, motors] += friction.viscous
+        width = np.full(n, friction.width)
+        return replace(plain, damping=damping, at=motors, level=friction.coulomb, width=width)
 
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
         """Mass matrix (B, size, size) and bias (B, size) with M x'' + h = generalised force, without loads."""

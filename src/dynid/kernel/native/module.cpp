@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bodies.hpp"
+#include "multibody.hpp"
 #include "parts.hpp"
 
 using namespace dynid_native;
@@ -156,6 +157,13 @@ NB_MODULE(_native, m) {
       .def("forward_dynamics", &Bodies::forward_dynamics)
       .def("momentum", &Bodies::momentum)
       .def("placements", &Bodies::placements);
+  nb::class_<Multibody>(m, "Multibody")
+      .def(nb::init<InInt, InInt, In, In, In, In, InInt, In, In, In, In, In, In, In, In, InInt>())
+      .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), nb::arg(), nb::arg())
+      .def("follow", &Multibody::follow)
+      .def("stick", &Multibody::stick);
+  m.def("variational", &variational);
   m.def("regressor", &regressor);
   m.def("torque", &torque);
   m.def("torque_lines", &torque_lines);

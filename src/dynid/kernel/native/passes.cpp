@@ -1,6 +1,5 @@
 // Compiled once per instruction set (DYNID_TABLE names the result): regressor blocks, Gram, Householder, filters, ranges.
-#include "passes.hpp"
-#include "sweep.hpp"
+#include "steps.hpp"
 
 namespace {
 
@@ -166,7 +165,32 @@ void jacobian_block(const dynid::TreeView& t, const double* inertia, const doubl
                     void* scratch) {
   Moved* moved = static_cast<Moved*>(scratch);
   for (int sample = 0; sample < count; sample += lanes)
-    jacobian(t, inertia, {input, t.n, sample}, out, moved, reinterpret_cast<Wrenches*>(moved + t.n));
+    jacobian<block_samples>(t, inertia, Input{input, t.n, sample}, out, moved, reinterpret_cast<Wrenches*>(moved + t.n));
+}
+
+std::size_t equation_bytes(const dynid::SystemView& s) {
+  const std::size_t nb = s.tree.n, pairs = s.tree.pair_first[s.tree.n], n = s.size;
+  return (nb + 1) * (sizeof(Body) + sizeof(Composite)) + (pairs + 1) * sizeof(Axis) + sizeof(Lane) * (nb * nb + 3 * nb + n * n + 2 * n);
+}
+
+// Room for any of the ways to step.
+std::size_t step_bytes(const dynid::SystemView& s, const dynid::ControlView& c, long delay, long columns) {
+  const std::size_t nb = s.tree.n, pairs = s.tree.pair_first[s.tree.n], n = s.size, own = c.drives;
+  std::size_t bytes = equation_bytes(s) + sizeof(Lane) * (3 * n * n + 40 * n + own * (delay + 8) + 64);
+  if (c.gravity) bytes += equation_bytes(*c.gravity) + (c.gravity->tree.n + 1) * sizeof(Wrench);
+  bytes += sizeof(Lane) * (7 * n * columns + own * columns * (delay + 2) + 2 * n * n + 3 * nb * nb + nb + 10 * pairs + 64);
+  return bytes + (nb + 1) * sizeof(Moved) + (pairs + 1) * (sizeof(Wrenches) + 10 * sizeof(double*)) + 4096;
+}
+
+void rollout_group(const dynid::SystemView& s, const dynid::ControlView& c, const dynid::RolloutView& r, const dynid::TangentView& t,
+                   long first, void* scratch) {
+  Rollout(s, c, r, t, first, scratch).run();
+}
+void follow_group(const dynid::SystemView& s, const dynid::FollowView& f, long first, void* scratch) {
+  Follow(s, f, first, scratch).run();
+}
+void stick_group(const dynid::SystemView& s, const dynid::StickView& d, long first, void* scratch) {
+  Stick(s, d, first, scratch).run();
 }
 
 // ---- Gram: I x J lines at a time, accumulated in registers over all samples of a panel
@@ -328,5 +352,6 @@ namespace dynid {
 extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
-    regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block, gram_block, gram_lines, qr_block, cascade, range};
+    regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
+    step_bytes, rollout_group, follow_group, stick_group, gram_block, gram_lines, qr_block, cascade, range};
 }  // namespace dynid

@@ -40,8 +40,8 @@ DYNID_INLINE Mat3 turned(const Mat3& P, Vec3 axis, Lane q) {
 
 // Motion of body j from that of its parent. With `velocities`, also what momentum and energies need; without `carried`, no
 // motion axes of ancestors.
-template <bool accelerations, bool velocities, bool carried = true>
-DYNID_INLINE void move(const dynid::TreeView& t, const Input& in, int j, Body* body, Axis* axes) {
+template <bool accelerations, bool velocities, bool carried = true, class Source>
+DYNID_INLINE void move(const dynid::TreeView& t, const Source& in, int j, Body* body, Axis* axes) {
   const int parent = t.parent[j];
   const Vec3 axis = constant(t.axis + 3 * j);
   const bool slides = t.prismatic[j];

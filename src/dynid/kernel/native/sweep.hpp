@@ -34,7 +34,8 @@ DYNID_INLINE Spatial out_of(const Moved& b, Spatial f) {
   return {b.R * f.w + cross(b.p, force), force};
 }
 
-DYNID_INLINE void outward(const dynid::TreeView& t, const Input& in, int i, Moved* moved) {
+template <class Source>
+DYNID_INLINE void outward(const dynid::TreeView& t, const Source& in, int i, Moved* moved) {
   const int parent = t.parent[i];
   const Vec3 axis = constant(t.axis + 3 * i), place = constant(t.translation + 3 * i);
   Moved& b = moved[i];
@@ -103,8 +104,10 @@ inline void contracted(const dynid::TreeView& t, const double* const* weights, c
   }
 }
 
-// Derivatives of torque j by motion k, lines (3, k, j) of a block; inertia (10 n). Unrelated pairs are left as they are.
-inline void jacobian(const dynid::TreeView& t, const double* inertia, const Input& in, double* out, Moved* moved,
+// Derivatives of torque j by motion k, lines (3, k, j), `stride` numbers apart; inertia (10 n). Unrelated pairs are left as
+// they are.
+template <long stride, class Source>
+inline void jacobian(const dynid::TreeView& t, const double* inertia, const Source& in, double* out, Moved* moved,
                      Wrenches* pairs) {
   for (int i = 0; i < t.n; i++) {
     outward(t, in, i, moved);
@@ -116,9 +119,9 @@ inline void jacobian(const dynid::TreeView& t, const double* inertia, const Inpu
       pairs[pair] = {out_of(b, one.P), out_of(b, one.Q), out_of(b, one.F)};
     }
   }
-  const long kind = (long)t.n * t.n * dynid::block_samples;
+  const long kind = (long)t.n * t.n * stride;
   const auto put = [&](const Moved& b, int k, int j, const Wrenches& c, Lane more) {
-    double* at = out + (long)(k * t.n + j) * dynid::block_samples + in.sample;
+    double* at = out + (long)(k * t.n + j) * stride + in.sample;
     store(at, dot(b.turning, c.Q) + dot(b.falling, c.P) - more);
     store(at + kind, dot(b.s, c.Q) + dot(b.turning, c.P) * 2.0);
     store(at + 2 * kind, dot(b.s, c.P));

@@ -25,6 +25,87 @@ struct TreeView {
 
 enum Quantity { torque = 0, momentum = 1, momentum_rate = 2, kinetic_energy = 3, potential_energy = 4 };
 
+// A multibody system with known parameters: M(x) a + h(x, v) = force over s coordinates x.
+struct SystemView {
+  TreeView tree;               // every column wanted
+  const double* inertia;       // (nb, 10)
+  int size;                    // s
+  // The tree's positions are P x + shift: the non-zeros of P (nb, s) in the order of its rows; entries = 0: P = 1, shift = 0.
+  int entries;
+  const int *entry_row, *entry_column;
+  const double *entry_value, *shift;  // shift (nb)
+  const double* mass;          // (s, s) beside that of the bodies
+  const double* constant;      // (s) of h
+  // h += stiffness x + damping v: where either is not zero.
+  int links;
+  const int *link_row, *link_column;
+  const double *link_stiffness, *link_damping;
+  // h += level tanh(v / width) at a coordinate; width = 0: the sign.
+  int signs;
+  const int* sign_at;
+  const double *sign_level, *sign_width;
+  const int *below_first, *below;  // the pattern of M's factor: below[below_first[k] ...] are the i < k, ascending
+  const int *near_first, *near;    // the pattern of the slopes of h
+  const unsigned char* related;    // (nb, nb) whether one body is the other or its ancestor
+};
+
+// u = sat(kp e(q_ref - q) + kd (v_ref - v) + u_ref + g(q - bend)); e is zero up to the dead band. Tables (rows, drives) of each
+// run, run_stride numbers apart (0: one for all); null = zero, or without.
+struct ControlView {
+  int drives;
+  const int* driven;  // the coordinate on which each acts
+  const double *kp, *kd, *limit, *dead_band;
+  const double *q, *v, *u, *bend;
+  long run_stride;
+  const SystemView* gravity;  // of rigid joints, whose weight is held
+};
+
+// Classical Runge-Kutta steps. Not held: `count` steps from sample to sample, tables with two rows a step. Held: the torque of
+// sample k - delay - 1 for `early` steps, then that of k - delay for `count` steps; tables with a row a sample.
+struct RolloutView {
+  long runs, samples, count, early, delay;
+  double step, early_step;
+  bool held;
+  const double* start;    // (runs, 2 s)
+  const double* history;  // (runs, delay + 2, drives) torques before the first sample, the latest first; null = zero
+  double* states;         // (runs, samples, 2 s)
+  double* inputs;         // (runs, samples, drives) commanded torque where it is held
+  double* failures;       // (groups, 2) kind and sample: 1 no finite state, 2 a mass matrix that is not positive definite
+};
+
+enum Parameter { of_body = 0, of_acceleration, of_velocity, of_sign, of_nothing, of_deflection, of_deflection_rate };
+
+// Slopes of a rollout by parameters, and by the first state where columns = parameters + 2 s.
+struct TangentView {
+  long columns, parameters, waiting;  // waiting: delay + 1
+  const int *kind, *first, *second;   // (parameters) see Parameter; body and its column, or coordinates
+  const double* width;
+  double *dx, *dv;  // (runs, samples, s, columns), dv may be null
+};
+
+// Rosenbrock steps under u + kp (x - x_run) + kd (v - v_run), tables (runs, rows, drives) with two rows a step.
+struct FollowView {
+  long runs, samples, count, rows;
+  int drives, springs;
+  const int *driven, *spring_row, *spring_column;
+  double step, gamma, slow, furthest;
+  const double *kp, *kd, *u, *x, *v;
+  const double *stiffness, *damping, *spring;  // (s, s), (s, s) without its diagonal, the non-zeros of the first
+  const double *start, *far;                   // (runs, 2 s); (runs, samples, s) what a run must stay near
+  double *states, *failures;
+};
+
+// Steps with dry friction under a torque (runs, samples, drives); see simulation/stick.py.
+struct StickView {
+  long runs, samples, least, most;
+  int drives, events, refinements, sweeps;
+  const int* driven;
+  bool constant, watched;
+  double length, furthest, beside, shortest;
+  const double *start, *u;
+  double *states, *ended;  // (runs, samples, 3 s) positions, velocities, whether it sticks; (runs) sample of the end
+};
+
 struct KernelTable {
   const char* name;
   std::size_t scratch_bytes_per_body;
@@ -58,6 +139,11 @@ struct KernelTable {
   // The same of torque for bodies with ten parameters each; out (3, n, n, block_samples), motion before torque, unrelated
   // pairs of joints left as they are.
   void (*jacobian_block)(const TreeView&, const double* inertia, const double* input, int count, double* out, void* scratch);
+  // The runs of the group that begins with run `first`, one a lane.
+  std::size_t (*step_bytes)(const SystemView&, const ControlView&, long delay, long columns);
+  void (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch);
+  void (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch);
+  void (*stick_group)(const SystemView&, const StickView&, long first, void* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // The same for m lines of `count` samples that start `stride` numbers apart.

@@ -1,0 +1,314 @@
+"""A multibody system with known parameters, and runs of it: one compiled step, or the same in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.errors import SolverError, UsageError
+from dynid.kernel import _chosen, _whole, equations_of_motion
+from dynid.kernel.tree import Tree
+
+
+class Slope(IntEnum):
+    """What a parameter multiplies in the generalised force of its coordinates; the native kernel numbers them alike."""
+
+    BODY = 0
+    ACCELERATION = 1
+    VELOCITY = 2
+    SIGN = 3
+    ONE = 4
+    DEFLECTION = 5
+    DEFLECTION_RATE = 6
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a system, whose slope is one motion of coordinate `first`.
+
+    BODY: of column `second` (0 to 9) of body `first`.    SIGN: of tanh(v / width), or sign(v) for a width of 0.
+    DEFLECTION and its rate: of x_first - x_second on `first`, and its opposite on `second`.
+    """
+
+    kind: Slope
+    first: int
+    second: int = 0
+    width: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Multibody:
+    """M(x) a + h(x, v) = force, of bodies on a tree, rotors, springs and friction, over s coordinates x.
+
+    M = P' M_tree P + mass, h = P' h_tree + stiffness x + damping v + constant + sum level tanh(v_at / width).
+
+    inertia: (nb, 10).    projection, shift: P (nb, s) and (nb,), the tree's positions are P x + shift.
+    mass, stiffness, damping: (s, s).    constant: (s,).    Empty arrays are zero.
+    at, level, width: (f,) friction with the sign of a velocity; width 0 = the sign itself.
+    driven: (n,) coordinates on which the drives act.
+    Raises UsageError for arrays that do not belong together.
+    """
+
+    tree: Tree
+    inertia: Float
+    projection: Float
+    mass: Float
+    driven: Int
+    shift: Float = field(default_factory=lambda: np.zeros(0))
+    stiffness: Float = field(default_factory=lambda: np.zeros(0))
+    damping: Float = field(default_factory=lambda: np.zeros(0))
+    constant: Float = field(default_factory=lambda: np.zeros(0))
+    at: Int = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    level: Float = field(default_factory=lambda: np.zeros(0))
+    width: Float = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        nb, s = self.tree.n, np.shape(self.projection)[1]
+        shapes = {
+            "inertia": (nb, 10),
+            "projection": (nb, s),
+            "mass": (s, s),
+            "shift": (nb,),
+            "stiffness": (s, s),
+            "damping": (s, s),
+            "constant": (s,),
+            "level": (len(self.at),),
+            "width": (len(self.at),),
+        }
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            values = values if np.size(values) else np.zeros(shape)
+            object.__setattr__(self, name, locked(values, shape, name))
+        for name in ("at", "driven"):
+            places = locked_int(getattr(self, name), (None,), name)
+            if len(places) and not (places.min() >= 0 and places.max() < s):
+                raise UsageError("array-shape", found=f"{name} {places.tolist()}", expected=f"0 to {s - 1}")
+            object.__setattr__(self, name, places)
+        object.__setattr__(self, "_handle", None)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates s."""
+        return len(self.mass)
+
+    def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
+        """M (B, s, s) and h (B, s) in states (B, s) each."""
+        P = self.projection
+        M, h = equations_of_motion(self.tree, self.inertia, x @ P.T + self.shift, v @ P.T)
+        M = P.T @ M @ P + self.mass
+        h = h @ P + x @ self.stiffness.T + v @ self.damping.T + self.constant
+        return M, h + self.signs(v) @ self._on_coordinates(self.level)
+
+    def signs(self, v: Float) -> Float:
+        """Smoothed signs (B, f) of velocities (B, s)."""
+        speed = v[:, self.at]
+        wide = self.width > 0
+        return np.where(wide, np.tanh(speed / np.where(wide, self.width, 1.0)), np.sign(speed))
+
+    def native(self) -> Any:
+        """The same in the native kernel; None where NumPy is in use."""
+        if (kernel := _chosen()) is None:
+            return None
+        if self._handle is None:  # type: ignore[attr-defined]
+            signs = np.column_stack([self.at, self.level, self.width]).astype(np.float64)
+            handle = kernel.Multibody(
+                *_whole(self.tree),
+                self.inertia.ravel(),
+                np.ascontiguousarray(self.projection),
+                self.shift,
+                self.mass,
+                self.stiffness,
+                self.damping,
+                self.constant,
+                np.ascontiguousarray(signs),
+                np.ascontiguousarray(self.driven, dtype=np.int32),
+            )
+            object.__setattr__(self, "_handle", handle)
+        return self._handle  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = (
+            "tree",
+            "inertia",
+            "projection",
+            "mass",
+            "driven",
+            "shift",
+            "stiffness",
+            "damping",
+            "constant",
+        )
+        return Multibody, tuple(getattr(self, name) for name in (*names, "at", "level", "width"))
+
+    def _on_coordinates(self, values: Float) -> Float:
+        placed = np.zeros((len(self.at), self.size))
+        placed[np.arange(len(self.at)), self.at] = values
+        return placed
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """u = sat(kp e(q_ref - q) + kd (v_ref - v) + u_ref + g(q - bend)) of n drives, e(x) = 0 for abs(x) <= dead_band.
+
+    kp, kd, limit, dead_band: (n,); None = no such part.
+    q, v, u, bend: (R, n) for all runs or (B, R, n), None = zero; rows are half steps, or samples where u is held.
+    weight: the rigid system whose weight g is held.
+    """
+
+    n: int
+    kp: Float | None = None
+    kd: Float | None = None
+    limit: Float | None = None
+    dead_band: Float | None = None
+    q: Float | None = None
+    v: Float | None = None
+    u: Float | None = None
+    bend: Float | None = None
+    weight: Multibody | None = None
+
+    def gains(self) -> Float:
+        """(4, n) kp, kd, limit, dead band."""
+        rows = ((self.kp, 0.0), (self.kd, 0.0), (self.limit, np.inf), (self.dead_band, 0.0))
+        return np.array(
+            [np.full(self.n, least) if x is None else np.broadcast_to(x, (self.n,)) for x, least in rows]
+        )
+
+    def tables(self, rows: int) -> Float:
+        """(4, B or 1, rows, n) q, v, u, bend; raises UsageError for tables of other lengths."""
+        given = [None if x is None else np.atleast_3d(np.asarray(x)[None] if np.ndim(x) == 2 else x)
+                 for x in (self.q, self.v, self.u, self.bend)]  # fmt: skip
+        runs = max((len(x) for x in given if x is not None), default=1)
+        if any(x is not None and x.shape[1:] != (rows, self.n) for x in given):
+            shapes = [x.shape for x in given if x is not None]
+            raise UsageError(
+                "array-shape", found=f"tables of shapes {shapes}", expected=f"({rows}, {self.n})"
+            )
+        found = np.zeros((4, runs, rows, self.n))
+        for into, values in zip(found, given, strict=True):
+            if values is not None:
+                into[:] = values
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Runs of a system: x, v (B, K, s), and where torque is held the commands u (B, K, n), else None.
+
+    dx, dv: (B, K, s, w [+ 2 s]) slopes by parameters and first state, None = not asked for.
+    """
+
+    x: Float
+    v: Float
+    u: Float | None
+    dx: Float | None = None
+    dv: Float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Torque that is held from sample to sample, and acts `delay` samples and a part of one later.
+
+    early, count: steps of a sample's first part, in which the torque of delay + 1 samples ago acts, and of the rest.
+    share: of a sample that the first part takes, 0 to 1.
+    history: (B, delay + 2, n) torques before the first sample, the latest first; None = zero.
+    """
+
+    count: int
+    delay: int = 0
+    early: int = 0
+    share: float = 0.0
+    history: Float | None = None
+
+    @staticmethod
+    def of(delay: float, count: int, history: Float | None = None) -> Held:
+        """A delay in samples, with about `count` steps a sample."""
+        whole, share = int(np.floor(delay + 1e-9)), max(delay - np.floor(delay + 1e-9), 0.0)
+        share = float(share) if share > 1e-9 else 0.0
+        early = int(np.ceil(count * share - 1e-9))
+        late = max(int(np.ceil(count * (1.0 - share) - 1e-9)), 1)
+        return Held(late, whole, early, share, history)
+
+
+def rollout(
+    system: Multibody,
+    start: Float,
+    samples: int,
+    h: float,
+    count: int,
+    control: Control,
+    held: Held | None = None,
+    parameters: Sequence[Parameter] = (),
+    first_state: bool = False,
+    threads: int = 1,
+) -> Rollout:
+    """Runs from states (B, 2 s) over K samples, h seconds apart, in `count` classical Runge-Kutta steps a sample.
+
+    The controller is asked at every stage, or held. Slopes are those of the steps themselves, exact but where the
+    torque reaches its limit within a step. The same bytes for any number of threads.
+
+    Raises SolverError for a motion that runs off, or a mass matrix that is not positive definite; UsageError without
+    the native kernel (`Multibody.native` is None).
+    """
+    native = system.native()
+    if native is None:
+        raise UsageError("kernel", found="the NumPy kernel", expected="the native one")
+    s = system.size
+    rows = samples if held is not None else 2 * count * (samples - 1) + 1
+    own = held if held is not None else Held(count)
+    steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
+    history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
+    table = np.array([[p.kind, p.first, p.second, p.width] for p in parameters], dtype=np.float64).reshape(
+        -1, 4
+    )
+    weight = None if control.weight is None else control.weight.native()
+    numbers = [samples, own.count, own.early, own.delay]
+    states, u, failures, dx, dv = native.rollout(
+        np.ascontiguousarray(start, dtype=np.float64),
+        control.gains(),
+        np.ascontiguousarray(control.tables(rows)),
+        history,
+        weight,
+        numbers,
+        steps,
+        held is not None,
+        table,
+        first_state,
+        threads,
+    )
+    raise_failure(failures, h)
+    asked = len(parameters) > 0 or first_state
+    return Rollout(
+        states[:, :, :s],
+        states[:, :, s:],
+        u if held is not None else None,
+        dx if asked else None,
+        dv if asked else None,
+    )
+
+
+def raise_failure(failures: Float, h: float) -> None:
+    """Raises SolverError for the first run that has failed: kind 1 = not finite, 2 = mass matrix; (groups, 2)."""
+    for kind, sample in np.asarray(failures):
+        if kind == 2:
+            raise SolverError(
+                "singular-mass-matrix",
+                found="a mass matrix that is not positive definite",
+                expected="every joint to move some inertia",
+            )
+        if kind:
+            raise diverged(sample * h)
+
+
+def diverged(t: float) -> SolverError:
+    """The error of a motion that runs off to infinity."""
+    return SolverError(
+        "diverged",
+        found=f"no finite acceleration at t = {t:.6g} s",
+        expected="a motion that stays finite",
+        do="shorten the step or soften the torque law",
+    )

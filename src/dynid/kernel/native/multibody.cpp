@@ -1,0 +1,299 @@
+// Runs of multibody systems whose parameters are known.
+#include "multibody.hpp"
+
+namespace dynid_native {
+
+namespace {
+
+std::vector<double> copied(In from) { return {from.data(), from.data() + from.size()}; }
+
+bool any(const double* values, std::size_t count) {
+  return std::any_of(values, values + count, [](double x) { return x != 0.0; });
+}
+
+long groups(long runs) { return (runs + dynid::lanes - 1) / dynid::lanes; }
+
+void expect(bool fits, const char* what) {
+  if (!fits) throw nb::value_error(what);
+}
+
+}  // namespace
+
+Multibody::Multibody(InInt parent, InInt kind, In axis, In rotation, In translation, In gravity, InInt mask, In inertia, In projection,
+                     In shift, In mass, In stiffness, In damping, In constant, In signs, InInt driven)
+    : robot_(parent, kind, axis, rotation, translation, gravity, mask), inertia_(copied(inertia)), shift_(copied(shift)),
+      mass_(copied(mass)), constant_(copied(constant)) {
+  const std::size_t nb = static_cast<std::size_t>(robot_.view.n), s = constant_.size();
+  expect(inertia_.size() == 10 * nb && shift_.size() == nb && projection.size() == nb * s && mass_.size() == s * s &&
+             stiffness.size() == s * s && damping.size() == s * s && signs.size() % 3 == 0,
+         "arrays of a multibody system that do not belong together");
+  bool direct = nb <= s && !any(shift.data(), nb);
+  for (std::size_t r = 0; r < nb; r++)
+    for (std::size_t c = 0; c < s; c++) {
+      const double value = projection.data()[r * s + c];
+      direct &= value == (r == c ? 1.0 : 0.0);
+      if (value == 0.0) continue;
+      entry_row_.push_back(static_cast<int>(r));
+      entry_column_.push_back(static_cast<int>(c));
+      entry_value_.push_back(value);
+    }
+  related_.assign(nb * nb, 0);
+  for (std::size_t j = 0; j < nb; j++)
+    for (int pair = robot_.pair_first[j]; pair < robot_.pair_first[j + 1]; pair++) {
+      const std::size_t i = static_cast<std::size_t>(robot_.pair_joint[pair]);
+      related_[j * nb + i] = related_[i * nb + j] = 1;
+    }
+  std::vector<unsigned char> coupled(s * s, 0);
+  for (std::size_t e = 0; e < entry_row_.size(); e++)
+    for (std::size_t o = 0; o < entry_row_.size(); o++)
+      if (related_[static_cast<std::size_t>(entry_row_[e]) * nb + static_cast<std::size_t>(entry_row_[o])])
+        coupled[static_cast<std::size_t>(entry_column_[e]) * s + static_cast<std::size_t>(entry_column_[o])] = 1;
+  for (std::size_t i = 0; i < s; i++)
+    for (std::size_t j = 0; j < s; j++) {
+      const double k = stiffness.data()[i * s + j], d = damping.data()[i * s + j];
+      if (mass_[i * s + j] != 0.0) coupled[i * s + j] = coupled[j * s + i] = 1;
+      if (k == 0.0 && d == 0.0) continue;
+      coupled[i * s + j] = coupled[j * s + i] = 1;
+      link_row_.push_back(static_cast<int>(i));
+      link_column_.push_back(static_cast<int>(j));
+      link_stiffness_.push_back(k);
+      link_damping_.push_back(d);
+    }
+  for (std::size_t f = 0; f < signs.size(); f += 3) {
+    const double* sign = signs.data() + f;
+    expect(sign[0] >= 0 && sign[0] < static_cast<double>(s), "a sign at a coordinate that does not exist");
+    sign_at_.push_back(static_cast<int>(sign[0]));
+    sign_level_.push_back(sign[1]);
+    sign_width_.push_back(sign[2]);
+  }
+  for (std::size_t j = 0; j < driven.size(); j++) {
+    expect(driven.data()[j] >= 0 && driven.data()[j] < static_cast<int>(s), "a drive at a coordinate that does not exist");
+    driven_.push_back(driven.data()[j]);
+  }
+  if (direct) entry_row_.clear();
+  pattern(coupled);
+  view_ = {robot_.view, inertia_.data(), static_cast<int>(s), static_cast<int>(entry_row_.size()), entry_row_.data(), entry_column_.data(),
+           entry_value_.data(), shift_.data(), mass_.data(), constant_.data(), static_cast<int>(link_row_.size()), link_row_.data(),
+           link_column_.data(), link_stiffness_.data(), link_damping_.data(), static_cast<int>(sign_at_.size()), sign_at_.data(),
+           sign_level_.data(), sign_width_.data(), below_first_.data(), below_.data(), near_first_.data(), near_.data(), related_.data()};
+}
+
+// What M, the slopes and the factor M = L' D L hold: eliminating coordinate k couples all those that it is coupled with.
+void Multibody::pattern(const std::vector<unsigned char>& coupled) {
+  const int s = static_cast<int>(constant_.size());
+  const auto at = [s](int i, int j) { return static_cast<std::size_t>(i) * static_cast<std::size_t>(s) + static_cast<std::size_t>(j); };
+  std::vector<unsigned char> filled = coupled;
+  for (int k = s - 1; k >= 0; k--)
+    for (int i = 0; i < k; i++)
+      for (int j = 0; j < i; j++)
+        if (filled[at(k, i)] && filled[at(k, j)]) filled[at(i, j)] = filled[at(j, i)] = 1;
+  below_first_.assign(1, 0);
+  near_first_.assign(1, 0);
+  for (int k = 0; k < s; k++) {
+    for (int i = 0; i < s; i++) {
+      if (i < k && filled[at(k, i)]) below_.push_back(i);
+      if (i == k || coupled[at(k, i)]) near_.push_back(i);
+    }
+    below_first_.push_back(static_cast<int>(below_.size()));
+    near_first_.push_back(static_cast<int>(near_.size()));
+  }
+}
+
+nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps,
+                             bool held, In parameters, bool first_state, int threads) const {
+  const std::size_t s = constant_.size(), n = driven_.size(), w = parameters.size() / 4;
+  expect(start.ndim() == 2 && start.shape(1) == 2 * s && gains.size() == 4 * n && numbers.size() == 4 && steps.size() == 2,
+         "start (runs, 2 s), gains (4, drives), four numbers, two steps");
+  const long B = static_cast<long>(start.shape(0)), K = numbers[0];
+  const long rows = held ? K : 2 * numbers[1] * (K - 1) + 1, part = rows * static_cast<long>(n);
+  expect(tables.ndim() == 4 && tables.shape(0) == 4 && (tables.shape(1) == 1 || static_cast<long>(tables.shape(1)) == B) &&
+             static_cast<long>(tables.shape(2)) == rows && tables.shape(3) == n && K >= 1 && numbers[1] >= 0 && numbers[2] >= 0 && numbers[3] >= 0,
+         "tables (4, runs or 1, rows, drives)");
+  const long waiting = (numbers[3] + 2) * static_cast<long>(n), each = static_cast<long>(tables.shape(1)) * part;
+  expect(history.size() == 0 || static_cast<long>(history.size()) == B * waiting, "history (runs, delay + 2, drives)");
+  const auto table_of = [&](long k) { return any(tables.data() + k * each, static_cast<std::size_t>(each)) ? tables.data() + k * each : nullptr; };
+  const double* g = gains.data();
+  const auto bounded = [&](const double* from) { return std::any_of(from, from + n, [](double x) { return std::isfinite(x); }); };
+  const dynid::ControlView control{static_cast<int>(n), driven_.data(), any(g, n) ? g : nullptr, any(g + n, n) ? g + n : nullptr,
+                                   bounded(g + 2 * n) ? g + 2 * n : nullptr, any(g + 3 * n, n) ? g + 3 * n : nullptr, table_of(0), table_of(1),
+                                   table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part, weight ? &weight->view_ : nullptr};
+  std::vector<int> kind(w), first(w), second(w);
+  std::vector<double> width(w);
+  for (std::size_t c = 0; c < w; c++) {
+    const double* p = parameters.data() + 4 * c;
+    kind[c] = static_cast<int>(p[0]);
+    first[c] = static_cast<int>(p[1]);
+    second[c] = static_cast<int>(p[2]);
+    width[c] = p[3];
+    const int limit = kind[c] == dynid::of_body ? robot_.view.n : static_cast<int>(s), other = kind[c] == dynid::of_body ? 10 : static_cast<int>(s);
+    expect(kind[c] >= 0 && kind[c] <= dynid::of_deflection_rate && first[c] >= 0 && first[c] < limit && second[c] >= 0 && second[c] < other,
+           "parameters (w, 4): kind, first, second, width");
+  }
+  const long columns = static_cast<long>(w) + (first_state ? 2 * static_cast<long>(s) : 0);
+  const std::size_t size = static_cast<std::size_t>(B * K), many = size * s * static_cast<std::size_t>(columns);
+  Buffer states = buffer(size * 2 * s), inputs = buffer(size * n), dx = buffer(many), dv = buffer(many);
+  Buffer failures = buffer(2 * static_cast<std::size_t>(groups(B)));
+  const dynid::RolloutView run{B, K, numbers[1], numbers[2], numbers[3], steps.data()[0], steps.data()[1], held, start.data(),
+                               history.size() ? history.data() : nullptr, states.get(), inputs.get(), failures.get()};
+  const dynid::TangentView tangent{columns, static_cast<long>(w), numbers[3] + 1, kind.data(), first.data(), second.data(), width.data(),
+                                   dx.get(), dv.get()};
+  {
+    nb::gil_scoped_release free;
+    over(groups(B), threads, [&](long group) {
+      const Buffer scratch = raw_buffer(table().step_bytes(view_, control, numbers[3], columns) / sizeof(double) + 8);
+      table().rollout_group(view_, control, run, tangent, group * dynid::lanes, scratch.get());
+    });
+  }
+  const std::size_t runs = static_cast<std::size_t>(B), samples = static_cast<std::size_t>(K), c = static_cast<std::size_t>(columns);
+  return nb::make_tuple(array(std::move(states), {runs, samples, 2 * s}), array(std::move(inputs), {runs, samples, n}),
+                        array(std::move(failures), {static_cast<std::size_t>(groups(B)), 2}), array(std::move(dx), {runs, samples, s, c}),
+                        array(std::move(dv), {runs, samples, s, c}));
+}
+
+nb::tuple Multibody::follow(In start, In gains, In tables, In far, In stiffness, In damping, std::vector<long> numbers, In options,
+                            int threads) const {
+  const std::size_t s = constant_.size(), n = driven_.size();
+  expect(start.ndim() == 2 && start.shape(1) == 2 * s && gains.size() == 2 * n && numbers.size() == 2 && options.size() == 4 &&
+             stiffness.size() == s * s && damping.size() == s * s,
+         "start (runs, 2 s), gains (2, drives), two numbers, four options");
+  const long B = static_cast<long>(start.shape(0)), K = numbers[0], rows = 2 * numbers[1] * (K - 1) + 1;
+  const long each = B * rows * static_cast<long>(n);
+  expect(static_cast<long>(tables.size()) == 3 * each && static_cast<long>(far.size()) == B * K * static_cast<long>(s), "tables (3, runs, rows, drives)");
+  std::vector<int> row, column;
+  std::vector<double> spring;
+  for (std::size_t i = 0; i < s; i++)
+    for (std::size_t j = 0; j < s; j++)
+      if (const double k = stiffness.data()[i * s + j]; k != 0.0) {
+        row.push_back(static_cast<int>(i));
+        column.push_back(static_cast<int>(j));
+        spring.push_back(k);
+      }
+  const std::size_t size = static_cast<std::size_t>(B * K);
+  Buffer states = buffer(size * 2 * s), failures = buffer(2 * static_cast<std::size_t>(groups(B)));
+  const double* o = options.data();
+  const dynid::FollowView run{B, K, numbers[1], rows, static_cast<int>(n), static_cast<int>(spring.size()), driven_.data(), row.data(), column.data(),
+                              o[0], o[1], o[2], o[3], gains.data(), gains.data() + n, tables.data(), tables.data() + each, tables.data() + 2 * each,
+                              stiffness.data(), damping.data(), spring.data(), start.data(), far.data(), states.get(), failures.get()};
+  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
+  {
+    nb::gil_scoped_release free;
+    over(groups(B), threads, [&](long group) {
+      const Buffer scratch = raw_buffer(table().step_bytes(view_, none, 0, 0) / sizeof(double) + 8);
+      table().follow_group(view_, run, group * dynid::lanes, scratch.get());
+    });
+  }
+  return nb::make_tuple(array(std::move(states), {static_cast<std::size_t>(B), static_cast<std::size_t>(K), 2 * s}),
+                        array(std::move(failures), {static_cast<std::size_t>(groups(B)), 2}));
+}
+
+nb::tuple Multibody::stick(In start, In u, std::vector<long> numbers, In options, bool constant, bool watched, int threads) const {
+  const std::size_t s = constant_.size(), n = driven_.size();
+  expect(start.ndim() == 2 && start.shape(1) == 2 * s && u.ndim() == 3 && u.shape(0) == start.shape(0) && u.shape(2) == n &&
+             numbers.size() == 5 && options.size() == 4,
+         "start (runs, 2 s), torque (runs, samples, drives), five numbers, four options");
+  const std::size_t B = start.shape(0), K = u.shape(1);
+  Buffer states = buffer(B * K * 3 * s), ended = buffer(B);
+  std::fill(states.get(), states.get() + B * K * 3 * s, std::nan(""));
+  std::fill(ended.get(), ended.get() + B, -1.0);
+  const double* o = options.data();
+  const dynid::StickView run{static_cast<long>(B), static_cast<long>(K), numbers[0], numbers[1], static_cast<int>(n), static_cast<int>(numbers[2]),
+                             static_cast<int>(numbers[3]), static_cast<int>(numbers[4]), driven_.data(), constant, watched, o[0], o[1], o[2], o[3],
+                             start.data(), u.data(), states.get(), ended.get()};
+  const dynid::ControlView none{static_cast<int>(n), driven_.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr};
+  {
+    nb::gil_scoped_release free;
+    over(groups(static_cast<long>(B)), threads, [&](long group) {
+      const Buffer scratch = raw_buffer(table().step_bytes(view_, none, 0, 0) / sizeof(double) + 8);
+      table().stick_group(view_, run, group * dynid::lanes, scratch.get());
+    });
+  }
+  return nb::make_tuple(array(std::move(states), {B, K, 3 * s}), array(std::move(ended), {B}));
+}
+
+namespace {
+
+// Solves A X = B in place by elimination with the largest pivots; A (m, m), B (m, c).
+void eliminated(double* A, double* B, long m, long c) {
+  for (long k = 0; k < m; k++) {
+    long best = k;
+    for (long i = k + 1; i < m; i++) if (std::abs(A[i * m + k]) > std::abs(A[best * m + k])) best = i;
+    if (best != k) {
+      std::swap_ranges(A + k * m, A + (k + 1) * m, A + best * m);
+      std::swap_ranges(B + k * c, B + (k + 1) * c, B + best * c);
+    }
+    const double inverse = 1.0 / A[k * m + k];
+    for (long i = k + 1; i < m; i++) {
+      const double f = A[i * m + k] * inverse;
+      if (f == 0.0) continue;
+      for (long j = k + 1; j < m; j++) A[i * m + j] -= f * A[k * m + j];
+      for (long j = 0; j < c; j++) B[i * c + j] -= f * B[k * c + j];
+    }
+  }
+  for (long k = m - 1; k >= 0; k--) {
+    double* own = B + k * c;
+    for (long i = k + 1; i < m; i++) {
+      const double f = A[k * m + i];
+      const double* other = B + i * c;
+      for (long j = 0; j < c; j++) own[j] -= f * other[j];
+    }
+    const double inverse = 1.0 / A[k * m + k];
+    for (long j = 0; j < c; j++) own[j] *= inverse;
+  }
+}
+
+void times(const double* A, const double* B, long m, long inner, long c, double factor, double* into) {
+  for (long i = 0; i < m; i++)
+    for (long k = 0; k < inner; k++) {
+      const double f = factor * A[i * inner + k];
+      for (long j = 0; j < c; j++) into[i * c + j] += f * B[k * c + j];
+    }
+}
+
+}  // namespace
+
+nb::tuple variational(In jacobian, In inputs, double h, bool first_state, int threads) {
+  expect(jacobian.ndim() == 4 && inputs.ndim() == 4 && jacobian.shape(3) == 2 * jacobian.shape(2) && inputs.shape(0) == jacobian.shape(0) &&
+             inputs.shape(1) == jacobian.shape(1) && inputs.shape(2) == jacobian.shape(2),
+         "slopes (runs, samples, s, 2 s), inputs (runs, samples, s, w)");
+  const long B = static_cast<long>(jacobian.shape(0)), K = static_cast<long>(jacobian.shape(1)), s = static_cast<long>(jacobian.shape(2));
+  const long w = static_cast<long>(inputs.shape(3)), c = w + (first_state ? 2 * s : 0), m = 2 * s;
+  const std::size_t size = static_cast<std::size_t>(B * K * s * c);
+  Buffer X = raw_buffer(size), V = raw_buffer(size);
+  {
+    nb::gil_scoped_release free;
+    over(B, threads, [&](long b) {
+      std::vector<double> z(static_cast<std::size_t>(m * c), 0.0), A(static_cast<std::size_t>(m * m)), here(A.size()), there(A.size());
+      const auto whole = [&](long k, std::vector<double>& into) {
+        std::fill(into.begin(), into.end(), 0.0);
+        for (long i = 0; i < s; i++) into[static_cast<std::size_t>(i * m + s + i)] = 1.0;
+        std::copy_n(jacobian.data() + (b * K + k) * s * m, s * m, into.begin() + s * m);
+      };
+      for (long i = 0; first_state && i < m; i++) z[static_cast<std::size_t>(i * c + w + i)] = 1.0;
+      whole(0, here);
+      for (long k = 0; k < K; k++) {
+        std::copy_n(z.data(), s * c, X.get() + (b * K + k) * s * c);
+        std::copy_n(z.data() + s * c, s * c, V.get() + (b * K + k) * s * c);
+        if (k + 1 == K) break;
+        whole(k + 1, there);
+        const double *G = inputs.data() + (b * K + k) * s * w, *H = G + s * w;
+        for (long i = 0; i < s; i++)
+          for (long j = 0; j < w; j++) z[static_cast<std::size_t>((s + i) * c + j)] += 0.5 * h * (G[i * w + j] + H[i * w + j]);
+        for (long i = 0; i < m; i++)
+          for (long l = 0; l < s; l++) {
+            const double f = 0.5 * h * h * here[static_cast<std::size_t>(i * m + s + l)];
+            for (long j = 0; j < w; j++) z[static_cast<std::size_t>(i * c + j)] -= f * H[l * w + j];
+          }
+        std::fill(A.begin(), A.end(), 0.0);
+        times(here.data(), there.data(), m, m, m, 0.5 * h * h, A.data());
+        for (std::size_t i = 0; i < A.size(); i++) A[i] -= 0.5 * h * (here[i] + there[i]);
+        for (long i = 0; i < m; i++) A[static_cast<std::size_t>(i * m + i)] += 1.0;
+        eliminated(A.data(), z.data(), m, c);
+        std::swap(here, there);
+      }
+    });
+  }
+  const std::vector<std::size_t> shape{static_cast<std::size_t>(B), static_cast<std::size_t>(K), static_cast<std::size_t>(s), static_cast<std::size_t>(c)};
+  return nb::make_tuple(array(std::move(X), shape), array(std::move(V), shape));
+}
+
+}  // namespace dynid_native
