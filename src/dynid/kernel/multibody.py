@@ -312,3 +312,57 @@ def diverged(t: float) -> SolverError:
         expected="a motion that stays finite",
         do="shorten the step or soften the torque law",
     )
+
+
+def follow(
+    system: Multibody,
+    start: Float,
+    rate: float,
+    count: int,
+    gains: Float,
+    tables: Float,
+    measured: Float,
+    stiffness: Float,
+    damping: Float,
+    options: tuple[float, float, float],
+    threads: int = 1,
+) -> tuple[Float, Float, int | None]:
+    """Runs held to a measured motion by ROS2 steps, `count` a sample: x, v (B, K, s), and the sample where one strays.
+
+    start: (B, 2 s).    gains: (2, n) kp, kd.    tables: (3, B, R, n) torque, positions and velocities of the drives,
+    two rows a step.    measured: (B, K, s), which no run may leave.    stiffness, damping: (s, s) of the steps' matrix.
+    options: gamma of the scheme, slowest velocity of a secant slope, greatest distance from the measured motion.
+    Raises SolverError for a mass matrix that is not positive definite; the system must have a native kernel.
+    """
+    off = np.array(damping)
+    np.fill_diagonal(off, 0.0)
+    states, failures = system.native().follow(
+        np.ascontiguousarray(start),
+        np.ascontiguousarray(gains),
+        np.ascontiguousarray(tables),
+        np.ascontiguousarray(measured),
+        np.ascontiguousarray(stiffness),
+        off,
+        [measured.shape[1], count],
+        np.array([1.0 / rate / count, *options]),
+        threads,
+    )
+    if (failures[:, 0] == 2).any():
+        raise_failure(failures[failures[:, 0] == 2], 1.0 / rate)
+    strays = failures[failures[:, 0] == 1, 1]
+    s = system.size
+    return states[:, :, :s], states[:, :, s:], int(strays.min()) if len(strays) else None
+
+
+def variational(
+    J: Float, G: Float, h: float, first_state: bool, threads: int = 1
+) -> tuple[Float, Float] | None:
+    """Lobatto IIIC for d(x, v)/dt = (v, J (x, v) + G), see simulation/sensitivity.py; None without the native kernel.
+
+    J: (B, K, s, 2 s).    G: (B, K, s, w).    Returns x and v (B, K, s, w), and 2 s more columns for the first state.
+    """
+    kernel = _chosen()
+    if kernel is None:
+        return None
+    x, v = kernel.variational(np.ascontiguousarray(J), np.ascontiguousarray(G), h, first_state, threads)
+    return np.asarray(x), np.asarray(v)

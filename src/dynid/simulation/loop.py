@@ -10,8 +10,9 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import SolverError, UsageError
 from dynid.kernel import solved
+from dynid.kernel.multibody import Multibody, follow
 from dynid.signals.samples import Samples
-from dynid.simulation.mechanism import Mechanism
+from dynid.simulation.mechanism import SLOW, Mechanism
 
 GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
 LONGEST_STEP = 6.5e-3
@@ -129,7 +130,6 @@ def run(
 
     Raises SolverError where a run goes astray or the mass matrix is not positive definite.
     """
-    B, K = stretches.index.shape
     substeps = max(1, int(np.ceil(1.0 / samples.rate / LONGEST_STEP)))
     x_measured, v_measured = (z[stretches.index] for z in measured_coordinates(mechanism, samples))
     extra = {name: values[stretches.index] for name, values in extra_of(mechanism, samples).items()}
@@ -142,24 +142,58 @@ def run(
         {name: refined(values, fine) for name, values in extra.items()},
     )
     x, v = start if start is not None else (x_measured[:, 0], v_measured[:, 0])
-    X, V = np.empty((B, K, mechanism.size)), np.empty((B, K, mechanism.size))
     stepper = _Stepper(mechanism, feedback, inputs, 1.0 / samples.rate / substeps, x)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(K):
-            X[:, k], V[:, k] = x, v
-            if not np.abs(x - x_measured[:, k]).max() < FAR:
-                first = float(samples.t[stretches.index[:, k]].min())
-                raise SolverError(
-                    "diverged",
-                    found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
-                    expected="a model that can be simulated",
-                    do="give masses and inertias in the robot file where it has none, filter more, or use 'wls'",
-                )
-            for i in range(substeps if k + 1 < K else 0):
-                x, v = stepper.step(x, v, 2 * (k * substeps + i))
+    system = mechanism.multibody
+    if system is not None and system.native() is not None:
+        X, V, strayed = _followed(
+            system, stepper, np.concatenate([x, v], axis=1), x_measured, samples.rate, substeps
+        )
+    else:
+        X, V, strayed = _stepped(stepper, x, v, x_measured, substeps)
+    if strayed is not None:
+        first = float(samples.t[stretches.index[:, strayed]].min())
+        raise SolverError(
+            "diverged",
+            found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
+            expected="a model that can be simulated",
+            do="give masses and inertias in the robot file where it has none, filter more, or use 'wls'",
+        )
     u = inputs.tau[:, ::fine] + feedback.kp * (x_measured - X)[..., place]
     u = u + feedback.kd * (v_measured - V)[..., place]
     return Run(X, V, differentiated(V, samples.rate), u)
+
+
+def _stepped(
+    stepper: _Stepper, x: Float, v: Float, measured: Float, substeps: int
+) -> tuple[Float, Float, int | None]:
+    B, K, s = measured.shape
+    X, V = np.empty((B, K, s)), np.empty((B, K, s))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(K):
+            X[:, k], V[:, k] = x, v
+            if not np.abs(x - measured[:, k]).max() < FAR:
+                return X, V, k
+            for i in range(substeps if k + 1 < K else 0):
+                x, v = stepper.step(x, v, 2 * (k * substeps + i))
+    return X, V, None
+
+
+def _followed(
+    system: Multibody, stepper: _Stepper, start: Float, measured: Float, rate: float, substeps: int
+) -> tuple[Float, Float, int | None]:
+    inputs, feedback = stepper.inputs, stepper.feedback
+    return follow(
+        system,
+        start,
+        rate,
+        substeps,
+        np.array([feedback.kp, feedback.kd]),
+        np.array([inputs.tau, inputs.x, inputs.v]),
+        measured,
+        stepper.K,
+        stepper.D,
+        (GAMMA, SLOW, FAR),
+    )
 
 
 def differentiated(v: Float, rate: float) -> Float:

@@ -12,15 +12,22 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion, solved
+from dynid.kernel.adjoint import torque_jacobian
+from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.forward import tried_positions
+from dynid.terms.exports import smooth_sign
 from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
 from dynid.terms.term import Side, Term, Terms
 
 Extra = Mapping[str, Float]
 _STEP = 1e-6
-_SLOW = 1e-3
+# rad/s or m/s, below which the slope of friction is that of the secant.
+SLOW = 1e-3
+_TRIED = 3
+# Of its size, by which a torque that is linear in the motion may differ from a line: rounding.
+_LINEAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +148,7 @@ class Mechanism:
 
     def damping(self, x: Float, v: Float, extra: Extra) -> Float:
         """(B, s) secant slopes of f over velocity: what holds a step through dry friction stable."""
-        speed = np.where(np.abs(v) < _SLOW, _SLOW, v)
+        speed = np.where(np.abs(v) < SLOW, SLOW, v)
         zero = np.zeros_like(x)
         change = self._other(x, speed, zero, extra) - self._other(x, -speed, zero, extra)
         return np.maximum(change / (2.0 * speed), 0.0)
@@ -170,6 +177,104 @@ class Mechanism:
                         matrix[row, column] = slope[row]
         return 0.5 * (K + K.T), 0.5 * (D + D.T)
 
+    @cached_property
+    def multibody(self) -> Multibody | None:
+        """The model as the compiled step knows it; None where a term is more than linear and signs of velocities.
+
+        What a term does is seen by asking it: a torque that is linear in the motion, or a smoothed sign of its width.
+        """
+        if self._bodies is None or self.terms.channels() or not self._fast:
+            return None
+        s, n = self.size, self.n
+        stiffness, damping = np.zeros((2, s, s))
+        constant: Float = np.zeros(s)
+        at: list[int] = []
+        signs: list[tuple[float, float]] = []
+        for term, values in self._others:
+            width = self._sign_width(term)
+            if width is not None:
+                place = np.arange(n) if term.side is Side.LINK else self.driven
+                joints = joint_indices(self.robot, joints_of(term))
+                at += [int(place[j]) for j in joints]
+                signs += [(float(x), width) for x in values]
+                continue
+            line = self._line(term, values)
+            if line is None:
+                return None
+            stiffness, damping, constant = stiffness + line[0], damping + line[1], constant + line[2]
+        levels = np.array(signs).reshape(-1, 2)
+        return Multibody(
+            self.robot.tree,
+            self._bodies,
+            np.eye(n, s),
+            self._other_mass,
+            self.driven,
+            stiffness=stiffness,
+            damping=damping,
+            constant=constant,
+            at=np.array(at, dtype=np.int64),
+            level=levels[:, 0],
+            width=levels[:, 1],
+        )
+
+    def _sign_width(self, term: Term) -> float | None:
+        # The width of a term that is the smoothed sign of a velocity; None for all others.
+        if not self._is_single(term) or not hasattr(term, "width"):
+            return None
+        speed = np.random.default_rng(0).normal(0.0, 1.0, (_TRIED, self.size)) * np.array(
+            [[1.0], [0.1], [0.01]]
+        )
+        still = np.zeros_like(speed)
+        samples = self.samples(still, speed, still, {})
+        own = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
+        width = float(term.width)
+        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(own, width))
+        return width if same else None
+
+    def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
+        # Slopes by position and velocity, (s, s), and constant (s,) of a term that is linear in the motion; else None.
+        s, alone = self.size, Terms((term,))
+        rng = np.random.default_rng(0)
+        tried = rng.normal(0.0, 1.0, (2, _TRIED, s))
+        x, v = (np.concatenate([np.zeros((1 + 2 * s, s)), part]) for part in tried)
+        x[1 : 1 + s], v[1 + s : 1 + 2 * s] = np.eye(s), np.eye(s)
+        f = self._force(alone, values, self.samples(x, v, np.zeros_like(x), {}))
+        constant, K, D = f[0], (f[1 : 1 + s] - f[0]).T, (f[1 + s : 1 + 2 * s] - f[0]).T
+        expected = tried[0] @ K.T + tried[1] @ D.T + constant
+        scale = max(float(np.abs(f).max()), 1e-300)
+        return (K, D, constant) if np.abs(expected - f[1 + 2 * s :]).max() <= _LINEAR * scale else None
+
+    def parameters(self, wanted: Bool) -> tuple[Parameter, ...] | None:
+        """The wanted parameters (w,) as the compiled step knows them; None where it does not know all of them."""
+        found: list[Parameter | None] = []
+        for term in self.terms:
+            found += self._parameters_of(term)
+        own = [one for one, want in zip(found, wanted, strict=True) if want]
+        return None if self.multibody is None or None in own else tuple(one for one in own if one is not None)
+
+    def _parameters_of(self, term: Term) -> list[Parameter | None]:
+        columns = term.columns(self.robot)
+        if term.of_bodies and len(columns) == 10 * self.robot.n_bodies:
+            return [Parameter(Slope.BODY, i // 10, i % 10) for i in range(len(columns))]
+        nothing: list[Parameter | None] = [None] * len(columns)
+        if not self._is_single(term):
+            return nothing
+        place = np.arange(self.n) if term.side is Side.LINK else self.driven
+        joints = [int(place[j]) for j in joint_indices(self.robot, joints_of(term))]
+        width = self._sign_width(term)
+        if width is not None:
+            return [Parameter(Slope.SIGN, j, 0, width) for j in joints]
+        kind = self._plain_slope(term)
+        return nothing if kind is None else [Parameter(kind, j) for j in joints]
+
+    def _plain_slope(self, term: JointTerm) -> Slope | None:
+        # Whether the basis is the acceleration, the velocity or one.
+        x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
+        basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
+        own = np.arange(self.n) if term.side is Side.LINK else self.driven
+        kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
+        return next((kind for kind, values in kinds if np.array_equal(basis, values[:, own])), None)
+
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
         """Slopes df / dtheta over the wanted columns, (B, s, w)."""
         samples, p = self.samples(x, v, a, extra), len(self.theta)
@@ -181,8 +286,13 @@ class Mechanism:
         )
 
     def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
-        """df/dx and df/dv at given accelerations, (B, s, s) each, by central differences."""
+        """df/dx and df/dv at given accelerations, (B, s, s) each: exact for what the compiled step knows.
+
+        Else by central differences.
+        """
         B, s = x.shape
+        if (system := self.multibody) is not None and (system.width > 0).all():
+            return self._exact_slopes(system, x, v, a)
         shift = _STEP * np.concatenate([np.eye(s), -np.eye(s)]).repeat(B, axis=0)
         many = {name: np.tile(value, (2 * s,) + (1,) * (value.ndim - 1)) for name, value in extra.items()}
         X, V, A = (np.tile(values, (2 * s, 1)) for values in (x, v, a))
@@ -191,6 +301,19 @@ class Mechanism:
             f = moved.reshape(2, s, B, s)
             found.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
         return found[0], found[1]
+
+    def _exact_slopes(self, system: Multibody, x: Float, v: Float, a: Float) -> tuple[Float, Float]:
+        n = self.n
+        motion = (np.ascontiguousarray(part[:, :n]) for part in (x, v, a))
+        bodies = np.swapaxes(torque_jacobian(self.robot.tree, system.inertia, *motion), -1, -2)
+        by_x, by_v = (np.tile(part, (len(x), 1, 1)) for part in (system.stiffness, system.damping))
+        by_x[:, :n, :n] += bodies[0]
+        by_v[:, :n, :n] += bodies[1]
+        for at, steep in zip(
+            system.at, ((1.0 - system.signs(v) ** 2) * system.level / system.width).T, strict=True
+        ):
+            by_v[:, at, at] += steep
+        return by_x, by_v
 
     def _force(self, terms: Terms, theta: Float, samples: Samples) -> Float:
         total = terms.torque(self.robot, samples, theta)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.kernel.multibody import variational
 from dynid.simulation.loop import Feedback, Run
 from dynid.simulation.mechanism import Extra, Mechanism
 
@@ -40,6 +41,9 @@ def sensitivity(
     """
     B, K, s = run.x.shape
     J, G = _linear(mechanism, run, extra, feedback, wanted)
+    found = variational(J[:, :, s:], G, 1.0 / rate, first_state)
+    if found is not None:
+        return Sensitivity(*found)
     w = G.shape[-1]
     tail = 2 * s if first_state else 0
     z = np.zeros((B, 2 * s, w + tail))
