@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,14 +36,14 @@ def system(seed: int, elastic: bool = False, projected: bool = False) -> Multibo
     rng, tree = np.random.default_rng(seed), random_tree(seed, N)
     P = np.eye(N) + (0.3 * rng.normal(size=(N, N)) if projected else 0.0)
     s, driven = N, np.arange(N)
-    stiffness, damping, mass = np.zeros((3, s, s))
-    mass = np.diag(rng.uniform(0.1, 0.5, N))
+    stiffness, damping = np.zeros((2, s, s))
+    mass: Float = np.diag(rng.uniform(0.1, 0.5, N))
     if elastic:
         s, driven = 2 * N, np.arange(N, 2 * N)
         P = np.hstack([P, np.zeros_like(P)])
-        between = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.eye(N))
-        stiffness, damping = 300.0 * between, 0.3 * between
-        mass = np.kron(np.diag([0.0, 1.0]), mass)
+        between: Float = np.kron(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.eye(N))
+        stiffness, damping = np.asarray(300.0 * between), np.asarray(0.3 * between)
+        mass = np.asarray(np.kron(np.diag([0.0, 1.0]), mass))
     return Multibody(
         tree,
         random_inertia(seed, N),
@@ -230,7 +231,8 @@ def moved(one: Multibody, parameter: Parameter, by: float) -> Multibody:
         values[i, i] += by
     else:
         values[np.ix_([i, j], [i, j])] += by * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    return replace(one, **{name: values})
+    changed: dict[str, Any] = {name: values}
+    return replace(one, **changed)
 
 
 @pytest.mark.parametrize(("elastic", "projected"), [(False, False), (True, False), (False, True)])
@@ -249,14 +251,14 @@ def test_slopes_are_those_of_the_steps(elastic: bool, projected: bool, held: Hel
     assert run.dx is not None
     assert run.dv is not None
     for c, parameter in enumerate(own):
-        ahead, behind = x(moved(one, parameter, eps), start), x(moved(one, parameter, -eps), start)
-        for slope, a, b in zip((run.dx, run.dv), ahead, behind, strict=True):
+        before, behind = x(moved(one, parameter, eps), start), x(moved(one, parameter, -eps), start)
+        for slope, a, b in zip((run.dx, run.dv), before, behind, strict=True):
             size = max(np.abs(a - b).max() / (2 * eps), 1e-3)
             assert_allclose(slope[0, :, :, c], (a - b) / (2 * eps), rtol=0, atol=2e-5 * size + 1e-8)
     for i in range(2 * one.size):
         shift = eps * np.eye(2 * one.size)[i]
-        a, b = x(one, start + shift), x(one, start - shift)
-        assert_allclose(run.dx[0, :, :, len(own) + i], (a[0] - b[0]) / (2 * eps), rtol=0, atol=1e-6)
+        after, early = x(one, start + shift), x(one, start - shift)
+        assert_allclose(run.dx[0, :, :, len(own) + i], (after[0] - early[0]) / (2 * eps), rtol=0, atol=1e-6)
 
 
 def test_threads_and_neighbours_change_no_byte() -> None:

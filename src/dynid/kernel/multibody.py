@@ -216,6 +216,7 @@ class Held:
     early, count: steps of a sample's first part, in which the torque of delay + 1 samples ago acts, and of the rest.
     share: of a sample that the first part takes, 0 to 1.
     history: (B, delay + 2, n) torques before the first sample, the latest first; None = zero.
+    drive: (B, R, n) torque that acts beside it at the times of `rows`; None = zero.
     """
 
     count: int
@@ -223,6 +224,14 @@ class Held:
     early: int = 0
     share: float = 0.0
     history: Float | None = None
+    drive: Float | None = None
+
+    def rows(self, samples: int) -> Float:
+        """Times (R,) at the beginning, middle and end of all steps between so many samples, in samples."""
+        first = self.share * np.arange(2 * self.early) / max(2 * self.early, 1)
+        rest = self.share + (1.0 - self.share) * np.arange(2 * self.count) / (2 * self.count)
+        inside = np.arange(samples - 1)[:, None] + np.concatenate([first, rest])
+        return np.append(inside.ravel(), float(samples - 1))
 
     @staticmethod
     def of(delay: float, count: int, history: Float | None = None) -> Held:
@@ -262,6 +271,7 @@ def rollout(
     own = held if held is not None else Held(count)
     steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
     history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
+    drive = np.zeros(0) if own.drive is None else np.ascontiguousarray(own.drive, dtype=np.float64)
     table = np.array([[p.kind, p.first, p.second, p.width] for p in parameters], dtype=np.float64).reshape(
         -1, 4
     )
@@ -271,6 +281,7 @@ def rollout(
         np.ascontiguousarray(start, dtype=np.float64),
         control.gains(),
         np.ascontiguousarray(control.tables(rows)),
+        drive,
         history,
         weight,
         numbers,
@@ -366,3 +377,35 @@ def variational(
         return None
     x, v = kernel.variational(np.ascontiguousarray(J), np.ascontiguousarray(G), h, first_state, threads)
     return np.asarray(x), np.asarray(v)
+
+
+def stick(
+    system: Multibody,
+    start: Float,
+    u: Float,
+    rate: float,
+    constant: bool,
+    watched: bool,
+    steps: tuple[int, int],
+    rounds: tuple[int, int, int],
+    bounds: tuple[float, float, float],
+    threads: int = 1,
+) -> tuple[Float, Float, Float, Int]:
+    """Runs with joints that stick, see simulation/stick.py: x, v, whether it sticks (B, K, s), and where it ended (B,).
+
+    start: (B, 2 s).    u: (B, K, n) torque, constant between samples or straight.    watched: whether smooth friction
+    is steep, so that steps are shortened.    steps: a sample, at least and at most.    rounds: events a step,
+    refinements of an event, sweeps over the joints at rest.    bounds: greatest position, velocity beside zero, and
+    shortest share of a step. The end is -1 for a run that came to its own.
+    """
+    states, ended = system.native().stick(
+        np.ascontiguousarray(start, dtype=np.float64),
+        np.ascontiguousarray(u, dtype=np.float64),
+        [*steps, *rounds],
+        np.array([1.0 / rate, *bounds]),
+        constant,
+        watched,
+        threads,
+    )
+    s = system.size
+    return states[..., :s], states[..., s : 2 * s], states[..., 2 * s :], np.asarray(ended).astype(np.int64)

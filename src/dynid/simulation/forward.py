@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.kernel import equations_of_motion
+from dynid.kernel.multibody import Multibody
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.simulation.mechanism import Mechanism
 from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.joint_term import JointTerm, joint_indices
 from dynid.terms.term import Term, Terms
@@ -36,6 +40,7 @@ class ForwardModel:
                 expected=f"({p},) parameters and terms of the present motion alone",
             )
         self.robot, self.n = robot, robot.n
+        self._terms, self._theta = terms, np.array(theta)
         self._bodies = np.zeros((robot.n_bodies, 10))
         self._steady: list[tuple[Term, Float]] = []
         self._moving: list[tuple[Term, Float]] = []
@@ -47,6 +52,11 @@ class ForwardModel:
             count = len(term.columns(robot))
             self._sort(term, np.array(theta[first : first + count]))
             first += count
+
+    @cached_property
+    def multibody(self) -> Multibody | None:
+        """The same for the compiled step; None for what it does not know."""
+        return Mechanism(self.robot, self._terms, self._theta).multibody
 
     def equations(self, q: Float, dq: Float) -> tuple[Float, Float]:
         """M (B, n, n) and h (B, n) in states (B, n); M may be indefinite where theta is no body's."""

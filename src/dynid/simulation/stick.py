@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked, locked_bool
 from dynid.base.errors import SolverError, UsageError
 from dynid.kernel import solved
+from dynid.kernel.multibody import Multibody, stick
 
 Hold = Literal["linear", "zero"]
 # Beside zero velocity: near enough for any smooth friction, far enough to differ from zero.
@@ -27,6 +28,16 @@ class Mechanics(Protocol):
 
     def equations(self, q: Float, dq: Float) -> tuple[Float, Float]:
         """Mass matrix (B, n, n), and the torque (B, n) that a motion without acceleration needs, friction included."""
+        ...
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """Mechanics that the compiled step may know."""
+
+    @property
+    def multibody(self) -> Multibody | None:
+        """The same for the native kernel; None for what it does not know."""
         ...
 
 
@@ -85,8 +96,12 @@ def stick_slip(
             expected="a state of one value a joint, two rows of torque, one substep or more",
         )
     path, speed, stuck = np.full((T, n), np.nan), np.full((T, n), np.nan), np.zeros((T, n), dtype=np.bool_)
-    now = _decided(mechanics, _Now(np.array(q), np.array(dq), np.sign(dq)), tau[0])
-    pace = _Pace(mechanics, now, 1.0 / rate, substeps)
+    first = _Now(np.array(q), np.array(dq), np.sign(dq))
+    pace = _Pace(mechanics, first, 1.0 / rate, substeps)
+    system = mechanics.multibody if isinstance(mechanics, Compiled) else None
+    if system is not None and system.native() is not None:
+        return _compiled(system, first, tau, rate, hold == "zero", substeps, pace.watched)
+    now = _decided(mechanics, first, tau[0])
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(T):
             if not (np.isfinite(now.v).all() and (np.abs(now.q) < FAR).all()):
@@ -96,6 +111,16 @@ def stick_slip(
                 last = tau[k] if hold == "zero" else tau[k + 1]
                 now = _sample(mechanics, now, tau[k], last, 1.0 / rate, pace.steps(now))
     return StickSlip(path, speed, stuck, None)
+
+
+def _compiled(
+    system: Multibody, now: _Now, tau: Float, rate: float, constant: bool, substeps: int, watched: bool
+) -> StickSlip:
+    start = np.concatenate([now.q, now.v])[None]
+    steps, rounds = (substeps, max(substeps, _MOST_STEPS)), (_EVENTS, _REFINEMENTS, _SWEEPS)
+    bounds = (FAR, BESIDE, _SHORTEST)
+    q, dq, rests, ended = stick(system, start, tau[None], rate, constant, watched, steps, rounds, bounds)
+    return StickSlip(q[0], dq[0], rests[0] == 1.0, int(ended[0]) if ended[0] >= 0 else None)
 
 
 def _sample(mechanics: Mechanics, now: _Now, first: Float, last: Float, length: float, count: int) -> _Now:

@@ -159,7 +159,7 @@ NB_MODULE(_native, m) {
       .def("placements", &Bodies::placements);
   nb::class_<Multibody>(m, "Multibody")
       .def(nb::init<InInt, InInt, In, In, In, In, InInt, In, In, In, In, In, In, In, In, InInt>())
-      .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+      .def("rollout", &Multibody::rollout, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg(), nb::arg(), nb::arg())
       .def("follow", &Multibody::follow)
       .def("stick", &Multibody::stick);

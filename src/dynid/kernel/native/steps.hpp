@@ -494,9 +494,10 @@ struct Rollout {
         const Lane* before = queue + (r.delay + 1) * c.drives;
         const Lane* now = queue + r.delay * c.drives;
         if (r.early) use(before, r.delay + 1);
-        for (long i = 0; i < r.early; i++) runge_kutta(0, r.early_step, held);
+        const long row = 2 * k * (r.early + r.count);
+        for (long i = 0; i < r.early; i++) runge_kutta(row + 2 * i, r.early_step, held);
         if (r.count) use(now, r.delay);
-        for (long i = 0; i < r.count; i++) runge_kutta(0, r.step, held);
+        for (long i = 0; i < r.count; i++) runge_kutta(row + 2 * (r.early + i), r.step, held);
       }
       if (!positive) { fail(k, 2); return; }
     }
@@ -553,6 +554,8 @@ struct Rollout {
     }
     for (int i = 0; i < n; i++) a[i] = -eq.h[i];
     for (int j = 0; j < c.drives; j++) a[c.driven[j]] += drive[j];
+    if (fixed && c.drive)
+      for (int j = 0; j < c.drives; j++) a[c.driven[j]] += g.gathered(c.drive, c.drive_stride, row * c.drives + j);
     positive &= eq.factorise(g.wanted);
     eq.substitute(a);
   }

@@ -58,6 +58,9 @@ struct ControlView {
   const double *q, *v, *u, *bend;
   long run_stride;
   const SystemView* gravity;  // of rigid joints, whose weight is held
+  // Beside a held torque: (runs, (samples - 1) 2 (early + count) + 1, drives) with two rows a step, or null.
+  const double* drive;
+  long drive_stride;
 };
 
 // Classical Runge-Kutta steps. Not held: `count` steps from sample to sample, tables with two rows a step. Held: the torque of
