@@ -26,7 +26,7 @@ from dynid.kernel.multibody import Multibody
 from dynid.robot.model import RobotModel
 from dynid.robot.mounting import Mounting
 from dynid.simulation.drivetrain import Coupling, Elasticity
-from dynid.simulation.effects import Friction, Load, SmoothFriction, own_ratio
+from dynid.simulation.effects import Friction, Load, SmoothFriction
 from dynid.spatial.inertia import six
 
 _STATES_TRIED = 16
