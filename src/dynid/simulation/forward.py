@@ -12,7 +12,7 @@ from dynid.kernel import equations_of_motion
 from dynid.kernel.multibody import Multibody
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.mechanism import Mechanism
+from dynid.simulation.mechanism import Mechanism, tried_positions
 from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.joint_term import JointTerm, joint_indices
 from dynid.terms.term import Term, Terms
@@ -106,15 +106,6 @@ class ForwardModel:
         found = _torque(term, self.robot, Samples.from_motion(np.repeat(q, n + 1, axis=0), zero, ddq), part)
         found = found.reshape(B, n + 1, n)
         return np.asarray((found[:, 1:] - found[:, :1]).transpose(0, 2, 1))
-
-
-def tried_positions(robot: RobotModel, count: int) -> Float:
-    """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
-    low, high = (
-        np.where(np.isfinite(limit), limit, one)
-        for limit, one in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
-    )
-    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))
 
 
 def _torque(term: Term, robot: RobotModel, samples: Samples, part: Float) -> Float:

@@ -16,7 +16,6 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.forward import tried_positions
 from dynid.terms.exports import smooth_sign
 from dynid.terms.joint_term import JointTerm, joint_indices, joints_of
 from dynid.terms.term import Side, Term, Terms
@@ -409,3 +408,12 @@ class Mechanism:
             return False
         M = self._other_masses
         return bool(np.abs(M - M[0]).max() <= 1e-9 * max(float(np.abs(M).max()), 1e-300))
+
+
+def tried_positions(robot: RobotModel, count: int) -> Float:
+    """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
+    low, high = (
+        np.where(np.isfinite(limit), limit, one)
+        for limit, one in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
+    )
+    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))
