@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.choose.build import terms_of
-from dynid.choose.comparison import Axis, ModelComparison, Option
+from dynid.choose.comparison import SCREEN, Axis, ModelComparison, Option
 from dynid.choose.findings import options_in_words
 from dynid.choose.forward_selection import ForwardSelection
 from dynid.choose.friction_forms import Form, chosen_form
@@ -39,6 +39,8 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import Proposal, Terms
 
 ROUNDS = 2
+# Forms of friction on one joint: one of its reversals, one of its speeds.
+FORMS_A_JOINT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +103,12 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             break
     comparison = wide_fit.comparison
     base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
-    forms, worth = _friction_by_joint(comparison, base, search)
+    forms = _friction_by_joint(comparison, base, search)
     trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
     chosen = [label for option in trial.options for label in option.labels]
     selection = replace(
         selection,
-        friction=worth,
+        friction=_joint_forms(comparison, base, forms),
         measurement_effects=estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen),
     )
     found = terms_of(kept, chosen, comparison.wide)
@@ -157,40 +159,60 @@ class _WideFit:
 
 def _friction_by_joint(
     comparison: ModelComparison, base: Sequence[Label], search: Search
-) -> tuple[dict[int, Option], tuple[JointForm, ...]]:
-    """By joint, the form of friction that earned its place there, and its worth; without joints that plain one suits.
+) -> dict[int, Option]:
+    """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
 
     base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
     """
-    wide = comparison.wide
     found: dict[int, Option] = {}
-    worth: list[JointForm] = []
     for j in np.flatnonzero(search.moved).tolist():
-        options = [(Option("plain"),), *(_tried(comparison, one, j) for one in _forms(wide))]
+        forms = _forms_of_joint(comparison, base, j)
+        if forms.labels:
+            found[j] = forms
+    # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
+    together = _with_form(comparison.wide, base, *found.values())
+    return found if comparison.earns(comparison.squares(base), together) else {}
+
+
+def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:
+    """The form that earned its place on a joint, and one beside it; plain friction where none did.
+
+    What turns round at a reversal and what bends with speed are two effects, so that a form may join another that does
+    not stand in the same place. A second one has to gain as surely as any effect that is pursued.
+    """
+    wide, counts, held = comparison.wide, comparison.regression.counts, Option("plain")
+    for _ in range(FORMS_A_JOINT):
+        options = [(held,), *(_tried(comparison, held, one, joint) for one in _forms(wide, held))]
         forms = [
             Form(
-                tried[0].name,
-                len(wide.names(tried[0].labels))
-                + tried[0].shapes
-                - len(wide.names(wide.replaced(tried[0].labels))),
-                tuple(tuple(_with_form(wide, base, one)) for one in tried),
+                one.name,
+                len(wide.names(one.labels)) + one.shapes - len(wide.names(wide.replaced(one.labels))),
+                tuple(tuple(_with_form(wide, base, shaped)) for shaped in tried),
             )
             for tried in options
+            for one in tried[:1]
         ]
         judged, shape = chosen_form(comparison, forms)
-        if judged.chosen > 0:
-            found[j] = options[judged.chosen][shape]
-            share, std = gain(
-                judged.candidates[0].squares, judged.winner.squares, comparison.regression.counts
-            )
-            worth.append(JointForm(wide.robot.joint_names[j], judged.winner.name, share, std))
-    # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
-    together = _with_form(wide, base, *found.values())
-    return (found, tuple(worth)) if comparison.earns(comparison.squares(base), together) else ({}, ())
+        share, std = gain(judged.candidates[0].squares, judged.winner.squares, counts)
+        if judged.chosen == 0 or (held.labels and share <= SCREEN * std):
+            break
+        held = options[judged.chosen][shape]
+    return held
 
 
-def _forms(wide: WideModel) -> list[Proposal]:
-    return [one for one in wide.proposals if one.role is Role.FRICTION]
+def _forms(wide: WideModel, held: Option) -> list[Proposal]:
+    """Forms of friction that can stand beside those held, one of which may bend with speed at most."""
+    own = [wide.proposal(label) for label in held.labels]
+    taken = {name for one in own for name in one.replaces}
+    bent = any(not one.variants[0].steps for one in own)
+    return [
+        one
+        for one in wide.proposals
+        if one.role is Role.FRICTION
+        and one not in own
+        and not taken & set(one.replaces)
+        and (one.variants[0].steps or not bent)
+    ]
 
 
 def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:
@@ -200,11 +222,24 @@ def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list
     return [*(label for label in labels if label not in gone), *added]
 
 
-def _tried(comparison: ModelComparison, form: Proposal, joint: int) -> tuple[Option, ...]:
-    """A form of friction at the shapes that were written down."""
-    shapes = comparison.wide.shape(form, 0, joint).size
+def _joint_forms(
+    comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
+) -> tuple[JointForm, ...]:
+    wide, without = comparison.wide, comparison.squares(base)
     return tuple(
-        Option(form.label, ((effect_name(form, k), joint),), shapes) for k in range(len(form.variants))
+        JointForm(
+            wide.robot.joint_names[j], form.name, *comparison.gain(without, _with_form(wide, base, form))
+        )
+        for j, form in forms.items()
+    )
+
+
+def _tried(comparison: ModelComparison, held: Option, form: Proposal, joint: int) -> tuple[Option, ...]:
+    """A form of friction beside those held, at the shapes that were written down."""
+    shapes = held.shapes + comparison.wide.shape(form, 0, joint).size
+    name = f"{held.name} + {form.label}" if held.labels else form.label
+    return tuple(
+        Option(name, (*held.labels, (effect_name(form, k), joint)), shapes) for k in range(len(form.variants))
     )
 
 
