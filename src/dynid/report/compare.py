@@ -13,7 +13,6 @@ from dynid.estimate.scores import Scores
 from dynid.report.figures import (
     BLUE,
     CYCLE,
-    GREY,
     Axis,
     Figure,
     Panel,
@@ -22,7 +21,6 @@ from dynid.report.figures import (
     dots,
     labelled,
     level_band,
-    line,
     row_of,
 )
 from dynid.report.html import Chapter, page_html, write_text
@@ -33,6 +31,8 @@ from dynid.run.agreement import ALPHA, Agreement, Cause, SharedParameter
 from dynid.run.result import Identification, Validation
 
 Runs = Sequence[tuple[str, Identification]]
+# Standard deviations within which 95 of 100 differences lie.
+EXPECTED = 1.96
 
 
 @dataclass(frozen=True)
@@ -264,15 +264,15 @@ def _shared_row(one: SharedParameter) -> dict[str, object]:
 
 
 def _z_figure(found: Agreement) -> Figure:
-    """Greatest difference of every parameter over its standard deviation, in the order of the parameters."""
-    x = np.arange(1.0, len(found.parameters) + 1)
-    z = np.array([one.z for one in found.parameters])
-    labels = [f"{one.formula}: {one.z:.2f}, {one.apart[0]} and {one.apart[1]}" for one in found.parameters]
-    points = labelled(dots(x, z, "greatest difference of two runs", BLUE, 6.0, 0.8), labels)
+    """Differences of every two runs over their standard deviations, in the order of the parameters."""
+    number = [k + 1.0 for k, one in enumerate(found.parameters) for _ in one.every]
+    labels = [f"{one.formula}: {z:.2f}" for one in found.parameters for z in one.every]
+    x, z = np.array(number), np.concatenate([one.every for one in found.parameters])
+    points = labelled(dots(x, z, "difference of two runs", BLUE, 5.0, 0.6), labels)
     panel = Panel(
-        (points, line(x, np.full(len(x), 1.96), "95 % of pairs lie below", GREY)),
+        (points,),
         Axis("base parameter"),
-        Axis("z"),
-        shapes=(level_band(0.0, 1.96),),
+        Axis("difference / standard deviation"),
+        shapes=(level_band(0.0, EXPECTED),),
     )
     return row_of((panel,), 280)

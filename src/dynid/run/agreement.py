@@ -67,7 +67,7 @@ class SharedParameter:
     """A base parameter of two runs or more.
 
     values, std: one a run, nan where the run has none; by the data alone.
-    z: greatest |a - b| / sqrt(var a + var b) of two runs, those named in `apart`.
+    every: |a - b| / sqrt(var a + var b) of every two runs.    z: the greatest, of the runs named in `apart`.
     p_value: of that by Student's t, times the number of comparisons (Bonferroni).
     pooled, half: value and 95 % half width of those that agree; nan else.
     torque: greatest share of a joint's torque that the difference of the runs `apart` makes, the joint `moves`.
@@ -82,12 +82,14 @@ class SharedParameter:
     p_value: float
     torque: float
     moves: str
+    every: Float
     pooled: float = np.nan
     half: float = np.nan
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", locked(self.values, (None,), "values"))
         object.__setattr__(self, "std", locked(self.std, (len(self.values),), "std"))
+        object.__setattr__(self, "every", locked(self.every, (None,), "every"))
 
     @property
     def agrees(self) -> bool:
@@ -359,6 +361,7 @@ def _parameters(
                 p_value=min(p_value * len(tests) * len(gaps), 1.0),
                 torque=share,
                 moves=moves,
+                every=np.array([test[1] for test in tests]),
             )
         )
     return tuple(found)
