@@ -12,7 +12,8 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.exporters import export, sample_parameters
-from dynid.exporters.ensemble import spread_on
+from dynid.exporters.ensemble import held_out_error, spread_on
+from dynid.exporters.samples import BODY_FIELDS, DOF_FIELDS
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import held_out_log
@@ -23,6 +24,7 @@ from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.run.validation import validate
+from dynid.terms.term import Of
 from dynid.verbs.save import save
 from tests.command_line import Run
 
@@ -55,24 +57,76 @@ def stored(folder: Path) -> Identification:
     return load(folder)
 
 
-def test_the_spread_is_that_of_the_models_own_predictions(stored: Identification, other_log: Path) -> None:
+def test_the_spread_is_the_standard_deviation_of_the_models_own_predictions(
+    stored: Identification, other_log: Path
+) -> None:
     log = read_log(other_log, stored.robot)
     drawn = spread_on(stored, sample_parameters(stored, 5, seed=3), log, threads=1)
     assert drawn.unseen is not None
     estimate = stored.estimate
     own = validate(stored, log, Diagnostics(), 1).residuals
     assert own is not None
-    squares = np.zeros(stored.robot.n)
+    torque = []
     for theta in drawn.parameters:
         model = replace(stored, estimate=replace(estimate, value=estimate.base.reduce(theta)))
         other = validate(model, log, Diagnostics(), 1).residuals
         assert other is not None
-        squares += np.mean((other.predicted - own.predicted) ** 2, axis=0) / 5
+        torque.append(other.predicted)
     size = np.sqrt(np.mean(own.measured**2, axis=0))
-    np.testing.assert_allclose(drawn.unseen.spread, np.sqrt(squares) / size, rtol=0.03)
+    variance = np.mean(np.var(torque, axis=0, ddof=1), axis=0)
+    np.testing.assert_allclose(drawn.unseen.spread, np.sqrt(variance) / size, rtol=0.03)
     error = np.sqrt(np.mean(own.error**2, axis=0)) / size
     np.testing.assert_allclose(drawn.unseen.error, error, rtol=0.03)
-    assert (drawn.unseen.spread < drawn.unseen.error).all()
+
+
+def test_an_ensemble_is_as_wide_as_the_error_on_left_out_blocks(stored: Identification) -> None:
+    wide = sample_parameters(stored, 60, seed=4, feasible=True)
+    error = held_out_error(stored)
+    size = np.sqrt([factor.target_square / factor.count for factor in stored.factors.total])
+    np.testing.assert_allclose(wide.held_out, error / size)
+    np.testing.assert_allclose(wide.spread, wide.held_out, rtol=0.01)
+    noise = sample_parameters(stored, 60, seed=4, feasible=True, width="noise")
+    assert (noise.spread < 0.5 * wide.spread).all()
+    assert len(noise.held_out) == 0
+    columns = stored.estimate.columns
+    lower = np.array([column.lower for column in columns])
+    assert (wide.parameters >= lower - 1e-12).all()
+    assert min(least_eigenvalues(columns, theta).min() for theta in wide.parameters) > 0
+    bodies = [i for i, column in enumerate(columns) if column.of is Of.BODY]
+    np.testing.assert_array_equal(wide.parameters[:, bodies], noise.parameters[:, bodies])
+
+
+def test_few_models_are_the_first_draws_of_as_wide_an_ensemble(stored: Identification) -> None:
+    spreads = [sample_parameters(stored, 4, seed=seed).spread for seed in range(12)]
+    wanted = sample_parameters(stored, 4).held_out
+    # The mean variance of twelve samples of four; six standard errors of it are 0.8.
+    assert (abs(np.mean(np.square(spreads), axis=0) / wanted**2 - 1.0) < 0.8).all()
+
+
+def test_a_width_that_does_not_exist_is_refused(stored: Identification) -> None:
+    with pytest.raises(UsageError, match="width"):
+        sample_parameters(stored, 2, width="wide")
+
+
+def test_a_file_of_samples_holds_what_as_many_mjcf_files_do(
+    run: Run, folder: Path, stored: Identification, tmp_path: Path
+) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    assert run("export", folder, "--to", tmp_path / "m.xml", "--ensemble", 3, "--seed", 5).code == 0
+    done = run("export", folder, "--to", tmp_path / "m.npz", "--ensemble", 3, "--seed", 5)
+    assert done.code == 0
+    assert "set by the error on held-out blocks" in done.out
+    again = run("export", folder, "--to", tmp_path / "again.npz", "--ensemble", 3, "--seed", 5)
+    assert again.code == 0
+    assert (tmp_path / "m.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as samples:
+        for k in range(3):
+            model = mujoco.MjModel.from_xml_path(str(tmp_path / f"m_00{k + 1}.xml"))
+            assert samples["body_names"].tolist() == [model.body(i).name for i in range(model.nbody)]
+            for name in (*BODY_FIELDS, *DOF_FIELDS):
+                np.testing.assert_allclose(samples[name][k], getattr(model, name), atol=1e-12)
+            assert samples["dof_names"].tolist() == [model.joint(int(j)).name for j in model.dof_jntid]
+    assert run("export", folder, "--to", tmp_path / "n.npz").code == 2
 
 
 def test_the_runs_own_held_out_log_is_taken(stored: Identification, tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_bad_targets(identified: Identification, tmp_path: Path) -> None:
 
 
 def test_ensembles_follow_the_covariance(identified: Identification) -> None:
-    drawn = sample_parameters(identified, 4000, seed=3)
+    drawn = sample_parameters(identified, 4000, seed=3, width="noise")
     estimate = identified.estimate
     beta = drawn.parameters @ estimate.base.B.T
     np.testing.assert_allclose(
@@ -258,7 +258,7 @@ def test_ensembles_follow_the_covariance(identified: Identification) -> None:
     )
     size = np.sqrt(np.outer(np.diag(estimate.covariance), np.diag(estimate.covariance)))
     assert np.abs((np.cov(beta.T) - estimate.covariance) / size).max() < 0.1
-    again = sample_parameters(identified, 4000, seed=3)
+    again = sample_parameters(identified, 4000, seed=3, width="noise")
     np.testing.assert_array_equal(again.parameters, drawn.parameters)
     assert (drawn.spread > 0).all()
     assert (drawn.spread < 0.05).all()

@@ -17,7 +17,7 @@ def command(
         str | None,
         typer.Option(
             "--format",
-            help="urdf, mjcf, sdf, c, json, actuators, khalil or pinocchio. Default: by the suffix.",
+            help="urdf, mjcf, sdf, c, json, actuators, khalil, pinocchio or samples. Default: by the suffix.",
         ),
     ] = None,
     source: Annotated[
@@ -33,7 +33,9 @@ def command(
     ] = False,
     ensemble: Annotated[
         int,
-        typer.Option("--ensemble", min=0, help="Number of models to draw from the estimate's covariance."),
+        typer.Option(
+            "--ensemble", min=0, help="Number of models to draw: numbered files, or one file of samples."
+        ),
     ] = 0,
     posterior: Annotated[
         bool,
@@ -41,6 +43,13 @@ def command(
             "--posterior", help="Draw from the posterior over physically consistent bodies: data and prior."
         ),
     ] = False,
+    width: Annotated[
+        str,
+        typer.Option(
+            "--width",
+            help="Of an ensemble: error = as wide as the model is wrong; noise = the covariance alone.",
+        ),
+    ] = "error",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
     validation: Annotated[
         list[Path] | None,
@@ -103,6 +112,7 @@ def command(
             ensemble=ensemble,
             seed=seed,
             posterior=posterior,
+            width=width,
             unseen=unseen,
             thresholds=limits,
             force=force,

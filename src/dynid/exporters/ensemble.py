@@ -1,8 +1,9 @@
-"""Ensembles: models drawn from what an identification leaves open, for domain randomisation."""
+"""Ensembles: models drawn from what an identification leaves open, as wide as it is wrong, for domain randomisation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,30 +15,46 @@ from dynid.base.parallel import default_threads
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.factor.factor import Factors
+from dynid.factor.folds import folds_of
 from dynid.identification.experiment import Experiment
 from dynid.identification.further_log import torque_factors
+from dynid.identification.settings import ON_FACTORS
 from dynid.log.read import Log
 from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
+from dynid.terms.term import Of
 
 if TYPE_CHECKING:
+    from dynid.estimate.estimator import Estimator
     from dynid.estimate.feasible import FeasibleFit
     from dynid.estimate.laplace import Posterior
 
 MOST = 10_000
 # A direction that the log determines this much better than the worst counts no more than this.
 _SHARPEST = 1e-6
+# Draws on which the width of friction is found: the models themselves, unless they are fewer than this; then their
+# bodies take turns with further draws of friction.
+_ENOUGH, _DRAWS = 32, 256
+# Rounds of the search for that width, and its relative error at the end.
+_ROUNDS, _FOUND = 60, 1e-3
 # Between bodies as close to the draw as data weigh them, the prior decides.
 _PRIOR_WEIGHT = 1.0
+
+
+class Width(StrEnum):
+    """What an ensemble is as wide as."""
+
+    ERROR = "error"
+    NOISE = "noise"
 
 
 @dataclass(frozen=True, eq=False)
 class UnseenSpread:
     """What an ensemble does on a motion that was not fitted, by joint, relative to the measured torque's r.m.s.
 
-    trajectories: names.    spread: (n,) r.m.s. difference of the models' torque from the estimate's.
-    error: (n,) r.m.s. error of the estimate's own torque. A spread far below it: the models are more alike than they
-    are right, as the covariance knows nothing of effects that the model lacks.
+    trajectories: names.    spread: (n,) standard deviation of the models' torque.
+    error: (n,) r.m.s. error of the estimate's own torque.
+    A spread far below it: the models are more alike than they are right.
     """
 
     trajectories: tuple[str, ...]
@@ -51,18 +68,21 @@ class UnseenSpread:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Full parameters of N models, (N, p), and by how much their torque differs from the estimate's.
+    """Full parameters of N models, (N, p), and by how much their torque differs.
 
-    spread: (g,) root mean square difference of torque on the fitted motion, relative to the measured torque.
-    unseen: the same on a held-out log, None without one.
+    spread: (g,) standard deviation of their torque on the fitted motion, relative to the measured torque.
+    held_out: (g,) error of the same fit on blocks of that motion that it was left out of, which set the width; empty
+    where it was not set.    unseen: spread and error on a held-out log, None without one.
     """
 
     parameters: Float
     group_names: tuple[str, ...]
     spread: Float
     unseen: UnseenSpread | None = None
+    held_out: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "held_out", locked(self.held_out, (None,), "held_out"))
         object.__setattr__(self, "parameters", locked(self.parameters, (None, None), "parameters"))
         object.__setattr__(self, "spread", locked(self.spread, (len(self.group_names),), "spread"))
 
@@ -85,7 +105,7 @@ def spread_on(
         raise UnfitDataError(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
-    changes = ensemble.parameters - run.estimate.parameters
+    changes = ensemble.parameters - ensemble.parameters.mean(axis=0)
     theta = run.estimate.full_vector
     error = [
         np.sqrt(factor.residual_square(theta) / max(factor.target_square, 1e-300)) for factor in factors.total
@@ -95,36 +115,181 @@ def spread_on(
 
 
 def sample_parameters(
-    run: Identification, count: int, seed: int = 0, feasible: bool = False, posterior: bool = False
+    run: Identification,
+    count: int,
+    seed: int = 0,
+    feasible: bool = False,
+    posterior: bool = False,
+    width: Width | str = Width.ERROR,
 ) -> Ensemble:
-    """Draws base parameters from N(estimate, covariance) and lifts each by the prior: B theta_k = beta_k.
+    """Draws models: base parameters from N(estimate, covariance), each lifted by the prior, B theta_k = beta_k.
 
     theta_k = theta + S Q R'^-1 (beta_k - beta), the change closest to none in the metric of the prior's spread S.
     feasible: project every draw on the physically consistent parameters, in the metric of the covariance and, where
     that says nothing, of the prior.
     posterior: draw from the posterior over consistent bodies: what the data leave open varies as the prior does.
+    width: "noise": that is all, and the models' torque differs by what noise leaves open; "error": friction and offsets
+    vary beside it, by joint, until the standard deviation of the models' torque is the error of the same fit on blocks
+    of the run's own data that it was left out of (what the model lacks is in that error, and in no covariance).
     Deterministic for a seed.
-    Raises UsageError for a count below 1 or above 10,000, SolverError if no parameters are feasible.
+    Raises UsageError for a count beyond 1 to 10,000 or an unknown width, SolverError if no parameters are feasible.
     """
     if not 1 <= count <= MOST:
         raise UsageError("ensemble-count", found=f"{count} models", expected=f"1 to {MOST}")
-    estimate = run.estimate
-    if posterior:
-        drawn = _posterior(run).sample(count, seed)
-        return Ensemble(
-            drawn, estimate.group_names, _fitted_spread(run, drawn @ estimate.base.B.T - estimate.value)
+    if width not in list(Width):
+        raise UsageError("ensemble-width", found=f"width '{width}'", expected="error or noise")
+    drawn = (
+        _posterior(run).sample(count, seed)
+        if posterior
+        else _drawn_from_covariance(run, count, seed, feasible)
+    )
+    error = held_out_error(run) if width == Width.ERROR else np.zeros(0)
+    if len(error):
+        drawn = _widened(run, drawn, error, seed)
+    changes = drawn - drawn.mean(axis=0)
+    size = np.array(
+        [max(factor.target_square / max(factor.count, 1), 1e-300) for factor in run.factors.total]
+    )
+    return Ensemble(
+        drawn,
+        run.estimate.group_names,
+        _fitted_spread(run, changes @ run.estimate.base.B.T),
+        held_out=error / np.sqrt(size) if len(error) else error,
+    )
+
+
+def held_out_error(run: Identification) -> Float:
+    """(g,) r.m.s. error of the run's own fit on contiguous parts of its data, each left out in turn; () if too short.
+
+    Fits to less data are worse than the run's; by how much they are on all data is taken off, down to the run's error
+    on its own data. The prior keeps the strength that the run found, or refits would each search for one.
+    Source: Burman 1989 (bias-corrected cross-validation).
+    """
+    regression = regression_of_run(run)
+    factors, estimator = regression.factors, _estimator(run)
+    parts = folds_of(factors)
+    if not parts:
+        return np.zeros(0)
+
+    def missed(some: Factors, theta: Float) -> Float:
+        return np.array([factor.residual_square(theta) for factor in some.total])
+
+    count = np.array([max(factor.count, 1) for factor in factors.total])
+    fitted = missed(factors, run.estimate.full_vector)
+    square, worse = np.zeros(len(count)), -fitted
+    for fold in parts:
+        training = replace(regression, factors=factors.subset(fold.training.tolist()), value_only=True)
+        theta = estimator.fit(training).full_vector
+        held_out = factors.subset(fold.held_out.tolist())
+        square += missed(held_out, theta)
+        share = np.array([factor.count for factor in held_out.total]) / count
+        worse += share * missed(factors, theta)
+    return np.asarray(np.sqrt(np.maximum(square - worse, fitted) / count))
+
+
+def _estimator(run: Identification) -> Estimator:
+    from dynid.estimate import WLS
+    from dynid.estimate.feasible import FeasibleFit
+
+    fitted: Estimator = WLS()
+    if "experiment" in run.recipe:
+        fitted = Experiment.of_recipe(run.recipe).settings().estimator
+    if isinstance(fitted, FeasibleFit):
+        return replace(fitted, strength=float(run.estimate.prior_strength))
+    return fitted if fitted.name in ON_FACTORS else WLS()
+
+
+def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Float:
+    """Draws whose friction and offsets vary by as much as the error asks beside what they vary by already.
+
+    Every such parameter of a joint makes the same share of the joint's torque, within its physical bounds.
+    """
+    estimate, total = run.estimate, run.factors.total
+    columns, base = estimate.columns, estimate.base
+    rotors = {term.name for term in run.terms if term.of_rotors}
+    free = np.array(
+        [c.of is Of.JOINT and c.term not in rotors and not c.absent for c in columns], dtype=np.bool_
+    ) & np.any(base.B, axis=0)
+    owners = np.array([column.owner for column in columns])
+    lower, upper = (np.array([getattr(column, name) for column in columns]) for name in ("lower", "upper"))
+    unit = np.zeros(len(columns))
+    for j in np.flatnonzero(free):
+        torque = max(
+            float(np.sum((factor.R[:, :-1] @ _full(run, base.B[:, j])[factor.columns]) ** 2))
+            / max(factor.count, 1)
+            for factor in total
         )
+        unit[j] = 1.0 / np.sqrt(torque) if torque > 0 else 0.0
+    number = len(drawn) if len(drawn) >= _ENOUGH else -(-_DRAWS // len(drawn)) * len(drawn)
+    bodies = np.tile(drawn, (number // len(drawn), 1))
+    noise = np.random.default_rng([seed, 1]).normal(size=(number, len(columns))) * unit
+    joints = {int(owner): _group_of(run, int(owner)) for owner in owners[free & (unit > 0)]}
+    spread = {owner: 0.1 * float(error[group]) for owner, group in joints.items()}
+    wanted, least = error**2, _variances(run, bodies)
+
+    def varied() -> Float:
+        size = np.array(
+            [spread.get(int(owner), 0.0) if yes else 0.0 for owner, yes in zip(owners, free, strict=True)]
+        )
+        return np.asarray(np.where(size > 0, np.clip(bodies + noise * size, lower, upper), bodies))
+
+    for _ in range(_ROUNDS):
+        made = _variances(run, varied())
+        off = 0.0
+        for owner, group in joints.items():
+            missing = wanted[group] - least[group]
+            if missing <= 0:
+                spread[owner] = 0.0
+                continue
+            ratio = missing / max(made[group] - least[group], 1e-12 * wanted[group])
+            spread[owner] *= float(np.clip(np.sqrt(ratio), 0.25, 4.0))
+            off = max(off, abs(ratio - 1.0))
+        if off < _FOUND:
+            break
+    return varied()[: len(drawn)]
+
+
+def _group_of(run: Identification, joint: int) -> int:
+    """The equations in which a joint's friction is seen: its own, or the only ones."""
+    names = run.estimate.group_names
+    name = run.robot.joint_names[joint]
+    return names.index(name) if name in names else min(joint, len(names) - 1)
+
+
+def _variances(run: Identification, thetas: Float) -> Float:
+    """(g,) mean square torque by which models (N, p) differ from their mean, on the fitted motion."""
+    changes = (thetas - thetas.mean(axis=0)) @ run.estimate.base.B.T
+    moved = np.zeros((len(thetas), len(run.estimate.columns)))
+    moved[:, run.estimate.base.independent] = changes
+    return np.array(
+        [
+            float(np.sum((moved[:, f.columns] @ f.R[:, :-1].T) ** 2))
+            / max(len(thetas) - 1, 1)
+            / max(f.count, 1)
+            for f in run.factors.total
+        ]
+    )
+
+
+def _full(run: Identification, beta: Float) -> Float:
+    theta = np.zeros(len(run.estimate.columns))
+    theta[run.estimate.base.independent] = beta
+    return theta
+
+
+def _drawn_from_covariance(run: Identification, count: int, seed: int, feasible: bool) -> Float:
+    estimate = run.estimate
     values, vectors = np.linalg.eigh(estimate.covariance)
     values = np.maximum(values, 0.0)
     steps = np.random.default_rng(seed).normal(size=(count, len(values))) @ (vectors * np.sqrt(values)).T
     spread = _spread(run)
     nothing = np.zeros(len(estimate.columns))
-    drawn = estimate.parameters + np.array([estimate.base.lift(step, nothing, spread) for step in steps])
-    if feasible:
-        std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
-        drawn = _projected(run, drawn, (vectors / std).T, spread)
-        steps = drawn @ estimate.base.B.T - estimate.value
-    return Ensemble(drawn, estimate.group_names, _fitted_spread(run, steps))
+    lifted = [estimate.base.lift(step, nothing, spread) for step in steps]
+    drawn: Float = estimate.parameters + np.array(lifted)
+    if not feasible:
+        return drawn
+    std = np.sqrt(np.maximum(values, _SHARPEST**2 * values.max()))
+    return _projected(run, drawn, (vectors / std).T, spread)
 
 
 def _posterior(run: Identification) -> Posterior:
@@ -161,13 +326,16 @@ def closest_real(run: Identification) -> tuple[Float, Float]:
 def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) -> Float:
     # The solver is loaded for models that are to be made real alone.
     from dynid.feasible import feasible_parameters
+    from dynid.feasible.problem import Distance
 
     columns = run.estimate.columns
     prior = np.array([column.prior for column in columns])
     A, held = whiten @ run.estimate.base.B, _constrained(run).constraints()
     return np.array(
         [
-            feasible_parameters(A, A @ theta, columns, held, prior, spread, _PRIOR_WEIGHT).parameters
+            feasible_parameters(
+                A, A @ theta, columns, held, prior, spread, _PRIOR_WEIGHT, Distance.ENTROPIC
+            ).parameters
             for theta in drawn
         ]
     )
@@ -194,5 +362,5 @@ def _torque_spread(changes: Float, factors: Factors) -> Float:
     for factor in factors.total:
         moved = changes[:, factor.columns] @ factor.R[:, :-1].T
         size = max(factor.target_square, 1e-300)
-        spread.append(float(np.sqrt(np.mean(np.sum(moved**2, axis=1)) / size)))
+        spread.append(float(np.sqrt(np.sum(moved**2) / max(len(changes) - 1, 1) / size)))
     return np.array(spread)

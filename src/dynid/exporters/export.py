@@ -16,7 +16,7 @@ from dynid.base.errors import RefusedError, SolverError, UsageError
 from dynid.dynamics.thresholds import Thresholds
 from dynid.exporters.actuators import actuators_json
 from dynid.exporters.c_code import write_c
-from dynid.exporters.ensemble import Ensemble, closest_real, sample_parameters, spread_on
+from dynid.exporters.ensemble import Ensemble, Width, closest_real, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.held_joints import unlocked
 from dynid.exporters.mixed import motors_of, on_one_branch
@@ -24,6 +24,7 @@ from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
 from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
 from dynid.exporters.names import c_identifier
+from dynid.exporters.samples import samples_npz
 from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.exporters.tables import model_json, table
 from dynid.exporters.urdf import edit_urdf
@@ -53,15 +54,24 @@ FORMATS = {
     "actuators": ".json",
     "khalil": ".csv",
     "pinocchio": ".csv",
+    "samples": ".npz",
 }
-_SUFFIXES = {".urdf": "urdf", ".sdf": "sdf", ".xml": "mjcf", ".mjcf": "mjcf", ".c": "c", ".json": "json"}
+_SUFFIXES = {
+    ".urdf": "urdf",
+    ".sdf": "sdf",
+    ".xml": "mjcf",
+    ".mjcf": "mjcf",
+    ".c": "c",
+    ".json": "json",
+    ".npz": "samples",
+}
 _AGREE = 1e-10
 # Attributes that name meshes, textures and included files.
 _FILES = ("filename", "file")
-_EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf")}
+_EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "samples": (".xml", ".mjcf")}
 # What these hold has to be physically consistent: simulators refuse other bodies or run away.
-_SIMULATED = ("urdf", "mjcf", "sdf")
-_ROOTS = {"urdf": "robot", "mjcf": "mujoco"}
+_SIMULATED = ("urdf", "mjcf", "sdf", "samples")
+_ROOTS = {"urdf": "robot", "mjcf": "mujoco", "samples": "mujoco"}
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,7 @@ def export(
     ensemble: int = 0,
     seed: int = 0,
     posterior: bool = False,
+    width: Width | str = Width.ERROR,
     unseen: Log | None = None,
     thresholds: Thresholds | None = None,
     force: bool = False,
@@ -117,6 +128,8 @@ def export(
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
     posterior: draw them from the posterior over physically consistent bodies instead.
+    width: "error": they differ by as much as the model is wrong on data that it was not fitted on; "noise": by the
+    covariance alone; see `sample_parameters`.
     unseen: log on which the spread of their torque is found; None = the one that the run was validated on, if it is
     still there.
     thresholds: for external torque, that C code is to hold as well.
@@ -137,10 +150,17 @@ def export(
     request = _Request(
         run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink, thresholds
     )
-    targets = [to] if not ensemble else _numbered(to, ensemble)
+    if chosen == "samples" and not ensemble:
+        raise UsageError(
+            "samples-ensemble",
+            found="a file of samples without an ensemble",
+            expected="a number of models",
+            do="add --ensemble 200",
+        )
+    targets = [to] if not ensemble or chosen == "samples" else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force)
-    draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior)
+    draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior, width)
     drawn = _drawn(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
     if drawn is not None:
@@ -162,8 +182,11 @@ def export(
             f"another by {joints}",
         )
     files: dict[Path, bytes] = {}
-    for target, theta in zip(targets, thetas, strict=True):
-        files |= _files(request, target, theta)
+    if chosen == "samples":
+        files[to] = _samples(request, to, thetas)
+    else:
+        for target, theta in zip(targets, thetas, strict=True):
+            files |= _files(request, target, theta)
     write_files(files)
     return Exported(tuple(files), drawn, moved)
 
@@ -309,6 +332,13 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     return {target: data}
 
 
+def _samples(request: _Request, target: Path, thetas: Float) -> bytes:
+    request = replace(request, diagnostics=Diagnostics(), kind="mjcf")
+    models = [_files(request, target, theta)[target] for theta in thetas]
+    reading = request.reading if request.source is not None else Reading()
+    return samples_npz(models, request.source or target, reading, request.diagnostics)
+
+
 def _whole(request: _Request, model: ExportModel, source: Path) -> tuple[ExportModel, tuple[str, ...]]:
     # The model with the joints of the file that it holds, which stay as they are described.
     if not model.robot.locked:
@@ -440,6 +470,8 @@ def summary_lines(exported: Exported, run: Identification) -> list[str]:
         )
     if exported.ensemble is not None:
         lines.append(f"spread of the torque on the fitted motion, %: {_shares(exported.ensemble.spread)}")
+        if len(exported.ensemble.held_out):
+            lines.append(f"set by the error on held-out blocks, %: {_shares(exported.ensemble.held_out)}")
         unseen = exported.ensemble.unseen
         if unseen is not None:
             names = ", ".join(unseen.trajectories[:3]) + (", ..." if len(unseen.trajectories) > 3 else "")

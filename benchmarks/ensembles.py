@@ -1,0 +1,148 @@
+"""Are ensembles as wide as reality? Standard deviation of their torque beside the model's error, on motion not used.
+
+    python benchmarks/ensembles.py [--data FOLDER] [--only NAME] [--models 48] [--write docs/domain-randomisation.md]
+
+Every log with a held-out motion is identified by the default command; its ensemble is drawn from the run alone, whose
+width rests on left-out blocks of the training data; then both are held against the motion that the run never saw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from real import ROBOTS, ROOT
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.exporters.ensemble import Ensemble, Width, sample_parameters, spread_on
+from dynid.feasible.bodies import least_eigenvalues
+from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.pipeline import identify
+from dynid.log.read import Log
+from dynid.robot.load import load_robot
+from dynid.run.result import Identification
+from dynid.run.validation import validate
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files of a log's folder, or of tests/robots."""
+
+    folder: str
+    robot: str
+    mapping: str
+
+
+CASES = (
+    Case("ur10e_innopolis", "ur10e_innopolis.toml", "ur10e_innopolis.experiment.toml"),
+    Case("panda_gaz", "panda.toml", "panda_gaz_split.experiment.toml"),
+    Case("kr300_rptu", "kr300_rptu.toml", "kr300_rptu.experiment.toml"),
+    Case("airbot_play", "robot.urdf", "mapping.toml"),
+    Case("airbot_play", "robot.urdf", "mapping_loaded.toml"),
+    Case("tx40_lirmm", "robot.toml", "mapping.toml"),
+    Case("krang_lwa3", "robot.toml", "mapping.toml"),
+    Case("lwr4_flobaroid", "robot_gaz.urdf", "mapping.toml"),
+    Case("lwr4_flobaroid", "robot.toml", "mapping.toml"),
+)
+LOW, HIGH = 0.8, 1.25
+# Models by the covariance alone, for comparison.
+FEW = 16
+START, END = "<!-- table: written by benchmarks/ensembles.py -->", "<!-- end of the table -->"
+HEAD = (
+    "log", "error there, %", "spread over error, by joint", "joints in 0.8 ... 1.25", "all joints together",
+    "covariance alone, all joints", "physically consistent",
+)  # fmt: skip
+
+
+def row(case: Case, data: Path, models: int) -> str:
+    """A line of the table."""
+    experiment = Experiment.read(place(case.mapping, case.folder, data))
+    known = place(case.robot, case.folder, data)
+    robot = experiment.with_drives(load_robot(known))
+    diagnostics = Diagnostics()
+    log = data / case.folder / "data.parquet"
+    train, unseen = (
+        open_log(experiment, [log], robot, part, diagnostics)
+        for part in (experiment.data.train, experiment.data.validate_on)
+    )
+    run = identify(robot, train, experiment.settings(), diagnostics=diagnostics)
+    return row_of(case, run, unseen, models)
+
+
+def row_of(case: Case, run: Identification, unseen: Log, models: int) -> str:
+    """The line of a run."""
+    drawn = [
+        spread_on(run, sample_parameters(run, count, feasible=True, width=width), unseen)
+        for width, count in ((Width.ERROR, models), (Width.NOISE, FEW))
+    ]
+    real = min(least_eigenvalues(run.estimate.columns, theta).min() for theta in drawn[0].parameters) > 0
+    ratio, error = by_joint(drawn[0])
+    inside = (ratio >= LOW) & (ratio <= HIGH)
+    scores = validate(run, unseen).scores
+    size = np.asarray(scores.torque_rms)
+    cells = (
+        f"`{case.folder} {case.robot} {case.mapping}`",
+        "/".join(f"{100 * one:.3g}" for one in error),
+        "/".join(f"{one:.2f}" for one in ratio),
+        f"{int(inside.sum())} of {len(inside)}",
+        f"{together(drawn[0], size):.2f}",
+        f"{together(drawn[1], size):.2f}",
+        "all" if real else "NO",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def by_joint(drawn: Ensemble) -> tuple[Float, Float]:
+    """(n,) spread over error on the unseen motion, and the error over the torque."""
+    assert drawn.unseen is not None
+    return np.asarray(drawn.unseen.spread / drawn.unseen.error), np.asarray(drawn.unseen.error)
+
+
+def together(drawn: Ensemble, size: Float) -> float:
+    """Spread over error of all joints' torque together; size: (n,) r.m.s. torque."""
+    assert drawn.unseen is not None
+    return float(np.linalg.norm(drawn.unseen.spread * size) / np.linalg.norm(drawn.unseen.error * size))
+
+
+def place(name: str, folder: str, data: Path) -> Path:
+    """A file of the log's folder, or else of tests/robots or the package."""
+    own = data / folder / name
+    return own if own.is_file() else ROBOTS / name
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the cases, prints the table, and writes it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=Path(default))
+    parser.add_argument("--only", default="", help="run the rows whose folder holds this")
+    parser.add_argument("--models", type=int, default=48)
+    parser.add_argument("--write", type=Path, help="page whose table is replaced")
+    options = parser.parse_args(arguments)
+    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
+    for case in CASES:
+        if options.only not in case.folder:
+            continue
+        if not (options.data / case.folder).is_dir():
+            print(f"no folder '{options.data / case.folder}': set DYNID_DATA or give --data", file=sys.stderr)
+            continue
+        lines.append(row(case, options.data, options.models))
+        print(lines[-1], file=sys.stderr, flush=True)
+    table = "\n".join(lines)
+    print(table)
+    if options.write:
+        before, rest = options.write.read_text().split(START)
+        options.write.write_text(f"{before}{START}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
