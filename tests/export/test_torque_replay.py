@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dynid
+from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.exporters.torque_replay import TorqueReplay
+from dynid.report.section import Page
+from dynid.report.sections.replay import ReplaySection
 from dynid.robot import load_example
+from dynid.run.store import keep_replay, load
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 
 pytest.importorskip("mujoco")
@@ -95,3 +101,52 @@ def test_what_is_no_window_is_said(result: dynid.Result, unseen: dynid.Log) -> N
         result.replay(unseen, window=0.0)
     with pytest.raises(UnfitDataError, match="no 100 s"):
         result.replay(unseen, window=100.0)
+
+
+@pytest.mark.parametrize(("suffix", "program"), [(".xml", "MuJoCo"), (".urdf", "pinocchio")])
+def test_the_users_own_file_is_replayed(
+    result: dynid.Result, unseen: dynid.Log, tmp_path: Path, suffix: str, program: str
+) -> None:
+    pytest.importorskip(program.lower())
+    path = tmp_path / f"arm{suffix}"
+    result.export(path)
+    text = path.read_text()
+    if suffix == ".xml":
+        # What simulators need and a replay does not: meshes that are elsewhere, sensors.
+        text = text.replace("<worldbody>", '<asset><mesh name="hull" file="gone.stl"/></asset><worldbody>')
+        text = text.replace("</body>", '<geom type="mesh" mesh="hull"/></body>', 1)
+    path.write_text(text)
+    theirs = dynid.load_robot(path, diagnostics=Diagnostics())
+    fields = {name: getattr(result, name) for name in dynid.Result.__dataclass_fields__}
+    own = dynid.Result(**(fields | {"robot": theirs}))
+    rows = {(row.program, row.description): row for row in own.replay(unseen).rows}
+    new, edited = rows[program, "identified"], rows[program, "identified, in your file"]
+    assert edited.why == ""
+    assert new.torque is not None
+    assert edited.torque is not None
+    np.testing.assert_allclose(edited.torque, new.torque, rtol=1e-6)
+    if suffix == ".xml":
+        assert new.motion is not None
+        assert edited.motion is not None
+        np.testing.assert_allclose(edited.motion, new.motion, rtol=1e-3)
+    assert (path.read_text() == text, sorted(tmp_path.iterdir())) == (True, [path])
+
+
+def test_errors_are_kept_with_the_run_and_stand_in_its_report(
+    result: dynid.Result, replayed: TorqueReplay, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    dynid.save(result, run)
+    assert "Not done yet" in str(ReplaySection().render(load(run), Page()))
+    again = keep_replay(run, replayed.plain() | {"logs": ["unseen.csv"]})
+    assert again.replayed == load(run).replayed
+    assert again.replayed is not None
+    assert again.replayed["rows"][0]["torque"] == replayed.rows[0].torque.tolist()  # type: ignore[union-attr]
+    html = str(ReplaySection().render(again, Page()))
+    for text in ("MuJoCo", "pinocchio", "as described", "unseen.csv", *result.robot.joint_names):
+        assert text in html
+    # One of a run that was here before, or that is damaged, is not this one's.
+    kept = json.loads((run / "replay.json").read_text())
+    for text in (json.dumps(kept | {"run": "earlier"}), "{"):
+        (run / "replay.json").write_text(text)
+        assert load(run).replayed is None

@@ -16,12 +16,14 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
 ) -> None:
-    """Replay commands, or measured torque, in MuJoCo and print how far the simulated joints are from the measured."""
+    """Replay commands, or measured torque, by exported files; errors are printed, and stand in the run's report."""
     from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import ResourceError
     from dynid.exporters.replay import Replay, replay
     from dynid.exporters.torque_replay import TorqueReplay, replay_torque
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.run.store import load
+    from dynid.report import write_report
+    from dynid.run.store import keep_replay, load
 
     stored = load(run)
     diagnostics = Diagnostics()
@@ -38,3 +40,12 @@ def command(
     set_results(lambda: {"replay": found})
     for line in found.lines():
         say(line)
+    try:
+        write_report(
+            keep_replay(run, found.plain() | {"logs": [str(one) for one in logs]}), run / "report.html"
+        )
+    except ResourceError as error:
+        # A run that may only be read still is replayed.
+        say(f"report: not written anew: {error.found}", err=True)
+        return
+    say(f"report: {run / 'report.html'}")

@@ -145,7 +145,7 @@ def export(
         raise UsageError(
             "thresholds-format", found=f"thresholds of external torque for {chosen}", expected="C code"
         )
-    origin = _source(run.robot, source, chosen)
+    origin = edited_source(run.robot, source, chosen)
     reading = _reading(run.robot, root)
     request = _Request(
         run.robot, run.terms, peak_speeds(run), chosen, origin, reading, allow_unphysical, sink, thresholds
@@ -208,7 +208,7 @@ def export_parameters(
     to, source = Path(to), None if source is None else Path(source)
     chosen = _kind(to, kind)
     check_targets(_outputs(to, chosen), _inputs(robot, source), force)
-    origin = _source(robot, source, chosen)
+    origin = edited_source(robot, source, chosen)
     reading = _reading(robot, root)
     request = _Request(robot, terms, np.ones(robot.n), chosen, origin, reading, False, sink)
     files = _files(request, to, theta)
@@ -250,7 +250,8 @@ def _kind(to: Path, kind: str | None) -> str:
     return found
 
 
-def _source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
+def edited_source(robot: RobotModel, source: Path | None, kind: str) -> Path | None:
+    """The file that an export changes in place, `source` or the robot's own; None where a new one is written."""
     if kind not in _EDITED:
         return None
     if source is not None:

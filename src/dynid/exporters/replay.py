@@ -45,6 +45,16 @@ class Replay:
         ]
         return float(whole[0] or 0.0), whole[1]
 
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as run folders keep it."""
+        found = (("identified", self.model), ("as described", self.description))
+        rows = [
+            {"program": "MuJoCo", "description": name, "why": "", "torque": None, "motion": error.tolist()}
+            for name, error in found
+            if error is not None
+        ]
+        return {"of": "commands", "joints": list(self.joint_names), "seconds": self.seconds, "rows": rows}
+
     def lines(self) -> list[str]:
         """Lines of text for the terminal."""
         model, description = self.total

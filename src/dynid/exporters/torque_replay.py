@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.errors import DynidError, UnfitDataError, UsageError
 from dynid.dynamics import Dynamics
+from dynid.exporters.export import edited_source, export
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.exporters.urdf_new import new_urdf
@@ -27,6 +31,20 @@ from dynid.terms.term import Scale
 
 # s: long enough for a wrong mass to show, short enough for the measured torque, without feedback, to hold the robot.
 WINDOW = 0.25
+# Elements of an MJCF that a replay does without.
+_SEEN = (
+    "geom",
+    "asset",
+    "contact",
+    "sensor",
+    "tendon",
+    "keyframe",
+    "actuator",
+    "skin",
+    "deformable",
+    "site",
+    "camera",
+)
 # Windows over a log, evenly, and steps of integration, s, at most.
 _WINDOWS, _STEP = 80, 1e-3
 
@@ -36,8 +54,9 @@ class TorqueReplayRow:
     """What one program makes of one description, by joint.
 
     program: MuJoCo or pinocchio.
-    description: "identified"; "as described", the robot's own; "bodies as described", with the identified rotors and
-    friction, which descriptions often lack.
+    description: "identified"; "identified, in your file", the robot's own URDF or MJCF changed in place;
+    "as described", the robot's own; "bodies as described", with the identified rotors and friction, which descriptions
+    often lack.
     torque: (n,) root of the mean square of measured less computed torque over that of the measured torque, filtered as
     in scores.
     motion: (n,) the same of position after each window's start, over that of the measured displacement from there, when
@@ -72,7 +91,7 @@ class TorqueReplay:
         lines = [
             f"replayed: torque by inverse dynamics, and motion in {self.windows} windows of {self.window:g} s under "
             "measured torque, error in %",
-            f"{'':<38}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
+            f"{'':<46}" + "".join(f"{name:>{wide}}" for name in self.joint_names),
         ]
         for row in self.rows:
             head = f"{row.program}, {row.description}"
@@ -81,9 +100,27 @@ class TorqueReplay:
             for what, values in (("torque", row.torque), ("motion", row.motion)):
                 if values is not None:
                     lines.append(
-                        f"{head + ', ' + what:<38}" + "".join(f"{100 * x:>{wide}.3g}" for x in values)
+                        f"{head + ', ' + what:<46}" + "".join(f"{100 * x:>{wide}.3g}" for x in values)
                     )
         return lines
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as run folders keep it."""
+        rows = [
+            {"program": row.program, "description": row.description, "why": row.why}
+            | {
+                name: None if x is None else x.tolist()
+                for name, x in (("torque", row.torque), ("motion", row.motion))
+            }
+            for row in self.rows
+        ]
+        return {
+            "of": "torque",
+            "joints": list(self.joint_names),
+            "window": self.window,
+            "windows": self.windows,
+            "rows": rows,
+        }
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -115,24 +152,68 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
         models.append(("bodies as described", drives, ""))
     except UsageError as error:
         models.append(("as described", None, f"not replayed: {error.found}"))
+    with tempfile.TemporaryDirectory(prefix="dynid-replay-") as folder:
+        rows = _rows(run, models, whole, starts, filtered, _own_file(run, Path(folder)))
+    return TorqueReplay(run.robot.joint_names, tuple(rows), window, len(starts))
+
+
+def _rows(
+    run: Identification,
+    models: Sequence[tuple[str, Dynamics | None, str]],
+    whole: Sequence[_Part],
+    starts: Sequence[tuple[int, int, int]],
+    filtered: ParallelFilter,
+    own: Path | None,
+) -> list[TorqueReplayRow]:
     rows = []
-    for label, program in (("MuJoCo", _mujoco), ("pinocchio", _pinocchio)):
-        for name, model, why in models:
+    for label, program, suffix in (("MuJoCo", _mujoco, ".xml"), ("pinocchio", _pinocchio, ".urdf")):
+        cases: list[tuple[str, Dynamics | None, str, Path | None]] = [(*one, None) for one in models]
+        if own is not None and own.suffix == suffix:
+            cases.insert(1, ("identified, in your file", ExportModel.of_run(run), "", own))
+        for name, model, why, file in cases:
             if model is None:
                 rows.append(TorqueReplayRow(label, name, why=why))
                 continue
             plain = _without_offset(model)
             try:
-                computed, motion = program(plain, whole, starts)
+                computed, motion = program(plain, whole, starts, file)
                 torque = _torque_error(whole, computed, filtered)
                 rows.append(TorqueReplayRow(label, name, torque, motion))
             except ImportError:
                 rows.append(TorqueReplayRow(label, name, why="not replayed: the program is not installed"))
-            except (ValueError, RuntimeError) as error:  # bodies that it does not take
+            except (ValueError, RuntimeError) as error:  # bodies or files that it does not take
                 rows.append(
                     TorqueReplayRow(label, name, why=f"not replayed: {' '.join(str(error).split())[:200]}")
                 )
-    return TorqueReplay(run.robot.joint_names, tuple(rows), window, len(starts))
+    return rows
+
+
+def _own_file(run: Identification, folder: Path) -> Path | None:
+    """The robot's own URDF or MJCF changed in place, written into a folder; None where that cannot be replayed.
+
+    Joints that are held stand elsewhere in the file.
+    """
+    if run.robot.locked:
+        return None
+    for kind, suffix in (("urdf", ".urdf"), ("mjcf", ".xml")):
+        if edited_source(run.robot, None, kind) is not None:
+            try:
+                return export(run, folder / f"robot{suffix}", kind, diagnostics=Diagnostics()).files[0]
+            except DynidError:
+                return None  # as dynid export says
+    return None
+
+
+def _without_shapes(text: bytes) -> str:
+    # Of a file that dynid wrote: what is seen, touched or measured has no part in a replay, and its meshes would be
+    # looked for beside the new file; a free base is held where the description puts it.
+    root = ElementTree.fromstring(text)  # noqa: S314
+    for parent in list(root.iter()):
+        for child in list(parent):
+            free = child.tag == "freejoint" or (child.tag == "joint" and child.get("type") == "free")
+            if child.tag in _SEEN or free:
+                parent.remove(child)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,18 +281,24 @@ def _relative(errors: Iterable[Float], sizes: Iterable[Float]) -> Float:
 
 
 def _mujoco(
-    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]]
+    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]], file: Path | None
 ) -> tuple[list[Float], Float]:
     import mujoco
 
-    theirs = mujoco.MjModel.from_xml_string(
-        new_mjcf(replace(model, robot=model.robot.with_servo(None))).decode()
+    text = (
+        file.read_bytes()
+        if file is not None
+        else new_mjcf(replace(model, robot=model.robot.with_servo(None)))
     )
+    theirs = mujoco.MjModel.from_xml_string(_without_shapes(text))
     robot = model.robot
     data = mujoco.MjData(theirs)
     P = robot.projection
     flags = mujoco.mjtDisableBit
-    theirs.opt.disableflags |= int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT)
+    # Torque comes from the log, not from the file's own actuators.
+    theirs.opt.disableflags |= (
+        int(flags.mjDSBL_CONTACT) | int(flags.mjDSBL_LIMIT) | int(flags.mjDSBL_ACTUATION)
+    )
     driven = int(theirs.opt.disableflags)
     theirs.opt.disableflags = driven | int(flags.mjDSBL_CONSTRAINT)
     # Bodies are written depth first: joints stand where their names do.
@@ -261,12 +348,12 @@ def _signs(model: ExportModel, dq: Float) -> Float:
 
 
 def _pinocchio(
-    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]]
+    model: ExportModel, parts: Sequence[_Part], windows: Sequence[tuple[int, int, int]], file: Path | None
 ) -> tuple[list[Float], None]:
     import pinocchio as pin
 
     robot = model.robot
-    theirs = pin.buildModelFromXML(new_urdf(model).decode())
+    theirs = pin.buildModelFromXML((file.read_bytes() if file is not None else new_urdf(model)).decode())
     theirs.gravity.linear = np.array(robot.gravity)
     data, P = theirs.createData(), robot.projection
     from dynid.exporters.names import unique, xml_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.findings import Verdict
@@ -42,6 +43,7 @@ class Identification:
     shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
     selection: how the model was chosen, where that was left to the data.
     residual_findings: effects that the residuals show and the model lacks.
+    replayed: errors of a log that exported files replayed, as plain data (`dynid replay`); None = none was.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
 
@@ -63,6 +65,7 @@ class Identification:
     choices: tuple[Choice, ...] = ()
     residual_findings: tuple[ResidualFinding, ...] = ()
     selection: Selection | None = None
+    replayed: Mapping[str, Any] | None = None
 
     @property
     def accepted(self) -> tuple[str, ...]:

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
-from dynid.base.atomic_write import FolderKind, check_place, edited_files, recover, staged_folder
+from dynid.base.atomic_write import (
+    FolderKind,
+    check_place,
+    edited_files,
+    recover,
+    staged_files,
+    staged_folder,
+)
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.findings import Finding, Verdict
@@ -47,6 +54,7 @@ _RUN_FILES = (
     "factors.parquet",
     "report.html",
 )
+REPLAY_FILE = "replay.json"
 _DEMO_FILES = ("robot.toml", "logs/train.parquet", "logs/validate.parquet")
 _edited: list[Path] = []
 _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
@@ -147,6 +155,7 @@ def load(folder: str | Path) -> Identification:
             choices=tuple(_read_choice(entry) for entry in run["choices"]),
             selection=selection_from_dict(run["selection"]),
             residual_findings=tuple(finding_from_dict(entry) for entry in run.get("residual_findings", [])),
+            replayed=_read_replay(folder, run),
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
@@ -156,6 +165,35 @@ def load(folder: str | Path) -> Identification:
             do="run dynid identify again",
             place=place,
         ) from error
+
+
+def keep_replay(folder: str | Path, replay: Mapping[str, Any]) -> Identification:
+    """Writes errors of a replayed log beside a stored run, replay.json, and reads the run with them.
+
+    replay: plain data, see docs/run-folder.md.    Raises ResourceError if it cannot be written.
+    """
+    path = Path(folder) / REPLAY_FILE
+    run = _read_json(path.parent / "run.json")
+    with staged_files(path) as (scratch,):
+        scratch.write_bytes(_json({"run": _stamp(run), **_clean(replay)}))
+    return load(folder)
+
+
+def _read_replay(folder: Path, run: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    # That of another run, which was here before, says nothing of this one.
+    path = folder / REPLAY_FILE
+    if not path.is_file():
+        return None
+    try:
+        found = _read_json(path)
+    except DynidError:
+        return None
+    known = found.get("run") == _stamp(run) and isinstance(found.get("rows"), list)
+    return {key: value for key, value in found.items() if key != "run"} if known else None
+
+
+def _stamp(run: Mapping[str, Any]) -> str:
+    return str(run.get("provenance", {}).get("finished", ""))
 
 
 def edited_runs() -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from dynid.report.sections.log import LogSection
 from dynid.report.sections.next_steps import NextStepsSection
 from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.provenance import ProvenanceSection
+from dynid.report.sections.replay import ReplaySection
 from dynid.report.sections.residuals import ResidualsSection
 from dynid.report.sections.scores import ScoresSection
 from dynid.report.sections.selection import SelectionSection
@@ -26,6 +27,7 @@ SECTIONS: tuple[Section, ...] = (
     JointsSection(),
     TorqueSection(),
     ScoresSection(),
+    ReplaySection(),
     ParametersSection(),
     SelectionSection(),
     FrictionSection(),
