@@ -223,14 +223,14 @@ class FeasibleFit:
     def _held(self, regression: Regression, weights: Float, strength: float, which: Int) -> Feasible | None:
         """The answer with some parameters at the prior; None if there is none."""
         columns, spread = regression.columns, regression.spread
-        A, y = _triangle(regression, regression.factors, weights)
+        A, y = weighted_rows(regression, regression.factors, weights)
         rows = np.zeros((len(which), len(columns)))
         weight = UNMOVED * max(strength, FREE_SHARE * regression.factors.count)
         rows[np.arange(len(which)), which] = np.sqrt(weight) / spread[which]
         centre = plausible(columns, regression.guess, spread, self.density)
         both = np.concatenate([A, rows]), np.concatenate([y, rows @ centre])
         try:
-            exact = self._real(regression, *both, strength, A)
+            exact = self.consistent(regression, *both, strength, A)
         except SolverError:
             return None
         return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))
@@ -245,7 +245,7 @@ class FeasibleFit:
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
         A = R @ regression.base.B
-        found = self._real(regression, A, R @ free.value, strength, A)
+        found = self.consistent(regression, A, R @ free.value, strength, A)
         text = f"{method}, {free.status.text}; {{}}"
         return self._estimate(regression, free, found, R, strength, text), found
 
@@ -272,12 +272,20 @@ class FeasibleFit:
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
-        A, y = _triangle(regression, factors, weights)
-        whole = A if factors is regression.factors else _triangle(regression, regression.factors, weights)[0]
-        return self._real(regression, A, y, strength, whole)
+        A, y = weighted_rows(regression, factors, weights)
+        whole = (
+            A if factors is regression.factors else weighted_rows(regression, regression.factors, weights)[0]
+        )
+        return self.consistent(regression, A, y, strength, whole)
 
-    def _real(self, regression: Regression, A: Float, y: Float, strength: float, whole: Float) -> Feasible:
-        """The program for rows A theta = y, free directions being those of the rows of all data."""
+    def consistent(
+        self, regression: Regression, A: Float, y: Float, strength: float, whole: Float
+    ) -> Feasible:
+        """Min ||A theta - y||^2 + strength distance among consistent bodies.
+
+        whole: rows of all data, which say what directions are free. Of the regression the columns, their spread and
+        guess, and the number of equations are read.
+        """
         columns, spread, prior = regression.columns, regression.spread, regression.guess
         centre = plausible(columns, prior, spread, self.density)
         held, at = free_direction_rows(whole, regression.factors.count, centre, spread, strength)
@@ -329,8 +337,8 @@ class FeasibleFit:
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
 
 
-def _triangle(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
-    # Rows and right side of the weighted equations, in all parameters.
+def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
+    """Rows (b, p) and right side (b,) of the weighted equations, in all parameters."""
     R = stack(factors.total, regression.base.independent, weights)
     b = regression.base.rank
     return R[:b, :b] @ regression.base.B, R[:b, b]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,13 +42,19 @@ def unconstrained(estimator: Estimator) -> Estimator:
 
 
 def project_to_physical(
-    wanted: Estimator, regression: Regression, free: Estimate, asked: bool, diagnostics: Diagnostics
+    wanted: Estimator,
+    regression: Regression,
+    free: Estimate,
+    asked: bool,
+    diagnostics: Diagnostics,
+    cause: Callable[[FeasibleFit], str] = lambda fit: "",
 ) -> tuple[Estimate, Estimator]:
     """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
 
     free: the estimate without constraints.    asked: whether the user named the method. What nobody asked for is given
     up where it predicts left-out blocks much worse; what was asked for is kept with a warning. A misfit is put down to
     the prior's pull where it goes away without, and to the constraints in force where it does not.
+    cause: what makes the consistent fit of a strength miss more, in words; "" = not known.
     Raises SolverError if no consistent bodies are found that were asked for.
     """
     if not isinstance(wanted, FeasibleFit):
@@ -67,24 +74,29 @@ def project_to_physical(
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
         return real, fit
     unseen = _unseen_ratio(fit, regression, free)
+    why = cause(fit) if asked or not unseen <= 1.0 else ""
+    if why:
+        diagnostics.warn(LIKELY_CAUSE, why)
+    text = _cost_text(fit, real, found, free, unseen)
     if asked:
         diagnostics.warn(
-            "constraints-cost",
-            f"{_cost_text(fit, real, found, free, unseen)}. Loosen what was asked for, or {_ADD}",
+            "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
         )
         return real, fit
     if unseen > MUCH_WORSE:
         diagnostics.warn(
             "not-consistent",
-            f"{_cost_text(fit, real, found, free, unseen)}. The estimate without constraints is kept and scored, of "
-            f"which only combinations of parameters have a meaning; exports hold the consistent bodies; {_ADD}",
+            f"{text}. The estimate without constraints is kept and scored, of which only combinations of parameters "
+            "have a meaning; exports hold the consistent bodies" + ("" if why else f"; {_ADD}"),
         )
         return _beside(free, real, regression), unconstrained(wanted)
     if unseen > 1.0:
-        diagnostics.warn("consistency-costs", f"{_cost_text(fit, real, found, free, unseen)}: {_ADD}")
+        diagnostics.warn("consistency-costs", text + ("" if why else f": {_ADD}"))
     return real, fit
 
 
+# The warning that names what keeps consistent bodies from predicting as well.
+LIKELY_CAUSE = "likely-cause"
 _ADD = (
     "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
     "base)"

@@ -18,6 +18,7 @@ from dynid.base.parallel import beside, default_threads
 from dynid.base.progress import Progress
 from dynid.choose.build import within_speeds
 from dynid.choose.choose_model import Chosen, choose_model
+from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.held_out import held_out_scores
 from dynid.choose.relinearise import relinearised
@@ -40,6 +41,7 @@ from dynid.diagnosis.raw import first_torque
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimate, Estimator
+from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, unphysical, warn_or_raise
 from dynid.estimate.regression import regression_of
 from dynid.estimate.scores import LeftOut, Origin, cross_validate
@@ -304,8 +306,12 @@ def _fit(call: _Call, data: _Data) -> _Found:
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
+
+    def cause(consistent: FeasibleFit) -> str:
+        return cause_text(likely_causes(robot, fitted, free, consistent, fit))
+
     estimate, estimator = project_to_physical(
-        settings.estimator, fitted.regression, free, asked, call.diagnostics
+        settings.estimator, fitted.regression, free, asked, call.diagnostics, cause
     )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(

@@ -15,6 +15,7 @@ from dynid.choose.shapes import Choice
 from dynid.diagnosis.effect_tests import feature_groups
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.physical import LIKELY_CAUSE
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.estimate.verdict import PRIOR_DECIDES
 from dynid.factor.base import BaseMap, Category
@@ -108,7 +109,11 @@ def judge(
         findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
-        findings.append(Finding("warning", f"Log: {warning.identifier}", _placed(warning)))
+        if warning.identifier == LIKELY_CAUSE:
+            title, text = "What keeps the bodies from being physically consistent", _placed(warning)
+            findings.append(Finding("warning", title, text, "Mend or declare it, and identify again."))
+        else:
+            findings.append(Finding("warning", f"Log: {warning.identifier}", _placed(warning)))
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt)))

@@ -38,6 +38,7 @@ class GainError(NominalTerm):
     of_log = True
     hides_wiring = True
     role, question = Role.LOG, Question("gains", "as logged")
+    as_cause = "the drive gain of '{joint}'"
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
 
     def __post_init__(self) -> None:

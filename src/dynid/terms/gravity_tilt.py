@@ -44,6 +44,7 @@ class GravityTilt(NominalTerm):
 
     hides_wiring = True
     role, question = Role.LOG, Question("base", "level")
+    as_cause = "a lean of the base"
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

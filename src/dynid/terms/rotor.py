@@ -29,6 +29,7 @@ class RotorInertia(JointTerm):
     of_rotors = True
     exports_as = MotionBasis.ACCELERATION
     role, question = Role.PLAIN, Question("rotors", words="rotor inertia")
+    as_cause = "rotors, which the model lacks"
 
     @classmethod
     def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:

@@ -114,6 +114,8 @@ class Term(ABC):
     group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
     steps: ClassVar[bool] = False  # whether it is friction with a step at rest
     hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
+    # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
+    as_cause: ClassVar[str] = ""
     scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
     passive: ClassVar[bool] = (
         False  # whether a parameter that is negative beyond doubt is a mistake of the input

@@ -1,0 +1,218 @@
+"""The single likely cause of physically consistent bodies that predict worse than the unconstrained fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.errors import DynidError, SolverError
+from dynid.choose.search import Fit, Fitted
+from dynid.choose.wide_model import nominal_model
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.feasible import FOLDS, FeasibleFit, weighted_rows
+from dynid.estimate.least_squares import solve
+from dynid.factor.factor import Factors
+from dynid.factor.folds import LEAST_BLOCKS, folds_of
+from dynid.feasible.bodies import body_columns
+from dynid.robot.model import RobotModel
+from dynid.terms.catalogue import CATALOGUE
+from dynid.terms.choice import LogFacts
+from dynid.terms.term import Of, Term, Terms
+
+# A single cause removes so much of the difference on left-out blocks, and every other leaves so many times its error.
+MOST, AHEAD = 0.5, 1.2
+# By so much at least consistent bodies predict worse: less is within what the choice of the blocks makes.
+LEAST = 0.01
+# How many candidates, those that help the fitted data most, are tried on left-out blocks.
+TRIED = 3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may keep consistent bodies from fitting.
+
+    text: in words.    columns: names of the parameters that it frees.    body: whose prior is given up; -1 = none.
+    """
+
+    text: str
+    columns: frozenset[str] = frozenset()
+    body: int = -1
+
+
+@dataclass(frozen=True)
+class CauseFound:
+    """How left-out blocks are predicted by consistent bodies with a candidate freed.
+
+    error, before: root of the squared errors over that of the unconstrained fit, with it and without.
+    """
+
+    candidate: Candidate
+    error: float
+    before: float
+
+    @property
+    def removed(self) -> float:
+        """Share of what consistent bodies predict worse, in squares, that it removes."""
+        return (self.before**2 - self.error**2) / (self.before**2 - 1.0)
+
+
+def likely_causes(
+    robot: RobotModel, fitted: Fitted, free: Estimate, wanted: FeasibleFit, fit: Fit
+) -> tuple[CauseFound, ...]:
+    """Candidates, the best first; none where they cannot be compared or nothing is to be explained.
+
+    Each of rotors, the drive gain of one joint, a lean of the base and the inertia of the last link is freed alone,
+    the bodies being consistent throughout.
+    wanted: the consistent fit, its strength a number.    fit: makes the equations of other terms.
+    """
+    if wanted.inner is not None or len(fitted.regression.factors.blocks) < LEAST_BLOCKS:
+        return ()
+    try:
+        terms, candidates = _candidates(robot, fitted, free)
+        wide = fit(terms).regression
+        return _compared(wide, candidates, fitted, free, wanted)
+    except DynidError:
+        return ()  # a comparison that cannot be made says nothing, and costs nobody the run
+
+
+def cause_text(causes: Sequence[CauseFound]) -> str:
+    """The single likely cause with its evidence; what was tried, where none stands out; "" for nothing compared."""
+    if not causes:
+        return ""
+    first, others = causes[0], causes[1:]
+    how = f"Left-out blocks are predicted {first.before:.3g} times as far off as without constraints"
+    if first.removed >= MOST and all(other.error >= AHEAD * first.error for other in others):
+        behind = f", {others[0].error:.3g} times with the next candidate" if others else ""
+        return (
+            f"Likely cause: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}."
+        )
+    tried = ", ".join(f"{one.error:.3g} with {one.candidate.text} freed" for one in causes)
+    return f"No single cause stands out. {how}, {tried}."
+
+
+def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Terms, tuple[Candidate, ...]]:
+    """The wide model with all candidates, and these."""
+    terms = fitted.assembly.terms
+    held = {term.name for term in terms}
+    nominal = nominal_model(robot, free)
+    log = LogFacts(nominal.inertia, nominal.drives)
+    further: list[Term] = []
+    found: list[Candidate] = []
+    for kind in CATALOGUE.values():
+        if not kind.as_cause or kind.name in held:
+            continue
+        term = kind.proposed(robot, log)[0].variants[0]
+        further.append(term)
+        columns = term.columns(robot)
+        if "{joint}" in kind.as_cause:
+            found += [
+                Candidate(
+                    kind.as_cause.format(joint=robot.joint_names[column.owner]), frozenset({column.name})
+                )
+                for column in columns
+            ]
+        else:
+            found.append(Candidate(kind.as_cause, frozenset(column.name for column in columns)))
+    last = max((c.owner for c in terms.columns(robot) if c.of is Of.BODY), default=-1)
+    if last >= 0 and np.isfinite(robot.inertia_prior[last]).all():
+        name = robot.body_names[last]
+        found.append(Candidate(f"the description's '{name}' (a hand, tool or load that differs)", body=last))
+    return Terms((*terms.terms, *further)), tuple(found)
+
+
+def _compared(
+    wide: Regression, candidates: Sequence[Candidate], fitted: Fitted, free: Estimate, wanted: FeasibleFit
+) -> tuple[CauseFound, ...]:
+    own = {column.name for column in fitted.regression.columns}
+    weights = np.asarray(free.weights)
+    names = [column.name for column in wide.columns]
+    base = np.array([name in own for name in names])
+    cases = [Candidate("nothing"), *candidates]
+    trials = [_Trial.of(wide, base, one) for one in cases]
+    costs = [_fitted(trial, wide, weights, wanted) for trial in trials[1:]]
+    order = [int(i) + 1 for i in np.argsort(costs, kind="stable") if np.isfinite(costs[i])][:TRIED]
+    errors = {i: _unseen(trials[i], wide, weights, wanted) for i in (0, *order)}
+    plain = _unconstrained(fitted.regression, weights)
+    ratio = {i: float(np.sqrt(error / plain)) for i, error in errors.items()}
+    if not ratio[0] > 1.0 + LEAST:
+        return ()
+    causes = [CauseFound(cases[i], ratio[i], ratio[0]) for i in order]
+    return tuple(sorted(causes, key=lambda one: one.error))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A regression of some columns of the wide model.    keep: (p,)."""
+
+    regression: Regression
+    keep: Bool
+
+    @staticmethod
+    def of(wide: Regression, base: Bool, one: Candidate) -> _Trial:
+        keep = base | np.array([column.name in one.columns for column in wide.columns])
+        likely, columns = np.array(wide.guess), list(wide.columns)
+        if one.body >= 0:
+            for ten in body_columns(wide.columns):
+                if columns[ten[0]].owner == one.body:
+                    likely[ten] = np.nan
+                    for k in ten:
+                        columns[k] = replace(columns[k], prior=np.nan)
+        kept = np.flatnonzero(keep)
+        return _Trial(
+            replace(
+                wide, columns=tuple(columns[k] for k in kept), spread=wide.spread[kept], likely=likely[kept]
+            ),
+            keep,
+        )
+
+    def parameters(self, wide: Regression, factors: Factors, weights: Float, fit: FeasibleFit) -> Float:
+        """(p,) of the wide model, zero where not kept."""
+        A, y = weighted_rows(wide, factors, weights)
+        found = fit.consistent(self.regression, A[:, self.keep], y, float(fit.strength), A[:, self.keep])
+        theta = np.zeros(len(self.keep))
+        theta[self.keep] = found.parameters
+        return theta
+
+
+def _squares(wide: Regression, factors: Factors, weights: Float, theta: Float) -> float:
+    full = np.zeros(len(wide.columns))
+    full[wide.base.independent] = wide.base.reduce(theta)
+    pairs = zip(weights, factors.total, strict=True)
+    return float(sum(w * factor.residual_square(full) for w, factor in pairs))
+
+
+def _fitted(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> float:
+    try:
+        theta = trial.parameters(wide, wide.factors, weights, fit)
+    except SolverError:
+        return float("inf")
+    return _squares(wide, wide.factors, weights, theta)
+
+
+def _unseen(trial: _Trial, wide: Regression, weights: Float, fit: FeasibleFit) -> float:
+    try:
+        return sum(
+            _squares(wide, left_out, weights, trial.parameters(wide, kept, weights, fit))
+            for kept, left_out in _halves(wide.factors)
+        )
+    except SolverError:
+        return float("inf")
+
+
+def _unconstrained(regression: Regression, weights: Float) -> float:
+    missed = 0.0
+    for kept, left_out in _halves(regression.factors):
+        theta = np.zeros(len(regression.columns))
+        theta[regression.base.independent] = solve(replace(regression, factors=kept), weights)[0]
+        pairs = zip(weights, left_out.total, strict=True)
+        missed += sum(w * factor.residual_square(theta) for w, factor in pairs)
+    return missed
+
+
+def _halves(factors: Factors) -> list[tuple[Factors, Factors]]:
+    return [
+        (factors.subset(fold.training), factors.subset(fold.held_out)) for fold in folds_of(factors, FOLDS)
+    ]

@@ -1,0 +1,87 @@
+"""The single likely cause of bodies that are not physically consistent, on arms that pinocchio simulates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.choose.consistency_cause import Candidate, CauseFound, cause_text
+from dynid.estimate.physical import LIKELY_CAUSE
+from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
+from dynid.log.read import Log
+from dynid.robot import load_robot
+from dynid.run.result import Identification
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
+from tests.estimate.test_partial_prior import arm
+
+RATE, SECONDS = 100.0, 24.0
+WITH = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=0.05) + Offset()
+
+
+def recorded(folder: Path, terms: Terms, rotor: Float, gain: tuple[int, float] = (0, 1.0)) -> Identification:
+    """Of an arm whose description is right.    rotor: (n,) kg m^2.    gain: of the torque of a joint."""
+    path = folder / "arm.urdf"
+    path.write_text(arm())
+    robot, rng = load_robot(path, diagnostics=Diagnostics()), np.random.default_rng(1)
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    speed = 2 * np.pi * rng.uniform(0.1, 0.5, (robot.n, 3))
+    size, phase = rng.uniform(0.2, 0.5, (robot.n, 3)), rng.uniform(0, 6, (robot.n, 3))
+    angle = t[:, None, None] * speed + phase
+    q, dq = (size * np.sin(angle)).sum(-1), (size * speed * np.cos(angle)).sum(-1)
+    ddq = -(size * speed**2 * np.sin(angle)).sum(-1)
+    model = pin.buildModelFromXML(arm())
+    data = model.createData()
+    tau = np.array([pin.rnea(model, data, *motion) for motion in zip(q, dq, ddq, strict=True)])
+    tau += rotor * ddq + 0.1 * np.sqrt((tau**2).mean(axis=0)) * (0.2 * dq + np.tanh(dq / 0.05))
+    tau[:, gain[0]] *= gain[1]
+    tau += 0.003 * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
+    log = Log.from_arrays(robot, t, q, dq=dq, tau=tau)
+    return identify(robot, log, Settings(terms=terms), threads=1)
+
+
+def said(one: Identification) -> str:
+    return " ".join(d.text for d in one.diagnostics.warnings if d.identifier == LIKELY_CAUSE)
+
+
+ROTOR = np.array([0.3, 0.2, 1e-3, 1e-4])
+
+
+def test_a_wrong_gain_is_named_first_with_its_evidence(tmp_path: Path) -> None:
+    # Half the torque on one joint, or twice on the one before it, is nearly the same to the bodies behind both.
+    one = recorded(tmp_path, WITH, ROTOR, gain=(1, 0.5))
+    text = said(one)
+    assert "the drive gain of 'j1'" in text
+    assert text.index("'j1'") < text.index("'j0'")
+    assert "times as far off as without constraints" in text
+    titles = [finding.title for finding in one.verdict.findings]
+    assert "What keeps the bodies from being physically consistent" in titles
+    assert not any("look for what the model lacks" in d.text for d in one.diagnostics.warnings)
+
+
+def test_nothing_is_blamed_where_bodies_are_consistent(tmp_path: Path) -> None:
+    assert said(recorded(tmp_path, WITH, ROTOR)) == ""
+
+
+@pytest.mark.parametrize(
+    ("errors", "single"),
+    [
+        ((1.0, 1.4), True),
+        ((0.3, 1.2), True),  # better than without constraints: it was lacking there as well
+        ((1.0, 1.1), False),  # another is nearly as good
+        ((1.4, 1.45), False),  # most of the difference stays
+    ],
+)
+def test_a_single_cause_removes_most_and_stands_out(errors: tuple[float, float], single: bool) -> None:
+    causes = [CauseFound(Candidate(name), error, 1.5) for name, error in zip("ab", errors, strict=True)]
+    text = cause_text(causes)
+    assert text.startswith("Likely cause: a." if single else "No single cause stands out.")
+    assert "1.5 times" in text
+    assert f"{errors[0]:.3g}" in text
+    assert f"{errors[1]:.3g}" in text
+    assert cause_text(()) == ""
