@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from dynid.base.arrays import Float
-from dynid.base.errors import Place, SolverError, UsageError
+from dynid.base.errors import SolverError, UsageError
 from dynid.estimate.base_dynamics import BaseDynamics
 
 SPREAD_SQUARE = 3.0
@@ -81,6 +81,11 @@ class JointFilter(ABC):
         self.model, self.noise = model, noise
         self.mean, self.covariance = np.array(mean, dtype=np.float64), np.array(covariance, dtype=np.float64)
         self.innovation: list[float] = []
+
+    @classmethod
+    def points(cls, length: int) -> int:
+        """States that a step carries along for a state with parameters of this length."""
+        return 2 * length + 1
 
     @property
     def value(self) -> Float:
@@ -162,17 +167,17 @@ class JointFilter(ABC):
         grown = expm(h * A)[: 2 * s]
         return grown[:, : 2 * s], grown[:, 2 * s :] @ into
 
+    def _root(self) -> Float:
+        # Lower triangular root of the covariance; rounding of one whose directions differ by 1e16 makes it indefinite.
+        try:
+            return np.asarray(np.linalg.cholesky(self.covariance))
+        except np.linalg.LinAlgError as error:
+            raise diverged("a covariance that is no longer positive definite") from error
+
     def _require_positive(self, M: Float) -> None:
         least = float(np.linalg.eigvalsh(M)[0]) if np.isfinite(M).all() else np.nan
         if not least > 0:
-            raise SolverError(
-                "filter-diverged",
-                found=f"an estimate whose mass matrix has the eigenvalue {least:.3g}",
-                expected="a positive definite one",
-                do="begin from better parameters, with smaller variances, or after a longer fit by least squares; "
-                "or use 'wls'",
-                place=Place(),
-            )
+            raise diverged(f"an estimate whose mass matrix has the eigenvalue {least:.3g}")
 
 
 class ExtendedKalman(JointFilter):
@@ -180,6 +185,11 @@ class ExtendedKalman(JointFilter):
 
     Source: Gautier and Poignet 2001, extended Kalman filtering for robot identification; Ljung 1979 on its convergence.
     """
+
+    @classmethod
+    def points(cls, length: int) -> int:
+        """The mean alone."""
+        return 1
 
     def _carry(self, tau: Float, seconds: float) -> Float:
         known, count = 2 * self.model.size, self.model.count
@@ -201,7 +211,7 @@ class UnscentedKalman(JointFilter):
 
     def _carry(self, tau: Float, seconds: float) -> Float:
         L = len(self.mean)
-        root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
+        root = self._root() * np.sqrt(SPREAD_SQUARE)
         points = np.vstack([self.mean, self.mean + root.T, self.mean - root.T])
         step = self._step(points, tau, seconds)
         driven = self._slopes(step, seconds)[1]
@@ -223,7 +233,7 @@ class CentralDifferenceKalman(JointFilter):
 
     def _carry(self, tau: Float, seconds: float) -> Float:
         L = len(self.mean)
-        root = np.linalg.cholesky(self.covariance) * np.sqrt(SPREAD_SQUARE)
+        root = self._root() * np.sqrt(SPREAD_SQUARE)
         step = self._step(np.vstack([self.mean, self.mean + root.T, self.mean - root.T]), tau, seconds)
         driven = self._slopes(step, seconds)[1]
         centre, ahead, behind = step.after[0], step.after[1 : L + 1], step.after[L + 1 :]
@@ -265,6 +275,17 @@ class _Correction:
             x = x + self.part * (v + 0.5 * self.part * change[:, i])
             v = v + self.part * change[:, i]
         return change
+
+
+def diverged(found: str) -> SolverError:
+    """The error of a filter that has left what can be simulated."""
+    return SolverError(
+        "filter-diverged",
+        found=found,
+        expected="a positive definite one",
+        do="begin from better parameters, with smaller variances (width), or after a longer fit by least squares; "
+        "give position_noise; or use 'wls'",
+    )
 
 
 def _times(matrix: Float, vector: Float) -> Float:

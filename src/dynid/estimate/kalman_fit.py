@@ -12,12 +12,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError
+from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.options import check_options, option
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
-from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise
+from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged
 from dynid.estimate.least_squares import WLS, residual_sigma
 from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds
 from dynid.estimate.simulated import SimulationProblem
@@ -27,6 +27,11 @@ from dynid.signals.samples import Samples
 from dynid.simulation.loop import measured_coordinates, measured_motion
 
 SHORTEST = 8
+# Passes of a fit of which the value alone is wanted: the second one begins where the first has been.
+VALUE_ROUNDS = 2
+# Seconds of one processor core of 2020 that a step takes for a model of 7 coordinates and 69 parameters: of its
+# linearisation, and for each point of the distribution that is carried along (benchmark: the demo's log).
+SECONDS_A_STEP, SECONDS_A_POINT, USUAL_COORDINATES, USUAL_PARAMETERS = 4e-3, 2e-5, 7, 69
 # Shares of the size of positions and torque below which no noise is believed: steps are no more exact.
 LEAST_POSITION, LEAST_TORQUE = 1e-7, 1e-5
 SLOW = 0.02
@@ -44,6 +49,7 @@ class KalmanFit:
 
     position_noise: standard deviation of the encoders' noise, rad (m), one number or one a joint; None = from the log.
     rounds: greatest number of passes.    tolerance: move of the estimate between passes, in standard deviations.
+    longest: min, that all passes of a fit may take on one core by the number of their steps, whatever the machine.
     Raises UsageError for a width or noise that is not positive, or no round.
     """
 
@@ -56,6 +62,12 @@ class KalmanFit:
     rounds: int = most_rounds(8)
     tolerance: float = last_move(0.1)
     intervals: str = interval_kind()
+    longest: float = option(
+        10.0,
+        "ekf, ukf, cdkf: minutes that all passes of a fit may take, by the number of their steps; 10 without it",
+        unit="min",
+        above=0,
+    )
     name: str = ""
 
     kind: ClassVar[str] = ""
@@ -66,18 +78,23 @@ class KalmanFit:
     def fit(self, regression: Regression) -> Estimate:
         """Runs passes until the parameters stay.
 
-        Raises UsageError where there are factors alone, SolverError if the model cannot be simulated, UnfitDataError
-        if blocks are shorter than a filter needs.
+        Raises UsageError where there are factors alone or the log is too long for `longest`, SolverError if the model
+        cannot be simulated, UnfitDataError if blocks are shorter than a filter needs.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
+        rounds = min(self.rounds, VALUE_ROUNDS) if regression.value_only else self.rounds
+        self._refuse_hours(simulation, rounds)
         value = simulation.start()
         run = _Passes(simulation, self.position_noise, value)
         spread = self.width**2 * run.first_covariance
         done, moved = 0, np.inf
-        while done < self.rounds and not moved < self.tolerance:
+        while done < rounds and not moved < self.tolerance:
             done += 1
-            found = run.over(FILTERS[self.kind], value, spread)
+            try:
+                found = run.over(FILTERS[self.kind], value, spread)
+            except np.linalg.LinAlgError as error:
+                raise diverged(f"matrices that cannot be solved ({error})") from error
             step, value = found.value - value, found.value
             moved = float(np.sqrt(step @ found.total @ step / len(value)))
         text = f"{done} passes, squared innovations {found.consistency:.2g} of what noise explains"
@@ -87,6 +104,24 @@ class KalmanFit:
                 "give position_noise, or use 'didim'"
             )
         return self._estimate(regression, found, Status(bool(moved < self.tolerance), text))
+
+    def _refuse_hours(self, simulation: SimulationProblem, rounds: int) -> None:
+        run = _Passes(simulation, self.position_noise, np.zeros(simulation.regression.base.rank))
+        model, steps = run.model, run.steps
+        size = model.size / USUAL_COORDINATES * model.count / USUAL_PARAMETERS
+        points = FILTERS[self.kind].points(2 * model.size + model.count)
+        one = (SECONDS_A_STEP + SECONDS_A_POINT * points) * max(size, 0.25)
+        minutes = rounds * steps * one / 60.0
+        if minutes > self.longest:
+            share = max(self.longest / minutes, 0.01)
+            raise UsageError(
+                "too-long",
+                found=f"{steps} steps of {points} points each, in up to {rounds} passes: about {minutes:.2g} min on "
+                f"one core for '{self.name}', and as long again for held-out blocks",
+                expected=f"at most {self.longest:g} min",
+                do=f"take a part of the log, train = [{{ part = [0.0, {share:.2g}] }}] under [data], or fewer rounds, "
+                f"or longest = {np.ceil(1.1 * minutes):g} under [estimate]; or 'wls' or 'iv', which take seconds",
+            )
 
     def _estimate(self, regression: Regression, found: Found, status: Status) -> Estimate:
         base, value = regression.base, found.value
@@ -229,12 +264,15 @@ class _Passes:
         joint = kind(self.model, np.concatenate([np.zeros(2 * s), value]), whole, self.noise)
         information, pull = np.zeros((M, b, b)), np.zeros((M, b))
         before = _natural(joint, size)
+        progress = self.simulation.source.progress
         for m, part in self._runs():
             x, v = measured_coordinates(self.model.frame, part)
             _begin(joint, x, v, part.rate)
             for k in range(1, len(part)):
                 joint.predict(part.tau[k - 1 : k + 1], 1.0 / part.rate)
                 joint.correct(x[k])
+            if progress is not None:
+                progress("a pass of the filter", len(part) / part.rate)
             after = _natural(joint, size)
             information[m] += after[0] - before[0]
             pull[m] += after[1] - before[1]
@@ -256,6 +294,11 @@ class _Passes:
             )
         new = np.array(joint.value)
         return Found(new, information, pull - information @ new, float(np.mean(joint.innovation)) / s)
+
+    @property
+    def steps(self) -> int:
+        """Steps of a pass."""
+        return sum(len(part) - 1 for _, part in self._runs())
 
     def _runs(self) -> Iterator[tuple[int, Samples]]:
         places = Places(self.simulation.regression.factors.blocks)

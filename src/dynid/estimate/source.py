@@ -11,6 +11,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.parallel import ordered_map
+from dynid.base.progress import Progress
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Block, Factor, Factors, merge_tree
@@ -33,12 +34,14 @@ class LogSource:
     batches: may be iterated again and again.    threads: results do not depend on it.
     noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
     None = nothing is known of it.
+    progress: called with (stage, seconds of data done) by methods that go through the samples again and again.
     """
 
     assembly: Assembly
     batches: Iterable[Samples]
     threads: int = 1
     noise_of: Callable[[Position], MotionNoise] | None = None
+    progress: Progress | None = None
 
     @property
     def robot(self) -> RobotModel:

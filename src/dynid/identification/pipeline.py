@@ -284,7 +284,8 @@ def _fit(call: _Call, data: _Data) -> _Found:
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
         assembly = Assembly(robot, terms, data.rows, wanted, parallel, data.seconds)
         factors = assembly.factors(batches, call.threads, stage(call.progress, "equations"))
-        source = LogSource(assembly, batches, call.threads, partial(MotionNoise.of, data.prepared))
+        noise = partial(MotionNoise.of, data.prepared)
+        source = LogSource(assembly, batches, call.threads, noise, call.progress)
         regression = regression_of(robot, terms, structural, factors, source)
         return Fitted(structural, assembly, factors, regression, searching.fit(regression))
 
