@@ -6,8 +6,8 @@ Robot descriptions, logs, experiment files and command lines with one fault each
 line, format or size of the fault a variant. A class says with which exit codes a command may end (0 done, 2 usage,
 3 bad input, 4 data unfit, 5 solver, 6 resources, 7 refused) and a pattern that its output must match. A failure is
 another code, a pattern that is not there, a traceback, a warning of a library, anything left beside the inputs by a
-command that stopped, over 2 GB of memory or 30 s. One line of JSON a case goes to FILE, from which an interrupted
-campaign goes on. Ends with 1 if a case failed. ELSEWHERE names the classes that other campaigns or tests
+command that stopped, over 2 GB of memory or 30 s of processor. One line of JSON a case goes to FILE, from which an
+interrupted campaign goes on. Ends with 1 if a case failed. ELSEWHERE names the classes that other campaigns or tests
 hold, and those that have no counterpart here.
 """
 
@@ -139,7 +139,7 @@ class Bench:
 
     def check(self, log: str) -> tuple[str, ...]:
         """The command that looks at a log."""
-        return ("check", log, "--robot", str(self.base / "arm.toml"), "--no-fit")
+        return ("check", str(self.base / "arm.toml"), log, "--no-fit")
 
     def identify(self, log: str, *more: str) -> tuple[str, ...]:
         """The command that fits it."""
@@ -684,9 +684,9 @@ def _(b: Bench) -> Case:
 @bad_input(66, "output is an input")
 def _(b: Bench) -> Case:
     log = b.log(lambda c: c)
-    robot = shutil.copy(b.base / "arm.toml", b.folder / "arm.toml")
+    robot = str(shutil.copy(b.base / "arm.toml", b.folder / "arm.toml"))
     out = b.pick(log, robot, str(b.folder), log, robot)
-    words = ("identify", str(robot), log, "-c", str(b.base / "quick.toml"), "--out", out, "--force")
+    words = ("identify", robot, log, "-c", str(b.base / "quick.toml"), "--out", out, "--force")
     return Case(words, (7,), r"(?i)input|would|exists|holds|not")
 
 
@@ -775,8 +775,8 @@ def run(number: int, variant: int, base: Path) -> dict[str, Any]:
         wrong = "warning of a library"
     elif code != 0 and left:
         wrong = f"left: {sorted(left)[:5]}"
-    elif spent["gb"] > MEMORY_GB or spent["seconds"] > SECONDS:
-        wrong = f"{spent['gb']:.1f} GB, {spent['seconds']:.0f} s"
+    elif spent["gb"] > MEMORY_GB or spent["cpu"] > SECONDS:
+        wrong = f"{spent['gb']:.1f} GB, {spent['cpu']:.0f} s of processor"
     shutil.rmtree(folder)
     words = " ".join(word.replace(str(base), "") for word in case.words)
     entry = {"class": number, "variant": variant, "code": code, "wrong": wrong, **spent}
