@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
+
 SEED = 20261123
 MEMORY_GB, SECONDS = 2.0, 30.0
 EXTREME = (
