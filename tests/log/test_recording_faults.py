@@ -61,6 +61,21 @@ def test_a_coarse_effort_on_one_of_its_steps_is_not_frozen(steps: float) -> None
     assert told({"tau": np.round(steps * (np.sin(2.0 * np.pi * 0.1 * t) + noise)) * 5.0}) == []
 
 
+@pytest.mark.parametrize("step", [0.0, 0.1])
+def test_an_effort_that_ends_at_zero_has_not_lost_its_sign(step: float) -> None:
+    """An absolute value turns back sharply, a load that happens to reach zero does so gently; steps change neither."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+
+    def seen(effort: Float) -> dict[str, Float]:
+        return {"tau": np.round(effort / step) * step if step else effort}
+
+    swing = 2.0 * np.pi * 0.3 * t + 1.3
+    noise = 0.02 * np.random.default_rng(2).normal(size=len(t))
+    load = 10.0 * (1.0 + np.sin(swing)) + noise
+    assert told(seen(load - load.min())) == []
+    assert told(seen(np.abs(20.0 * np.sin(swing) + noise))) == ["unsigned-effort shoulder"]
+
+
 def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
     """Rows that repeat themselves lose nothing, and do not hide a bunch of lost ones."""
     t = np.arange(round(SECONDS * RATE)) / RATE

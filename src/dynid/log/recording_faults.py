@@ -21,8 +21,12 @@ FROZEN_TURNS, COARSE_VALUES = 2, 50
 # Below this share of the log it is a hitch.
 FROZEN_SHARE = 0.01
 # An effort whose least value lies within this share of its peak above zero, and so many samples near zero, has lost
-# its sign: an effort that happens to end at zero does so once in some hundred joints.
+# its sign if it turns back there as sharply as an absolute value does. One that happens to end at zero, which coarse
+# steps make likelier, comes in like a parabola.
 AT_ZERO, NEAR_ZERO, NEAR_ZERO_SHARE = 2e-3, 0.02, 2e-3
+# Of the peak: how far from its least value an effort is looked at. Twice as many samples away a line has risen twice as
+# far and a parabola four times; in between lies this factor.
+SHARP_AT, SHARP = 0.06, 8.0**0.5
 # A jump along the motion counts from so many times the usual unevenness and so many rows on (sampling that jitters or
 # repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
@@ -51,6 +55,7 @@ class RecordingWatch:
         self.longest = np.zeros(n)
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
+        self.rise = np.zeros((2, n))
         self.beside_count = np.zeros((2, n))
         self.jumps: list[tuple[float, float]] = []
         self._t: list[Float] = []
@@ -105,6 +110,7 @@ class RecordingWatch:
         with np.errstate(invalid="ignore"):
             unsigned = (self.least >= 0) & (self.least <= AT_ZERO * self.most) & (self.most > 0)
         unsigned &= self.near_zero > NEAR_ZERO_SHARE * max(self.rows, 1)
+        unsigned &= (self.rise[0] > 0) & (self.rise[1] < SHARP * self.rise[0])
         for j in np.flatnonzero(moved & unsigned):
             sink.claim(
                 "unsigned-effort",
@@ -157,6 +163,8 @@ class RecordingWatch:
             self.beside_count[side] += ((away > 0.5 * step) & (away < 1.5 * step)).sum(axis=0)
         # Exact zeros are a joint that is switched off, or cut off.
         self.near_zero += ((tau > 0) & (tau < NEAR_ZERO * high)).sum(axis=0)
+        for j in np.flatnonzero((low >= 0) & (low < NEAR_ZERO * high)):
+            self.rise[:, j] += rise_from_zero(tau[:, j])
 
     def _jumps(self, t: Float, q: Float) -> None:
         q = q[:, np.isfinite(q).all(axis=0)]
@@ -199,6 +207,21 @@ def rows_gained(steps: Float) -> float:
     weight = 1.0 / np.maximum(scale, 1e-12 + 1e-3 * scale.max(initial=0.0)) ** 2
     along = float((pace**2 * weight).sum())
     return float((steps.sum(axis=0) * pace * weight).sum()) / along - len(steps) if along > 0 else 0.0
+
+
+def rise_from_zero(effort: Float) -> Float:
+    """(2,) sums of an effort (T,) about the places where it is next to zero: where it leaves, and twice as far away."""
+    high = float(np.nanmax(effort))
+    near = np.flatnonzero(effort < NEAR_ZERO * high)
+    found = np.zeros(2)
+    for group in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1) if len(near) else []:
+        middle = int(group[np.argmin(effort[group])])
+        for way in (1, -1):
+            ahead = effort[middle::way]
+            away = int(np.argmax(ahead > SHARP_AT * high))
+            if away > 0 and 2 * away < len(ahead):
+                found += np.nan_to_num(ahead[[away, 2 * away]])
+    return found
 
 
 def turns(path: Float, least: float) -> int:
