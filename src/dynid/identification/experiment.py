@@ -27,6 +27,7 @@ from dynid.identification.schema import (
     SelectionEntry,
 )
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator, needs_of
+from dynid.layouts.write import open_questions
 from dynid.log.mapping import channel_map
 from dynid.log.read import Log, read_log
 from dynid.log.selection import Selection
@@ -406,14 +407,24 @@ def open_log(
     if not log.has_effort:
         remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
         texts = [one.text for one in remarks]
+        asked = (
+            []
+            if texts or not Path(experiment.file).is_file()
+            else _questions_of_effort(Path(experiment.file))
+        )
+        nothing = "no column of effort, such as " + f"tau_{robot.joint_names[0]}"
         raise InputError(
             "no-effort",
-            found="; ".join(texts) or "no column of effort, such as " + f"tau_{robot.joint_names[0]}",
+            found="; ".join(texts)
+            or (f"a mapping without effort, which still asks: {' '.join(asked)}" if asked else nothing),
             expected="torque or current of every joint",
             do="record it, or take it from another topic with log.effort"
             if texts
+            else "answer the question there and take the # away from 'effort = ...', or call dynid init again with "
+            "--answer"
+            if asked
             else "say which it is: log.effort",
-            place=remarks[0].place if remarks else Place(),
+            place=remarks[0].place if remarks else Place(file=experiment.file if asked else None),
         )
     for name in channels:
         if name not in log.mapping.extra:
@@ -424,6 +435,11 @@ def open_log(
                 place=Place(file=experiment.file or None),
             )
     return log
+
+
+def _questions_of_effort(file: Path) -> list[str]:
+    """What a file that `dynid init` wrote still asks of the effort."""
+    return [one for one in open_questions(file.read_text(encoding="utf-8")) if "effort" in one]
 
 
 def _selection(one: str | SelectionEntry) -> Selection:

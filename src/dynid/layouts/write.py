@@ -17,6 +17,10 @@ from dynid.layouts.propose import GAINS_OF_DRIVES, LOCK, Group, Proposal
 WIDTH = 116
 
 
+# Begins a line of an experiment file that asks for something.
+QUESTION = "QUESTION:"
+
+
 def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, Any] | None = None) -> str:
     """The file.    call: the command line that made it.    robot_options: keys of [robot] that it was made with."""
     p = proposal
@@ -46,6 +50,19 @@ def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, A
         lines += ["", *_comment(f"not used: {', '.join(p.unused)}")]
     lines += _drive(p)
     return "\n".join(lines) + "\n"
+
+
+def open_questions(text: str) -> tuple[str, ...]:
+    """What the text of an experiment file still asks for; a question that was answered by hand stands there, too."""
+    found: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if line.startswith(f"# {QUESTION} "):
+            found.append(line.removeprefix(f"# {QUESTION} "))
+        elif inside and line.startswith("#   "):
+            found[-1] += f" {line.removeprefix('#').strip()}"
+        inside = line.startswith((f"# {QUESTION} ", "#   ")) and bool(found)
+    return tuple(found)
 
 
 def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
@@ -97,7 +114,7 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
     held = [one for one in p.decisions if one.key.startswith(LOCK)]
     for one in held:
         lines += _comment(f"{one.key} ({one.grade}): {'; '.join(one.why)}")
-        lines += _comment(f"QUESTION: {one.question}") if one.question else []
+        lines += _comment(f"{QUESTION} {one.question}") if one.question else []
     if locks:
         lines.append(f"lock = {_table({k: _number(v) for k, v in locks.items()})}")
     gains = p[GAINS]
@@ -228,7 +245,7 @@ def _reasons(title: str, decisions: tuple[Decision, ...]) -> list[str]:
         name = one.key.removeprefix("log.")
         lines += _comment(f"{name} ({one.grade}): {'; '.join(one.why)}")
         if one.question:
-            lines += _comment(f"QUESTION: {one.question}")
+            lines += _comment(f"{QUESTION} {one.question}")
     return lines if len(lines) > 1 else ["", f"# {title}"]
 
 
