@@ -152,9 +152,18 @@ def plant(name: str, rng: np.random.Generator) -> Plant:
 
 
 def record(
-    one: Plant, rng: np.random.Generator, lacks: Unmodelled, seconds: float = SECONDS, load: float = 0.0
+    one: Plant,
+    rng: np.random.Generator,
+    lacks: Unmodelled,
+    seconds: float = SECONDS,
+    load: float = 0.0,
+    machine: np.random.Generator | None = None,
 ) -> Recorded:
-    """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint."""
+    """A random motion of a plant, measured.    load: kg, fixed to the last link 0.1 m from its joint.
+
+    machine: draws gears and cables, which are the same in two logs where it has the same seed; None = `rng`.
+    """
+    machine = rng if machine is None else machine
     robot, n = one.described, one.described.n
     motion = FourierTrajectory.random(robot, seconds, HARMONICS, int(rng.integers(2**31)), FUNDAMENTAL)
     t = np.arange(0.0, seconds, 1.0 / (FINE * one.rate))
@@ -163,12 +172,18 @@ def record(
     peak = np.abs(link).max(axis=0)
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
-    tau = link + one.rotor * np.gradient(dtheta, t, axis=0) + _friction(one, lacks, t, theta, dtheta, rng)
+    tau = link + one.rotor * np.gradient(dtheta, t, axis=0) + _friction(one, lacks, t, theta, dtheta, machine)
     tau += 0.01 * one.scale * rng.uniform(-1.0, 1.0, n)  # offsets
     if lacks.ripple:
-        tau += lacks.ripple * one.scale * np.sin(rng.integers(30, 90, n) * theta + rng.uniform(0, 6.28, n))
+        tau += (
+            lacks.ripple
+            * one.scale
+            * np.sin(machine.integers(30, 90, n) * theta + machine.uniform(0, 6.28, n))
+        )
     if lacks.cable:
-        tau += lacks.cable * one.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + rng.uniform(0, 6.28, n)))
+        tau += (
+            lacks.cable * one.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + machine.uniform(0, 6.28, n)))
+        )
     if lacks.current:
         tau -= lacks.current * tau * np.abs(tau) / np.abs(tau).max(axis=0)
     return _measured(one, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated
 
 import typer
 
@@ -23,16 +23,23 @@ def command(
         Path, typer.Argument(help="Run folder of dynid identify, without the load.", metavar="RUN")
     ],
     log: Annotated[Path, typer.Argument(help="Log with the load mounted.", metavar="LOG")],
-    method: Annotated[str, typer.Option("--method", help="difference or joint.")] = "difference",
-    free_friction: Annotated[
-        bool, typer.Option("--free-friction", help="Let friction differ from the run's.")
-    ] = False,
     trajectory: Annotated[
         str, typer.Option("--trajectory", help="Trajectory of the log, by name or pattern.")
     ] = "*",
+    without: Annotated[
+        Path | None,
+        typer.Option("--without", help="Log without the load, where the run's is not there any more."),
+    ] = None,
+    without_trajectory: Annotated[
+        str, typer.Option("--without-trajectory", help="Trajectory of that log.")
+    ] = "*",
+    scale: Annotated[
+        str | None,
+        typer.Option("--scale", help="What fixes the size of all torques: gains or description."),
+    ] = None,
     reference: Annotated[
         Path | None,
-        typer.Option("--reference", help="Log with a load of known mass: calibrates the drive gains."),
+        typer.Option("--reference", help="Log with a load of known mass, which fixes the scale instead."),
     ] = None,
     reference_trajectory: Annotated[
         str, typer.Option("--reference-trajectory", help="Trajectory of that log.")
@@ -40,6 +47,16 @@ def command(
     reference_mass: Annotated[
         float | None, typer.Option("--reference-mass", help="Mass of that load, kg.")
     ] = None,
+    expected: Annotated[
+        float | None, typer.Option("--expected", help="Mass to compare with, kg: it changes nothing.")
+    ] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", help="Print it as a controller takes it: ur, franka, abb or kuka.")
+    ] = None,
+    flange: Annotated[
+        str,
+        typer.Option("--flange", help="Flange in the last joint's frame: x,y,z,roll,pitch,yaw in m and rad."),
+    ] = "0,0,0,0,0,0",
     out: Annotated[
         Path | None, typer.Option("--out", help="JSON file to write the payload to; must not exist.")
     ] = None,
@@ -57,14 +74,27 @@ def command(
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
     from dynid.verbs.payload import payload, payload_data, payload_lines
+    from dynid.verbs.payload_tool import FORMS, tool_text
 
-    if method not in ("difference", "joint"):
-        raise UsageError("payload-method", found=f"method '{method}'", expected="difference or joint")
+    if tool is not None and tool not in FORMS:
+        raise UsageError("payload-tool", found=f"form '{tool}'", expected="one of " + ", ".join(FORMS))
+    if expected is not None and not expected > 0:
+        raise UsageError("expected-mass", found=f"a mass of {expected} kg", expected="a mass > 0")
     if (reference is None) != (reference_mass is None):
         raise UsageError(
             "reference-mass",
             found="one of --reference and --reference-mass",
             expected="both: a log and the mass of the load in it",
+        )
+    try:
+        place = [float(one) for one in flange.split(",")]
+    except ValueError:
+        place = []
+    if len(place) != 6:
+        raise UsageError(
+            "payload-flange",
+            found=f"--flange {flange}",
+            expected="six numbers: x, y, z in m, roll, pitch, yaw in rad",
         )
     if out is not None:
         check_targets([out], [log], force=False)
@@ -74,16 +104,15 @@ def command(
     experiment = experiment.with_topics(topic)
     diagnostics.accept((*experiment.content.accept, *(accept or ())))
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)
-    known = (
-        None
-        if reference is None
-        else open_log(experiment, [reference], stored.robot, [reference_trajectory], diagnostics)
+    known, alone = (
+        None if path is None else open_log(experiment, [path], stored.robot, [pattern], diagnostics)
+        for path, pattern in ((reference, reference_trajectory), (without, without_trajectory))
     )
     found = payload(
         stored,
         loaded,
-        method=cast(Literal["difference", "joint"], method),
-        free_friction=free_friction,
+        unloaded=alone,
+        scale=scale,
         reference=known,
         reference_mass=reference_mass,
         threads=threads,
@@ -91,8 +120,12 @@ def command(
         accept=accept or (),
     )
     if out is not None:
-        write_files({out: (json.dumps(payload_data(found), indent=1) + "\n").encode()})
+        write_files({out: (json.dumps(payload_data(found, expected), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)
-    set_results(lambda: payload_data(found))
-    for line in payload_lines(found):
+    set_results(lambda: payload_data(found, expected))
+    for line in payload_lines(found, expected):
         say(line)
+    if tool is not None:
+        where = "the last joint's frame" if not any(place) else "the flange's frame"
+        say(f"for the controller ({tool}), centre and axes in {where}:")
+        say(tool_text(found, tool, place).rstrip("\n"))

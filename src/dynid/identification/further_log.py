@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,20 @@ from dynid.run.validation import block_seconds
 from dynid.signals.past import WithPast
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
+from dynid.terms.term import Terms
 
 
 def torque_factors(
-    run: Identification, log: Log, wanted: Bool, diagnostics: Diagnostics, threads: int
+    run: Identification,
+    log: Log,
+    wanted: Bool,
+    diagnostics: Diagnostics,
+    threads: int,
+    terms: Terms | None = None,
 ) -> Factors:
     """Factors of a log's torque equations by joint, filtered as in the run, on the log's own time grid.
 
-    wanted: (p,) mask of the parameters whose columns are kept.
+    wanted: (p,) mask of the parameters whose columns are kept.    terms: in place of the run's.
     Raises UsageError for a log of other joints.
     """
     log = log.of_robot(run.robot)
@@ -39,7 +45,12 @@ def torque_factors(
     watch = LogWatch(log, diagnostics)
     batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads))
     assembly = Assembly(
-        run.robot, run.terms, TorqueRows(), wanted, prepared.parallel_filter(), block_seconds(prepared)
+        run.robot,
+        terms or run.terms,
+        TorqueRows(),
+        wanted,
+        prepared.parallel_filter(),
+        block_seconds(prepared),
     )
     factors = assembly.factors(batches, threads)
     watch.finish()
@@ -48,25 +59,38 @@ def torque_factors(
 
 def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
     """The log that a run was validated on, if its files are still there and unchanged; None else, with a note."""
+    listed: Any = run.recipe.get("validate") or run.recipe.get("logs") or ()
     known = run.provenance.get("validation_logs")
     if not isinstance(known, Mapping) or not known:
         return None
-    experiment = Experiment.of_recipe(run.recipe)
-    listed: Any = run.recipe.get("validate") or run.recipe.get("logs") or ()
-    try:
-        log = open_log(
-            experiment,
-            [Path(str(one)) for one in listed],
-            run.robot,
-            experiment.data.validate_on,
-            diagnostics,
+    selection = Experiment.of_recipe(run.recipe).data.validate_on
+    log = _unchanged(run, known, listed, selection, diagnostics)
+    if log is None:
+        diagnostics.warn(
+            "held-out-gone", "the logs that the run was validated on are not there any more, or were changed"
         )
+    return log
+
+
+def training_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
+    """The log that a run was fitted to, if its files are still there and unchanged; None else."""
+    known, listed = run.provenance.get("logs"), run.recipe.get("logs")
+    if not isinstance(known, Mapping) or not known or not isinstance(listed, Sequence):
+        return None
+    return _unchanged(run, known, listed, Experiment.of_recipe(run.recipe).data.train, diagnostics)
+
+
+def _unchanged(
+    run: Identification,
+    known: Mapping[str, str],
+    listed: Sequence[Any],
+    selection: Any,
+    diagnostics: Diagnostics,
+) -> Log | None:
+    experiment = Experiment.of_recipe(run.recipe)
+    try:
+        log = open_log(experiment, [Path(str(one)) for one in listed], run.robot, selection, diagnostics)
         same = sorted(log.sha256.values()) == sorted(known.values())
     except DynidError:
-        same = False
-    if same:
-        return log
-    diagnostics.warn(
-        "held-out-gone", "the logs that the run was validated on are not there any more, or were changed"
-    )
-    return None
+        return None
+    return log if same else None

@@ -1,68 +1,112 @@
-"""The payload of a robot whose dynamics are known: mass, centre and inertia from a log with it mounted."""
+"""The payload of an identified robot: mass, centre and inertia from a log with it mounted, as one consistent body."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
-from dynid.base.arrays import Float, Int, locked
+from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.overview import Overview
 from dynid.base.parallel import default_threads
-from dynid.estimate.uncertainty import block_jackknife
-from dynid.factor.factor import Factor, Factors, group_scale, stack
-from dynid.identification.further_log import torque_factors
-from dynid.kernel import qr_panel
+from dynid.feasible.constraints import PhysicalBodies
+from dynid.feasible.problem import Distance, feasible_parameters
+from dynid.identification.further_log import training_log
 from dynid.log.read import Log, as_log
+from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
-from dynid.spatial.inertia import from_com, is_physical, six, symmetric
-from dynid.terms.exports import MotionBasis
-from dynid.terms.joint_term import JointTerm
+from dynid.spatial.inertia import from_com, six, symmetric
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 from dynid.terms.term import Column, Of
-
-Method = Literal["difference", "joint"]
+from dynid.verbs.payload_equations import LoadLogs
+from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, estimate_load
 
 # A model of the same arm explains most of a loaded log; another arm's does not.
-_FOREIGN = 0.5
-_FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
-_ROUNDS, _TOLERANCE = 30, 1e-4
-# A direction of the covariance that is determined this much better than the worst counts no more than this.
-_SHARPEST = 1e-6
-# Radius of gyration of that small body over the distance of its centre.
-_SMALL = 0.2
-_NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-_UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
+FOREIGN = 0.5
+# Rounds in which lean and friction by load are linearised anew about the load that was found.
+ROUNDS = 2
+# Radius of gyration over the distance of the centre, of the body that unexcited directions are drawn to.
+SMALL = 0.3
+# Least eigenvalue of the load's pseudo-inertia, kg m^2 and kg.
+MARGIN = 1e-8
+# Directions of the covariance that are determined so much better than the worst count no more than this.
+SHARPEST = 1e-7
+NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
+RULES = {
+    ScaleRule.GAINS: "declared gains",
+    ScaleRule.DESCRIPTION: "the description's masses",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueScale:
+    """What fixes the size of all torques: true over declared torque of every joint, with 95 % half widths.
+
+    described: relative error of the description's inertias that the log bears; nan where gains are the rule.
+    reference: of a known load by which all was scaled, kg; nan = none.
+    """
+
+    rule: ScaleRule
+    joint_names: tuple[str, ...]
+    factor: Float
+    half_width: Float
+    described: float
+    reference: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A load on the last body, with 95 % intervals by the block jackknife and the run's own covariance.
+    """A physically consistent load on the last body, with 95 % intervals.
 
-    parameters: (10,) m, mcx, ..., Izz about the joint frame of `body`.    covariance: (10, 10).
-    relative: error of the loaded log's torque with the payload in the model; relative_without: without it.
-    physical: whether a positive mass can be distributed so.
+    parameters: (10,) m, mcx, ..., Izz about the joint frame of `body`.
+    covariance: (10, 10), of the residuals' noise, the scale of torque (`by_scale`), drift of gains, friction, lean, and
+    of how far consistency moved the load.
+    blocks: of time in the loaded log.    standstills: that count.    views: mass (kg) and half width by view.
+    relative, relative_without: torque error of the loaded log with the load in the model, and without it.
     """
 
-    method: Method
     body: str
     parameters: Float
     covariance: Float
-    degrees_of_freedom: float
+    noise: Float
+    by_scale: Float
+    blocks: int
+    standstills: int
+    scale: TorqueScale
+    views: tuple[tuple[View, float, float], ...]
     relative: float
     relative_without: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (10,), "parameters"))
-        object.__setattr__(self, "covariance", locked(self.covariance, (10, 10), "covariance"))
+        for name in ("covariance", "noise", "by_scale"):
+            object.__setattr__(self, name, locked(getattr(self, name), (10, 10), name))
 
     def __repr__(self) -> str:
         return "\n".join(payload_lines(self))
+
+    def _repr_html_(self) -> str:
+        rows = tuple(
+            (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit)
+            for name, value, (low, high), unit in zip(
+                NAMES, self.properties, self.interval(), UNITS, strict=True
+            )
+        )
+        return Overview(
+            f"Payload at body '{self.body}'",
+            (
+                ("torque scale", scale_text(self.scale)),
+                ("share of the scale", f"{self.scale_half_width():.2g} kg"),
+            ),
+            ("", "value", "from", "to", "unit"),
+            rows,
+        ).html()
 
     @property
     def mass(self) -> float:
@@ -80,25 +124,44 @@ class Payload:
         return symmetric(_properties(self.parameters)[4:])
 
     @property
-    def physical(self) -> bool:
-        """Whether the ten numbers belong to a physically consistent body."""
-        return is_physical(self.parameters)
+    def properties(self) -> Float:
+        """Mass, centre (3) and inertia about it (xx, xy, yy, xz, yz, zz), (10,)."""
+        return _properties(self.parameters)
 
     def half_width(self, level: float = 0.95) -> Float:
-        """Half widths of mass, centre (3) and inertia about it (xx, xy, yy, xz, yz, zz), (10,), linearised."""
-        J = np.empty((10, 10))
-        for k in range(10):
-            step = np.zeros(10)
-            step[k] = 1e-6 * max(abs(self.parameters[k]), 1e-3)
-            ahead, behind = _properties(self.parameters + step), _properties(self.parameters - step)
-            J[:, k] = (ahead - behind) / (2 * step[k])
-        std = np.sqrt(np.maximum(np.diag(J @ self.covariance @ J.T), 0.0))
-        return np.asarray(float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2)) * std)
+        """Half widths of `properties`, (10,), linearised; Student's t, its freedom after Satterthwaite."""
+        J = _slopes(self.parameters)
+        total, noise = (np.maximum(np.diag(J @ C @ J.T), 0.0) for C in (self.covariance, self.noise))
+        share = np.clip(noise / np.maximum(total, np.finfo(float).tiny), 1e-3, 1.0)
+        return np.asarray(stdtrit((self.blocks - 1) / share**2, 0.5 + level / 2) * np.sqrt(total))
+
+    def interval(self, level: float = 0.95) -> Float:
+        """(10, 2) from and to, of `properties`; masses and moments of inertia are not negative."""
+        half, value = self.half_width(level), self.properties
+        low, high = value - half, value + half
+        positive = [0, 4, 6, 9]
+        low[positive] = np.maximum(low[positive], 0.0)
+        return np.column_stack([low, high])
+
+    def scale_half_width(self) -> float:
+        """Half width of the mass that the scale of torque alone leaves, kg."""
+        return float(stdtrit(np.inf, 0.975) * np.sqrt(self.by_scale[0, 0]))
+
+    def explaining(self, mass: float) -> tuple[float, float, float]:
+        """By what factor all torques would have to be greater for a load of this mass (kg), and its 95 % interval.
+
+        Raises UsageError for a mass that is not positive.
+        """
+        if not mass > 0:
+            raise UsageError("expected-mass", found=f"a mass of {mass} kg", expected="a mass > 0")
+        low, high = self.interval()[0]
+        return mass / self.mass, mass / high, mass / low if low > 0 else np.inf
 
     def calibrated(self, reference: Payload, mass: float) -> Payload:
-        """The payload with all drive gains scaled so that a known one is found with its mass.
+        """The payload with all torques scaled so that a known load is found with its mass.
 
-        s = mass / reference.mass scales torque and payload alike; the uncertainty of s is added.
+        s = mass / reference.mass scales the load; the reference's uncertainty that is not of the scale stands in place
+        of the scale's.
         Raises UsageError for a mass that is not positive, UnfitDataError for a reference without mass.
         """
         if not mass > 0:
@@ -110,90 +173,85 @@ class Payload:
                 expected="a log with that payload mounted",
             )
         s = mass / reference.mass
-        relative = float(reference.covariance[0, 0]) / reference.mass**2
+        own = float((reference.covariance - reference.by_scale)[0, 0]) / reference.mass**2
         scaled = s * self.parameters
-        covariance = s**2 * self.covariance + relative * np.outer(scaled, scaled)
-        freedom = min(self.degrees_of_freedom, reference.degrees_of_freedom)
-        return replace(self, parameters=scaled, covariance=covariance, degrees_of_freedom=freedom)
-
-    def real(self, margin: float = 1e-6) -> Payload:
-        """The closest physically consistent load, in the metric of the covariance; the same where it is so already.
-
-        min (pi - pi_found)' C^-1 (pi - pi_found) + a weak pull to a small body, pseudo-inertia >= margin.
-        The covariance stays the found one's.
-        Raises SolverError if the solver gives no checked answer.
-        """
-        if self.physical:
-            return self
-        # The solver is loaded for loads that cannot exist alone.
-        from dynid.feasible import PhysicalBodies, feasible_parameters
-
-        values, vectors = np.linalg.eigh(self.covariance)
-        whiten = (vectors / np.sqrt(np.maximum(values, _SHARPEST**2 * values[-1]))).T
-        mass, length = max(abs(self.mass), 0.1), max(float(np.linalg.norm(self.centre)), 0.1)
-        spread = mass * length ** np.array([0.0, *(1.0,) * 3, *(2.0,) * 6])
-        columns = tuple(Column(f"{symbol}1", "", "payload", 0, of=Of.BODY) for symbol in INERTIAL_SYMBOLS)
-        # What the log says nothing of is filled by a small body at the found centre.
-        small = from_com(mass, self.centre, mass * (_SMALL * length) ** 2 * np.eye(3))
-        found = feasible_parameters(
-            whiten, whiten @ self.parameters, columns, [PhysicalBodies(margin)], small, spread, 1.0
+        by_scale = max(own, 0.0) * np.outer(scaled, scaled)
+        return replace(
+            self,
+            parameters=scaled,
+            covariance=s**2 * (self.covariance - self.by_scale) + by_scale,
+            noise=s**2 * self.noise,
+            by_scale=by_scale,
+            blocks=min(self.blocks, reference.blocks),
+            scale=replace(self.scale, factor=s * self.scale.factor, reference=mass),
+            views=tuple((view, s * found, s * half) for view, found, half in self.views),
         )
-        return replace(self, parameters=found.parameters)
 
-    @property
-    def properties(self) -> Float:
-        """Mass, centre (3) and inertia about it (xx, xy, yy, xz, yz, zz), (10,)."""
-        return _properties(self.parameters)
+
+def scale_rule(robot: RobotModel) -> ScaleRule:
+    """Declared drive gains where every joint has one; else the description's masses; else torque as it is logged."""
+    if np.isfinite(robot.drive.drive_gain).all():
+        return ScaleRule.GAINS
+    described = np.isfinite(robot.inertia_prior).all() and (robot.inertia_prior[:, 0] > 0).any()
+    return ScaleRule.DESCRIPTION if described else ScaleRule.GAINS
 
 
 def find_payload(
     run: Identification,
     log: Log,
-    method: Method = "difference",
     *,
-    friction: Literal["fixed", "free"] = "fixed",
+    unloaded: Log | None = None,
+    scale: ScaleRule | None = None,
+    nuisances: Nuisances | None = None,
     threads: int | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> Payload:
-    """Finds the payload at the last body of an identified robot from a log with it mounted.
+    """The payload at the last body of an identified robot, from a log with it mounted; see `payload`.
 
-    method: "difference" holds the run's parameters fast, min ||y - Y theta_run - Y_L pi||_Sigma, and adds their
-    covariance; "joint" fits run and payload together to the factors of both.
-    friction: "free" lets viscous and Coulomb friction and offset of the loaded log differ from the run's.
-
-    Raises UsageError for a run without rigid bodies, or of other rows with "joint"; UnfitDataError if the log is too
-    short. Claims: other-arm, where the run's model with a payload does not explain the log.
+    unloaded: the log without the load; None = the run's own, if it is still there.    scale: None = `scale_rule`.
+    Raises UsageError for a run without rigid bodies or without equations by joint, or a scale by a description without
+    masses; UnfitDataError if the log is too short. Claims: other-arm, where the model with a load misses half of it.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    loaded = _loaded_factors(run, log, sink, threads or default_threads())
-    body = _payload_columns(run)
-    free = _friction_columns(run) if friction == "free" else np.zeros(0, dtype=np.int64)
-    beta, P = run.estimate.value, run.estimate.covariance
-    E_run = np.zeros((loaded.parameter_count, run.estimate.base.rank))
-    E_run[run.estimate.base.independent, np.arange(run.estimate.base.rank)] = 1.0
-    E_own = np.zeros((loaded.parameter_count, len(free) + 10))
-    E_own[[*free, *body], np.arange(len(free) + 10)] = 1.0
-    if method == "joint":
-        _require_same_groups(run, loaded)
-        nothing = np.zeros((loaded.parameter_count, E_own.shape[1]))
-        unloaded = _mapped(run.factors, np.hstack([E_run, nothing]), None)
-        factors = _mapped(loaded, np.hstack([E_run, E_own]), None).join(unloaded)
-    else:
-        factors = _mapped(loaded, E_own, E_run @ beta)
-    value, inverse, weights = _weighted(factors)
-    covariance, _ = block_jackknife(factors, np.arange(len(value)), value, inverse, weights)
-    if method == "difference":
-        J = _answer_to_run(loaded, E_own, E_run, inverse, weights)
-        covariance = covariance + J @ P @ J.T
-    theta = E_run @ beta + E_own @ value if method == "difference" else np.hstack([E_run, E_own]) @ value
+    rule = scale or scale_rule(run.robot)
+    if rule is ScaleRule.DESCRIPTION and not np.isfinite(run.robot.inertia_prior).all():
+        raise UsageError(
+            "payload-scale",
+            found="a description without masses",
+            expected="the mass and inertia of every link",
+            do="take --scale gains",
+        )
+    alone = unloaded if unloaded is not None else training_log(run, sink)
+    if alone is None:
+        sink.warn(
+            "unloaded-log-gone",
+            "the log without the load is not there any more, or was changed: a lean of the base and friction by load "
+            "are sought in the loaded log alone",
+        )
+    logs = LoadLogs(run, log, alone, sink, threads or default_threads())
+    load = np.zeros(10)
+    for _ in range(ROUNDS):
+        equations = logs.equations(load)
+        joint = estimate_load(equations, rule, nuisances=nuisances)
+        load = consistent_load(joint)
+    known = (joint.log_scale, joint.log_scale_covariance)
+    others = (
+        estimate_load(equations, rule, View.DIFFERENCE, nuisances, known),
+        estimate_load(equations, rule, View.STATICS, nuisances),
+    )
+    moved = load - joint.parameters
     found = Payload(
-        method=method,
         body=run.robot.body_names[-1],
-        parameters=value[-10:],
-        covariance=covariance[-10:, -10:],
-        degrees_of_freedom=float(len(factors.blocks) - 1),
-        relative=_relative(loaded, theta),
-        relative_without=_relative(loaded, E_run @ beta),
+        parameters=load,
+        covariance=joint.covariance + np.outer(moved, moved),
+        noise=joint.noise,
+        by_scale=joint.by_scale,
+        blocks=len(equations.moving.blocks),
+        standstills=0 if equations.resting is None else len(equations.resting.blocks),
+        scale=_scale(run.robot, rule, joint),
+        views=tuple(_view(one, len(equations.moving.blocks)) for one in (joint, *others)),
+        relative=joint.relative,
+        relative_without=joint.relative_without,
     )
     _judge(found, sink)
     return found
@@ -203,23 +261,26 @@ def payload(
     run: Identification,
     log: Any,
     *,
-    method: Method = "difference",
-    free_friction: bool = False,
+    unloaded: Any = None,
+    scale: str | None = None,
     reference: Any = None,
     reference_mass: float | None = None,
     threads: int | None = None,
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Payload:
-    """The payload at the last body of an identified robot, from a log with it mounted.
+    """The payload at the last body of an identified robot, from a log with it mounted: one consistent body.
 
-    log: a Log or a data frame.    method: "difference" holds the run's parameters fast, "joint" fits both together.
-    free_friction: whether friction may differ from the run's.
-    reference, reference_mass: a log with a load of known mass (kg), which calibrates the drive gains.
+    Motion and standstills are fitted together; gains, friction, its growth with the load, and a lean of the base are
+    nuisances with plausible sizes, which the intervals hold.
+    log, unloaded: a Log or a data frame, with the load and without; unloaded None = the run's own log.
+    scale: "gains" or "description", what fixes the size of all torques; None = declared gains, else the description's
+    masses.
+    reference, reference_mass: a log with a load of known mass (kg), which fixes the scale instead.
     accept: codes of claims that are to warn, not to stop, beside those accepted in the run.
 
-    Raises UsageError for one of reference and reference_mass alone or an accepted code that is not found, and as
-    `find_payload`.
+    Raises UsageError for one of reference and reference_mass alone, an unknown scale or an accepted code that is not
+    found, and as `find_payload`.
     """
     if (reference is None) != (reference_mass is None):
         raise UsageError(
@@ -227,67 +288,139 @@ def payload(
             found="one of reference and reference_mass",
             expected="both: a log and the mass of the load in it",
         )
+    if scale is not None and scale not in {rule.value for rule in ScaleRule}:
+        raise UsageError(
+            "payload-scale", found=f"scale = '{scale}'", expected="gains or description, or none for the rule"
+        )
+    rule = None if scale is None else ScaleRule(scale)
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept((*run.accepted, *accept))
-    friction: Literal["free", "fixed"] = "free" if free_friction else "fixed"
     channels = run.terms.channels()
-    loaded = as_log(log, run.robot, channels)
-    found = find_payload(run, loaded, method, friction=friction, threads=threads, diagnostics=sink)
+    alone = None if unloaded is None else as_log(unloaded, run.robot, channels)
+
+    def found_in(one: Any) -> Payload:
+        opened = as_log(one, run.robot, channels)
+        return find_payload(run, opened, unloaded=alone, scale=rule, threads=threads, diagnostics=sink)
+
+    found = found_in(log)
     if reference is not None and reference_mass is not None:
-        known = as_log(reference, run.robot, channels)
-        measured = find_payload(run, known, method, friction=friction, threads=threads, diagnostics=sink)
-        found = found.calibrated(measured, reference_mass)
-    elif np.isfinite(run.robot.drive.drive_gain).any():
-        sink.warn(
-            "payload-gains",
-            "the load is as right as the drive gains, whose error its intervals do not hold: a log with a known load, "
-            "given as reference, calibrates them",
-        )
+        found = found.calibrated(found_in(reference), reference_mass)
     sink.require_found(accept)
     return found
 
 
-def payload_lines(found: Payload) -> list[str]:
-    """The payload in words, one line a number, with half widths of 95 % intervals, and the closest consistent body."""
+def consistent_load(estimate: LoadEstimate) -> Float:
+    """The consistent body (10,) nearest to an estimate in the metric of its covariance.
+
+    min (pi - found)' C^-1 (pi - found) + d(pi, small), pseudo-inertia >= MARGIN; d: the entropic distance to a small
+    body at the found centre, which decides what the log says nothing of, and elsewhere weighs as much as one standard
+    deviation.
+    Raises SolverError if the solver gives no checked answer.
+    """
+    found, C = estimate.parameters, estimate.covariance
+    mass = float(max(found[0], np.sqrt(C[0, 0]), 1e-3))
+    centre = found[1:4] / mass
+    # A column's size keeps units apart.
+    size = np.sqrt(np.diag(C))
+    values, vectors = np.linalg.eigh(C / np.outer(size, size))
+    whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
+    small = max(SMALL * float(np.linalg.norm(centre)), 0.01)
+    length = max(float(np.linalg.norm(centre)), 0.05)
+    spread = mass * length ** np.array([0.0, *(1.0,) * 3, *(2.0,) * 6])
+    columns = tuple(Column(f"{symbol}1", "", "payload", 0, of=Of.BODY) for symbol in INERTIAL_SYMBOLS)
+    prior = from_com(mass, centre, mass * small**2 * np.eye(3))
+    answer = feasible_parameters(
+        whiten, whiten @ found, columns, [PhysicalBodies(MARGIN)], prior, spread, 1.0, Distance.ENTROPIC
+    )
+    return np.asarray(answer.parameters)
+
+
+def scale_text(scale: TorqueScale) -> str:
+    """What fixes the scale, and the factors by joint."""
+    if np.isfinite(scale.reference):
+        return f"a known load of {scale.reference:g} kg"
+    factors = ", ".join(
+        f"{name} {value:.3g} +- {half:.2g}"
+        for name, value, half in zip(scale.joint_names, scale.factor, scale.half_width, strict=True)
+    )
+    taken = (
+        f", each taken to be right to {100 * scale.described:.0f} % (one standard deviation)"
+        if np.isfinite(scale.described)
+        else f", each taken to be right to {100 * Nuisances().gain:.0f} % (one standard deviation)"
+    )
+    return f"{RULES[scale.rule]}{taken}; true over logged torque: {factors}"
+
+
+def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
+    """The payload in words, a line a number with its 95 % interval; beside it a mass that was expected, kg."""
+    low, high = found.interval().T
     lines = [
-        f"payload at body '{found.body}' ({found.method} fit), centre in its joint frame, inertia about it:"
+        f"payload at body '{found.body}', centre in its joint frame, inertia about the centre, 95 % intervals:"
     ]
     lines += [
-        f"  {name:9s} {value:10.4g} +- {half:.2g} {unit}"
-        for name, unit, value, half in zip(_NAMES, _UNITS, found.properties, found.half_width(), strict=True)
+        f"  {name:9s} {value:10.4g} {unit:7s} {a:.4g} to {b:.4g}"
+        for name, unit, value, a, b in zip(NAMES, UNITS, found.properties, low, high, strict=True)
     ]
-    if not found.physical:
-        real = ", ".join(f"{value:.4g}" for value in found.real().properties)
-        lines.append(f"closest physically consistent body, same order and units: {real}")
+    scale, own = found.scale_half_width(), found.half_width()[0]
+    lines.append(
+        f"mass {found.mass:.3g} +- {own:.2g} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
+        + scale_text(found.scale)
+    )
+    lines.append(
+        "the same by parts of the evidence: "
+        + ", ".join(f"{view} {mass:.3g} +- {half:.2g} kg" for view, mass, half in found.views)
+        + (f" ({found.standstills} standstills)" if found.standstills else "")
+    )
+    if expected is not None:
+        factor, least, most = found.explaining(expected)
+        lines.append(
+            f"expected {expected:g} kg: torques {factor:.3g} ({least:.3g} to {most:.3g}) times as great "
+            "would explain it"
+        )
     return [
         *lines,
-        f"relative torque error of the loaded log: {100 * found.relative:.3g} % with it, "
+        f"torque error of the loaded log: {100 * found.relative:.3g} % with it, "
         f"{100 * found.relative_without:.3g} % without",
     ]
 
 
-def payload_data(found: Payload) -> dict[str, Any]:
-    """The payload as plain data: found values with half widths, and the closest consistent body for `known_payload`."""
-    real = found.real()
-    return {
+def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any]:
+    """The payload as plain data; `ten_parameters` are what the term `known_payload` takes."""
+    scale = found.scale
+    data: dict[str, Any] = {
         "body": found.body,
-        "method": found.method,
         "found": {
-            name: {"value": float(value), "half_width95": float(half), "unit": unit}
-            for name, unit, value, half in zip(
-                _NAMES, _UNITS, found.properties, found.half_width(), strict=True
+            name: {
+                "value": float(value),
+                "half_width95": float(half),
+                "from": float(a),
+                "to": float(b),
+                "unit": unit,
+            }
+            for name, unit, value, half, (a, b) in zip(
+                NAMES, UNITS, found.properties, found.half_width(), found.interval(), strict=True
             )
         },
-        "physical": found.physical,
-        "real_body": {
-            "mass": real.mass,
-            "centre": real.centre.tolist(),
-            "inertia_about_centre": real.inertia.tolist(),
-            "ten_parameters": real.parameters.tolist(),
+        "ten_parameters": found.parameters.tolist(),
+        "centre": found.centre.tolist(),
+        "inertia_about_centre": found.inertia.tolist(),
+        "scale": {
+            "rule": "reference" if np.isfinite(scale.reference) else scale.rule.value,
+            "true_over_logged": dict(zip(scale.joint_names, scale.factor.tolist(), strict=True)),
+            "half_width95": dict(zip(scale.joint_names, scale.half_width.tolist(), strict=True)),
+            "mass_half_width95": found.scale_half_width(),
         },
+        "views": {view.value: {"mass": mass, "half_width95": half} for view, mass, half in found.views},
+        "standstills": found.standstills,
         "relative": found.relative,
         "relative_without": found.relative_without,
     }
+    if expected is not None:
+        factor, least, most = found.explaining(expected)
+        data["expected"] = {"mass": expected, "torque_factor": factor, "from": least, "to": most}
+        if not np.isfinite(most):
+            data["expected"]["to"] = None
+    return data
 
 
 def _properties(pi: Float) -> Float:
@@ -297,125 +430,48 @@ def _properties(pi: Float) -> Float:
     return np.concatenate([[m], c, six(inertia)])
 
 
-def _payload_columns(run: Identification) -> Int:
-    last = run.robot.n_bodies - 1
-    columns = run.estimate.columns
-    found = [j for j, c in enumerate(columns) if c.of is Of.BODY and c.owner == last]
-    if len(found) != 10:
-        raise UsageError(
-            "no-rigid-body", found="a run without the term rigid_body", expected="inertial parameters"
-        )
-    return np.array(found, dtype=np.int64)
+def _slopes(pi: Float) -> Float:
+    # (10, 10) derivatives of the properties.
+    J = np.empty((10, 10))
+    for k in range(10):
+        step = np.zeros(10)
+        step[k] = 1e-6 * max(abs(pi[k]), 1e-3 * pi[0])
+        J[:, k] = (_properties(pi + step) - _properties(pi - step)) / (2 * step[k])
+    return J
 
 
-def _friction_columns(run: Identification) -> Int:
-    own = run.estimate.base.mask
-    free = {term.name for term in run.terms if isinstance(term, JointTerm) and term.exports_as in _FRICTION}
-    found = [j for j, c in enumerate(run.estimate.columns) if c.term in free and own[j]]
-    return np.array(found, dtype=np.int64)
+def _scale(robot: RobotModel, rule: ScaleRule, joint: LoadEstimate) -> TorqueScale:
+    factor = np.exp(joint.log_scale)
+    half = stdtrit(np.inf, 0.975) * factor * np.sqrt(np.diag(joint.log_scale_covariance))
+    return TorqueScale(rule, robot.joint_names, factor, np.asarray(half), joint.described)
 
 
-def _loaded_factors(run: Identification, log: Log, diagnostics: Diagnostics, threads: int) -> Factors:
-    wanted = run.estimate.base.mask.copy()
-    wanted[_payload_columns(run)] = True
-    wanted[_friction_columns(run)] = True
-    factors = torque_factors(run, log, wanted, diagnostics, threads)
-    if len(factors.blocks) < 3:
-        raise UnfitDataError(
-            "too-few-blocks",
-            found=f"{len(factors.blocks)} block(s) of loaded data",
-            expected="at least 3, or intervals mean nothing",
-            do="record a longer motion with the payload",
-        )
-    return factors
-
-
-def _require_same_groups(run: Identification, loaded: Factors) -> None:
-    if run.factors.group_names != loaded.group_names:
-        raise UsageError(
-            "payload-rows",
-            found=f"a run with the equations {', '.join(run.factors.group_names)}",
-            expected="a run with torque rows for a joint fit",
-            do="use the difference fit",
-        )
-
-
-def _mapped(factors: Factors, E: Float, known: Float | None) -> Factors:
-    """The same equations in unknowns x with theta = E x + known."""
-    blocks = tuple(
-        replace(block, groups=tuple(_mapped_factor(factor, E, known) for factor in block.groups))
-        for block in factors.blocks
-    )
-    return Factors(factors.group_names, E.shape[1], blocks)
-
-
-def _mapped_factor(factor: Factor, E: Float, known: Float | None) -> Factor:
-    X, z = factor.R[:, :-1], factor.R[:, -1]
-    target = z if known is None else z - X @ known[factor.columns]
-    panel = np.column_stack([X @ E[factor.columns], target])
-    rows = max(panel.shape[1] - len(panel), 0)
-    R = qr_panel(np.ascontiguousarray(np.concatenate([panel, np.zeros((rows, panel.shape[1]))]).T))
-    k = E.shape[1]
-    return Factor(np.arange(k), R, factor.count, np.zeros(k + 1), factor.target_abs)
-
-
-def _weighted(factors: Factors) -> tuple[Float, Float, Float]:
-    # x, A^-1/2 and weights 1/sigma^2 at their fixed point.
-    k = factors.parameter_count
-    columns, total = np.arange(k), factors.total
-    weights = group_scale(total)
-    R = stack(total, columns, weights)
-    size = np.abs(np.diag(R[:k, :k]))
-    if (size <= 1e-9 * np.linalg.norm(R[:k, :k], axis=0).clip(1e-300)).any():
-        raise UnfitDataError(
-            "payload-not-excited",
-            found="a motion that does not determine all ten parameters of the payload",
-            expected="a motion of all joints, the last ones turning fast in several directions",
-            do="record an exciting motion with the payload",
-        )
-    value = solve_triangular(R[:k, :k], R[:k, k])
-    for _ in range(_ROUNDS):
-        sigma = np.array([np.sqrt(f.residual_square(value) / max(f.count - k, 1)) for f in total])
-        sigma = np.maximum(sigma, 1e-15 / np.sqrt(group_scale(total)))
-        weights = 1.0 / sigma**2
-        R = stack(total, columns, weights)
-        new = solve_triangular(R[:k, :k], R[:k, k])
-        moved = float(np.linalg.norm(R[:k, :k] @ (new - value))) / max(
-            float(np.linalg.norm(R[:k, k])), 1e-300
-        )
-        value = new
-        if moved < _TOLERANCE * 1e-2:
-            break
-    return value, solve_triangular(R[:k, :k], np.eye(k)), weights
-
-
-def _answer_to_run(loaded: Factors, E_own: Float, E_run: Float, inverse: Float, weights: Float) -> Float:
-    # dx/dbeta = -A^-1 X_own' W X_run.
-    cross = np.zeros((E_own.shape[1], E_run.shape[1]))
-    for factor, weight in zip(loaded.total, weights, strict=True):
-        X = factor.R[:, :-1]
-        cross += weight * (X @ E_own[factor.columns]).T @ (X @ E_run[factor.columns])
-    return np.asarray(-inverse @ (inverse.T @ cross))
-
-
-def _relative(factors: Factors, theta: Float) -> float:
-    missed = sum(factor.residual_square(theta) for factor in factors.total)
-    return float(np.sqrt(missed / max(sum(factor.target_square for factor in factors.total), 1e-300)))
+def _view(estimate: LoadEstimate, blocks: int) -> tuple[View, float, float]:
+    # The joint fit's own scale counts with the others, too, so that their intervals can be compared.
+    load = consistent_load(estimate)
+    moved = load[0] - estimate.parameters[0]
+    half = float(stdtrit(blocks - 1, 0.975) * np.sqrt(estimate.covariance[0, 0] + moved**2))
+    return estimate.view, float(load[0]), half
 
 
 def _judge(found: Payload, diagnostics: Diagnostics) -> None:
-    if found.relative > _FOREIGN:
+    if found.relative > FOREIGN:
         diagnostics.claim(
             "other-arm",
             found=f"a torque error of {100 * found.relative:.0f} % with the best payload",
             expected="the log of the arm that the run is about, with a payload",
             do="check which robot, mapping and units the log belongs to",
         )
-    if not found.physical:
+    low, high = found.interval()[0]
+    if low <= 0:
         diagnostics.warn(
-            "payload-unphysical",
-            "no physically consistent body has these ten numbers: the motion excites the payload's inertia too little "
-            "to be trusted",
+            "no-payload", f"a mass of {found.mass:.3g} kg does not differ from none; at most {high:.3g} kg"
         )
-    if found.half_width()[0] > abs(found.mass):
-        diagnostics.warn("no-payload", f"a mass of {found.mass:.3g} kg does not differ from none")
+    (_, mass, half), *others = found.views
+    for view, other, wide in others:
+        if abs(other - mass) > half + wide:
+            diagnostics.warn(
+                "payload-views",
+                f"{view} says {other:.3g} +- {wide:.2g} kg, beside {mass:.3g} +- {half:.2g} kg: the model lacks "
+                "an effect that looks like a load",
+            )

@@ -1,0 +1,454 @@
+"""One estimate of a load from statics and dynamics, with gains, friction and a lean of the base as nuisances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from dynid.base.arrays import Float, Int
+from dynid.estimate.blocks import BlockScores
+from dynid.estimate.prior import parameter_spread
+from dynid.factor.factor import Factor, Factors
+from dynid.feasible.bodies import body_columns, is_described
+from dynid.feasible.entropic import quadratic
+from dynid.spatial.inertia import is_physical
+from dynid.verbs.payload_equations import CHANGES, GRAVITY, LoadEquations
+
+# Gauss-Newton steps and the relative gain that ends them; rounds of weights about them.
+STEPS, SETTLED, ROUNDS = 20, 1e-7, 7
+# Errors of a description's inertias that are compared, relative; CAD leaves out cables, grease and tolerances.
+DESCRIBED = (0.05, 0.1, 0.2)
+# Eigenvalues of a correlation matrix below this are rounding.
+ROUNDING = 1e-14
+# Shortest step of the search along a Gauss-Newton direction.
+SHORTEST = 1e-4
+# Standard deviation of what is held.
+HELD = 1e-6
+LOAD_FRICTION = CHANGES.index("fl")
+
+
+class ScaleRule(StrEnum):
+    """What fixes the size of all torques, and with it that of the load's mass."""
+
+    GAINS = "gains"
+    DESCRIPTION = "description"
+
+
+class View(StrEnum):
+    """Which part of the evidence an estimate rests on.
+
+    JOINT: motion of both logs and standstills.    DIFFERENCE: the loaded log beside the torque that the run predicts,
+    at the scale of the joint fit.    STATICS: the weight alone, the torque of the load's accelerations being explained
+    by ten parameters of their own.
+    """
+
+    JOINT = "joint fit"
+    DIFFERENCE = "difference"
+    STATICS = "statics"
+
+
+@dataclass(frozen=True)
+class Nuisances:
+    """How far what is not sought may be off, as standard deviations.
+
+    gain: of a declared gain, relative: torque constants are known to a few per cent.
+    common: of all gains together, relative, where the description fixes the scale.
+    drift: of a gain between two logs, relative: magnets lose 0.1 % of their flux a kelvin.
+    lean: rad; floors and tables are level to half a degree.
+    friction: of a joint between two logs, in its own size: temperature alone makes so much.
+    load_friction: share of the load's torque that is lost in the gear; 5 to 10 % in harmonic drives.
+    loose: of what nothing is known of, in sizes of the whole torque.
+    """
+
+    gain: float = 0.05
+    common: float = 0.3
+    drift: float = 0.01
+    lean: float = float(np.deg2rad(0.5))
+    friction: float = 0.2
+    load_friction: float = 0.1
+    loose: float = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class LoadEstimate:
+    """The load's ten parameters before they are made consistent.
+
+    covariance: (10, 10) = noise (of the residuals, by blocks) + by_scale (of what fixes the scale) + other nuisances.
+    log_scale: (n,) log of true over declared torque, with log_scale_covariance (n, n).
+    described: relative error of the description's inertias; nan where gains are the rule.
+    relative, relative_without: torque error of the loaded log with the load and without it.
+    """
+
+    view: View
+    parameters: Float
+    covariance: Float
+    noise: Float
+    by_scale: Float
+    log_scale: Float
+    log_scale_covariance: Float
+    described: float
+    relative: float
+    relative_without: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Equations of one joint in one log, its blocks counted from `first` on.
+
+    held: a Gaussian of the run's base parameters in place of equations, of no joint.
+    """
+
+    joint: int
+    loaded: bool
+    total: Factor
+    blocks: tuple[Factor, ...] = ()
+    first: int = 0
+    held: bool = False
+    poses: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The nonlinear least squares of a view.
+
+    Unknowns: log gains (n), log of their common factor, base parameters in torque of that factor, load (10), drift of
+    gains (n), friction (4 n), lean (2), rest (2 n), and in the statics the weight (4), at the places `at`.
+    scale: mean (n,) and covariance (n, n) of the log scale where it is known.
+    """
+
+    eq: LoadEquations
+    rule: ScaleRule
+    view: View
+    sd: Nuisances
+    scale: tuple[Float, Float] | None = None
+    at: dict[str, slice] = field(default_factory=dict)
+    groups: list[_Group] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n, first = self.eq.n, 0
+        sizes = {"scale": n, "common": 1, "robot": self.eq.run.estimate.base.rank, "load": 10, "drift": n}
+        sizes |= {"friction": 4 * n, "lean": 2, "rest": 2 * n}
+        sizes |= {"weight": GRAVITY} if self.view is View.STATICS else {}
+        for name, size in sizes.items():
+            self.at[name] = slice(first, first + size)
+            first += size
+        if self.view is View.DIFFERENCE:
+            self.groups.append(_held(self.eq))
+        else:
+            self._add(self.eq.alone, loaded=False)
+        self._add(self.eq.moving, loaded=True)
+        if self.eq.resting is not None:
+            self._add(self.eq.resting, loaded=True, poses=True)
+
+    @property
+    def count(self) -> int:
+        """Unknowns."""
+        return int(max(place.stop for place in self.at.values()))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all logs."""
+        return max(group.first + len(group.blocks) for group in self.groups)
+
+    def _add(self, factors: Factors, loaded: bool, poses: bool = False) -> None:
+        first = max((group.first + len(group.blocks) for group in self.groups), default=0)
+        for j, total in enumerate(factors.total):
+            own = tuple(block.groups[j] for block in factors.blocks)
+            self.groups.append(_Group(j, loaded, total, own, first, poses=poses))
+
+    def coefficients(self, x: Float, group: _Group) -> tuple[Float, Float]:
+        """(w,) coefficients of a group's columns, and their Jacobian (w, unknowns)."""
+        eq, at, j = self.eq, self.at, group.joint
+        value, J = np.zeros(eq.count), np.zeros((eq.count, self.count))
+
+        def add(columns: Int, places: Int, logs: Sequence[int] = ()) -> None:
+            # Torque in units of the declared one: x exp(-sum of logs).
+            size = float(np.exp(-x[list(logs)].sum()))
+            values = size * x[places]
+            value[columns] += values
+            J[columns, places] += size
+            for log in logs:
+                J[columns, log] -= values
+
+        def of(name: str) -> Int:
+            return np.arange(at[name].start, at[name].stop)
+
+        own, robot = eq.run.estimate.base.independent, of("robot")
+        if group.held:
+            add(own, robot)
+            return value[group.total.columns], J[group.total.columns]
+        drift = [at["drift"].start + j] if group.loaded else []
+        gain = [at["scale"].start + j, *drift]
+        scaled = [*gain, at["common"].start]
+        # The load alone is in true units: the robot is what the common factor makes of it, friction in declared torque.
+        body = eq.bodies[own]
+        add(own[~body], robot[~body])
+        add(own[body], robot[body], drift if self.view is View.DIFFERENCE else gain)
+        add(eq.lean, of("lean"), gain)
+        friction = of("friction").reshape(-1, len(CHANGES))
+        if group.loaded:
+            add(eq.changes[j], friction[j])
+            add(eq.rest[j], of("rest").reshape(-1, 2)[j])
+            add(eq.last, of("load"), scaled)
+            if "weight" in at:
+                add(eq.weight, of("weight"), scaled)
+        else:
+            add(eq.changes[[j], LOAD_FRICTION], friction[[j], LOAD_FRICTION])
+        return value[group.total.columns], J[group.total.columns]
+
+    def prior(self, described: float, factor: float) -> tuple[Float, Float, Float]:
+        """Mean (unknowns,), what of it goes with the common factor (unknowns,), and precision (unknowns, unknowns).
+
+        described: relative error of the description's inertias; factor: declared over true torque, about.
+        """
+        eq, at, sd = self.eq, self.at, self.sd
+        mean, described_mean, std = np.zeros(self.count), np.zeros(self.count), np.ones(self.count)
+        rms = eq.column_rms
+        with np.errstate(divide="ignore"):
+            whole = np.where(rms > 0, eq.torque_rms[:, None] / rms, np.inf)
+        std[at["scale"]] = sd.gain
+        std[at["common"]] = sd.common if self._by_description else HELD
+        std[at["drift"]], std[at["lean"]] = sd.drift, sd.lean
+        share = eq.friction_rms / eq.torque_rms
+        friction = np.array([sd.friction * share[j] * whole[j, eq.changes[j]] for j in range(eq.n)])
+        friction[:, LOAD_FRICTION] = sd.load_friction
+        std[at["friction"]] = friction.ravel()
+        std[at["rest"]] = np.repeat(sd.loose * eq.torque_rms, 2)
+        std[at["load"]] = sd.loose * whole[:, eq.last].min(axis=0)
+        if "weight" in at:
+            std[at["weight"]] = sd.loose * whole[:, eq.weight].min(axis=0)
+        precision = np.diag(1.0 / np.where(np.isfinite(std) & (std > 0), std, 1.0) ** 2)
+        if self.scale is not None:
+            mean[at["scale"]] = self.scale[0]
+            precision[at["scale"], at["scale"]] = np.linalg.inv(self.scale[1])
+        columns, base = eq.run.estimate.columns, eq.run.estimate.base
+        influence = np.max(rms[:, : eq.p] / eq.torque_rms[:, None], axis=0)
+        spread = parameter_spread(eq.run.robot, columns, np.where(influence > 0, influence, np.nan))
+        covariance = np.diag((sd.loose * spread) ** 2)
+        if self._by_description:
+            prior = np.zeros(eq.p)
+            for ten in body_columns(columns):
+                body = np.array([columns[i].prior for i in ten])
+                if is_described(body) and is_physical(body):
+                    prior[ten] = body
+                    covariance[np.ix_(ten, ten)] = (described * factor) ** 2 * relative_covariance(body)
+            described_mean[at["robot"]] = base.B @ prior
+        precision[at["robot"], at["robot"]] = np.linalg.inv(base.B @ covariance @ base.B.T)
+        return mean, described_mean, precision
+
+    @property
+    def _by_description(self) -> bool:
+        return self.rule is ScaleRule.DESCRIPTION and self.view is not View.DIFFERENCE
+
+    def prior_at(self, x: Float, described: float, factor: float) -> tuple[Float, Float, Float]:
+        """Distance x - mean(x), its Jacobian (unknowns, unknowns), and precision."""
+        mean, described_mean, precision = self.prior(described, factor)
+        common = self.at["common"].start
+        scaled = float(np.exp(-x[common])) * described_mean
+        J = np.eye(self.count)
+        J[:, common] += scaled
+        return x - mean - scaled, J, precision
+
+    def residual(self, x: Float, group: _Group) -> Float:
+        """Residual y - X c of a group's triangle."""
+        value, _ = self.coefficients(x, group)
+        R = group.total.R
+        return np.asarray(R[:, -1] - R[:, :-1] @ value)
+
+    def solve(self, x: Float, described: float, factor: float, weights: Float) -> tuple[Float, Float, float]:
+        """Gauss-Newton from x with halved steps: unknowns, information, cost."""
+        mean, described_mean, precision = self.prior(described, factor)
+        common = self.at["common"].start
+
+        def away(x: Float) -> Float:
+            return np.asarray(x - mean - float(np.exp(-x[common])) * described_mean)
+
+        def cost(x: Float) -> float:
+            squares = [float(e @ e) for e in (self.residual(x, group) for group in self.groups)]
+            return float(away(x) @ precision @ away(x) + weights @ np.array(squares))
+
+        best, A = cost(x), precision
+        for _ in range(STEPS):
+            J = np.eye(self.count)
+            J[:, common] += float(np.exp(-x[common])) * described_mean
+            A, g = J.T @ precision @ J, -J.T @ precision @ away(x)
+            for group, weight in zip(self.groups, weights, strict=True):
+                value, K = self.coefficients(x, group)
+                R = group.total.R
+                X = R[:, :-1] @ K
+                A += weight * X.T @ X
+                g += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
+            step, length = _solved(A, g), 1.0
+            now = cost(x + step)
+            while now > best and length > SHORTEST:
+                length /= 2
+                now = cost(x + length * step)
+            if now >= best:
+                break
+            x, gained, best = x + length * step, best - now, now
+            if gained < SETTLED * best:
+                break
+        return x, A, best
+
+    def mean_squares(self, x: Float) -> Float:
+        """(groups,) of the residuals; of a few poses, at least as sure as friction at rest allows."""
+        found = np.ones(len(self.groups))
+        for i, group in enumerate(self.groups):
+            if not group.held:
+                e = self.residual(x, group)
+                square = float(e @ e) + 1e-24 * group.total.target_square + np.finfo(float).tiny
+                known = float(self.eq.friction_rms[group.joint] ** 2) if group.poses else 0.0
+                found[i] = (square + known) / max(group.total.count, 1)
+        return found
+
+    def correlation(self, x: Float, weights: Float, inverse: Float) -> Float:
+        """(groups,) how much more the blocks' scores vary than those of independent residuals would."""
+        found = np.ones(len(self.groups))
+        for i, (group, weight) in enumerate(zip(self.groups, weights, strict=True)):
+            if group.held:
+                continue
+            value, K = self.coefficients(x, group)
+            K = K @ inverse
+            X = group.total.R[:, :-1] @ K
+            square = 0.0
+            for factor in group.blocks:
+                R = factor.R
+                score = K.T @ (R[:, :-1].T @ (R[:, -1] - R[:, :-1] @ value))
+                square += float(score @ score)
+            found[i] = weight * square / max(float(np.sum(X**2)), np.finfo(float).tiny)
+        return found
+
+    def noise(self, x: Float, weights: Float, inverse: Float) -> Float:
+        """Covariance of the unknowns that the residuals leave, by leaving out blocks; of the run's, by its own."""
+        f = inverse.shape[1]
+        H, s = np.zeros((self.blocks, f, f)), np.zeros((self.blocks, f))
+        held = np.zeros((f, f))
+        for group, weight in zip(self.groups, weights, strict=True):
+            value, K = self.coefficients(x, group)
+            K = K @ inverse
+            if group.held:
+                X = group.total.R[:, :-1] @ K
+                held += X.T @ X
+            for m, factor in enumerate(group.blocks, group.first):
+                R = factor.R
+                X = R[:, :-1] @ K
+                H[m] += weight * X.T @ X
+                s[m] += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
+        scores = BlockScores(inverse, H, s, np.zeros(len(s), dtype=np.int64))
+        D = scores.without()
+        return scores.covariance(D.T @ D + held)
+
+    def relative(self, x: Float) -> float:
+        """Error of the loaded motion's torque, of its size."""
+        loaded = [group for group in self.groups if group.loaded and not group.poses]
+        missed = sum(float(e @ e) for e in (self.residual(x, group) for group in loaded))
+        return float(np.sqrt(missed / max(sum(group.total.target_square for group in loaded), 1e-300)))
+
+
+def estimate_load(
+    equations: LoadEquations,
+    rule: ScaleRule,
+    view: View = View.JOINT,
+    nuisances: Nuisances | None = None,
+    scale: tuple[Float, Float] | None = None,
+) -> LoadEstimate:
+    """The load by maximum posterior density, min sum_g ||y_g - X_g c_g(x)||^2 / (s_g^2 t_g) + (x - m)' P (x - m).
+
+    s_g^2: mean square residual of joint and log, t_g >= 1: by how much more the blocks' scores vary than independent
+    residuals' would, so that residuals and priors are weighed against each other as they deserve. P: see Nuisances;
+    with `DESCRIPTION` each body of the description is taken to be off by a share of its size, that of DESCRIBED with
+    the greatest evidence, and the gains by a common factor beside.
+    scale: log scale (n,) and covariance (n, n) where they are known.
+    """
+    problem = _Problem(equations, rule, view, nuisances or Nuisances(), scale)
+    at, described, factor = problem.at, DESCRIBED[0], 1.0
+    searches = rule is ScaleRule.DESCRIPTION and view is not View.DIFFERENCE
+    x = np.zeros(problem.count)
+    x[at["robot"]] = equations.run.estimate.value
+    if scale is not None:
+        x[at["scale"]] = scale[0]
+    tau, weights = np.ones(len(problem.groups)), 1.0 / problem.mean_squares(x)
+    A = np.eye(problem.count)
+    for turn in range(ROUNDS):
+        x, A, _ = problem.solve(x, described, factor, weights)
+        if searches and turn >= ROUNDS - 3:
+            described = max(DESCRIBED, key=lambda size: _evidence(problem, x, size, factor, weights))
+        factor = float(np.exp(-x[at["common"]][0]))
+        weights = 1.0 / (problem.mean_squares(x) * tau)
+        if turn < ROUNDS - 1:
+            tau = np.maximum(tau * problem.correlation(x, weights, _root(A)), 1.0)
+            weights = 1.0 / (problem.mean_squares(x) * tau)
+    inverse = _root(A)
+    C = inverse @ inverse.T
+    _, J, precision = problem.prior_at(x, described, factor)
+    noise = problem.noise(x, weights, inverse)
+    total = noise + C @ J.T @ precision @ J @ C
+    by_scale = np.zeros_like(precision)
+    for name in ("scale", "common", "robot") if searches else ("scale",):
+        by_scale[at[name], at[name]] = precision[at[name], at[name]]
+    pick = np.zeros((10, problem.count))
+    pick[:, at["load"]] = np.eye(10)
+    if "weight" in at:
+        pick[:GRAVITY, at["weight"]] = np.eye(GRAVITY)
+    gains = np.zeros((equations.n, problem.count))
+    gains[:, at["scale"]], gains[:, at["common"]] = np.eye(equations.n), 1.0
+    bare = x.copy()
+    bare[at["load"]] = 0.0
+    return LoadEstimate(
+        view=view,
+        parameters=pick @ x,
+        covariance=pick @ total @ pick.T,
+        noise=pick @ noise @ pick.T,
+        by_scale=pick @ C @ J.T @ by_scale @ J @ C @ pick.T,
+        log_scale=gains @ x,
+        log_scale_covariance=gains @ total @ gains.T,
+        described=described if searches else np.nan,
+        relative=problem.relative(x),
+        relative_without=problem.relative(bare),
+    )
+
+
+def relative_covariance(body: Float) -> Float:
+    """(10, 10) of a body's parameters that are off by their whole size, whatever frame and units they are in.
+
+    The inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass is off by itself, a centre by
+    0.7 times the radius of gyration.    Source: Lee, Wensing and Park 2020.
+    """
+    J, _ = quadratic(body, body)
+    root = np.linalg.inv(J)
+    return np.asarray(0.5 * root @ root.T)
+
+
+def _evidence(problem: _Problem, x: Float, described: float, factor: float, weights: Float) -> float:
+    # Laplace's approximation of the log marginal likelihood.
+    _, A, cost = problem.solve(x, described, factor, weights)
+    own = problem.at["robot"]
+    precision = problem.prior(described, factor)[2]
+    return float(0.5 * (np.linalg.slogdet(precision[own, own])[1] - cost - np.linalg.slogdet(A)[1]))
+
+
+def _held(eq: LoadEquations) -> _Group:
+    estimate = eq.run.estimate
+    values, vectors = np.linalg.eigh(estimate.covariance)
+    root = (vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))).T
+    b = len(estimate.value)
+    R = np.zeros((b + 1, b + 1))
+    R[:b, :b], R[:b, b] = root, root @ estimate.value
+    return _Group(-1, False, Factor(estimate.base.independent, R, b, np.zeros(b + 1), 0.0), held=True)
+
+
+def _solved(A: Float, g: Float) -> Float:
+    d = 1.0 / np.sqrt(np.diag(A))
+    scaled = A * np.outer(d, d) + ROUNDING * np.eye(len(A))
+    return np.asarray(d * cho_solve(cho_factor(scaled), d * g))
+
+
+def _root(A: Float) -> Float:
+    # A^-1 = inverse inverse'.
+    d = 1.0 / np.sqrt(np.diag(A))
+    L = np.linalg.cholesky(A * np.outer(d, d) + ROUNDING * np.eye(len(A)))
+    return np.asarray(d[:, None] * np.linalg.inv(L).T)
