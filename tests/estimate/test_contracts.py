@@ -31,6 +31,7 @@ from dynid.estimate import (
     Hopfield,
     Regression,
     Ridge,
+    ServoOE,
     Status,
 )
 from dynid.estimate.given import Given
@@ -282,6 +283,16 @@ class TestOE(MotionEstimatorContract):
 
     def unfinished(self) -> Estimator:
         return OE(rounds=1, tolerance=1e-9)
+
+
+class TestServoOE(MotionEstimatorContract):
+    draws = 1
+
+    def estimator(self) -> Estimator:
+        return ServoOE()
+
+    def unfinished(self) -> Estimator:
+        return ServoOE(rounds=1, tolerance=1e-9)
 
 
 class KalmanContract(MotionEstimatorContract):

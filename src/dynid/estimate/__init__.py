@@ -18,6 +18,7 @@ from dynid.estimate.recursive import ParameterTrajectory, RecursiveLeastSquares,
 from dynid.estimate.regression import regression_of
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.robust import IRLS
+from dynid.estimate.servo_error import ServoOE
 from dynid.estimate.source import LogSource
 from dynid.estimate.total import TLS
 
@@ -37,6 +38,7 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "clie": CLIE,
         "cloe": CLOE,
         "oe": OE,
+        "servo_oe": ServoOE,
         "ekf": EKF,
         "ukf": UKF,
         "cdkf": CDKF,
@@ -71,6 +73,7 @@ __all__ = [
     "Regression",
     "Residuals",
     "Ridge",
+    "ServoOE",
     "Status",
     "TrajectoryRecorder",
     "parameter_spread",

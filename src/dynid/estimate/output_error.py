@@ -142,19 +142,19 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
             slope = stretches.gathered(slopes(change))
             own = Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
             e = residual_lines(samples, own)
-            yield _piece(simulation, samples, columns, slope, e + slope @ value)
+            yield piece_of_run(simulation, samples, columns, slope, e + slope @ value)
 
     return Problem(names, linear)
 
 
-def _piece(
+def piece_of_run(
     simulation: SimulationProblem,
     samples: Samples,
     columns: tuple[np.ndarray, ...],
     slope: Float,
     target: Float,
 ) -> Piece:
-    # slope (T, g, w), target (T, g): lines by group, filtered and thinned as the equations are.
+    """Slopes (T, g, w) and target (T, g) of a batch: lines by group, filtered and thinned as the equations are."""
     parallel = simulation.parallel
     panels, times = [], np.zeros(0)
     for g in range(target.shape[1]):

@@ -15,6 +15,7 @@ from dynid.factor.base import structural_base
 from dynid.factor.data_base import influence
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel
+from dynid.robot.servo import Servo
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
@@ -87,13 +88,16 @@ def measured_regression(
 
 
 def two_joints(elastic: bool = False) -> RobotModel:
-    """A random robot of two turning joints; elastic: with rotors behind gears."""
-    robot = random_robot(3, 2, 0.0)
+    """A random robot of two turning joints under position controllers; elastic: with rotors behind gears."""
+    servo = Servo(
+        np.full(2, 300.0), np.full(2, 60.0), np.full(2, np.inf), np.zeros(2), delay=0.0075, hold=0.005
+    )
+    robot = random_robot(3, 2, 0.0).with_servo(servo)
     if not elastic:
         return robot
     unknown = np.full(2, np.nan)
     drive = Drive(np.diag([50.0, 40.0]), np.array([2.0, 0.8]) / np.array([50.0, 40.0]) ** 2, unknown, unknown)
-    return replace(robot, drive=drive)
+    return replace(robot, drive=replace(drive, servo=servo))
 
 
 def true_parameters(robot: RobotModel, terms: Terms) -> Float:

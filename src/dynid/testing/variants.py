@@ -41,6 +41,10 @@ def in_other_units(case: Synthetic) -> tuple[Regression, Float]:
     if isinstance(source, LogSource):
         size = np.full(p, 1000.0)
         batches = [replace(samples, tau=1000.0 * samples.tau) for samples in source.batches]
+        if (servo := source.robot.drive.servo) is not None:
+            stiffer = replace(servo, kp=1000.0 * servo.kp, kd=1000.0 * servo.kd)
+            robot = source.robot.with_servo(stiffer)
+            source = replace(source, assembly=replace(source.assembly, robot=robot))
         moved = _of_batches(regression, source, batches)
         return replace(_scaled(moved, size), base=regression.base), size[regression.base.independent]
     size = np.asarray(10.0 ** np.random.default_rng(0).integers(-4, 5, p), dtype=np.float64)

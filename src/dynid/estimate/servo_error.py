@@ -1,0 +1,180 @@
+"""Output error of robots that are commanded positions: the drives' controllers are simulated with the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
+from dynid.base.options import check_options
+from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
+from dynid.estimate.gauss_newton import Problem, minimised
+from dynid.estimate.options import interval_kind, last_move, most_rounds
+from dynid.estimate.output_error import piece_of_run
+from dynid.estimate.simulated import SETTLING, SHORTEST, STRETCHES, SimulationProblem
+from dynid.robot.servo import Servo
+from dynid.simulation.loop import Feedback, Stretches, measured_coordinates
+from dynid.simulation.servo_loop import ServoLoop, servo_run
+
+# s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
+LEAST_SETTLING, MOST_SETTLING = 0.1, 1.0
+# s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
+# error is a fraction of a sample; and the step at which it has settled, far below what any log tells.
+LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-6
+LAG_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class ServoOE:
+    """Output error under the drives' own controllers: min sum ||(q - q_s)_j / sigma_j||^2, positions alone.
+
+    Robot and controllers are simulated from the commands: u(t) = sat(kp (q_des - q_s) + kd (dq_des - dq_s)), `lag`
+    later, with the gains and the delay of the robot's `servo`, known or found in the log. Many windows side by side,
+    each begun at the measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes
+    of the simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
+
+    The lag from commands to torque is found with the parameters, and its uncertainty is part of theirs.
+    Where a log says that torque was at its limit the linear law is kept; such samples are masked by the diagnosis.
+    Source: Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
+    """
+
+    rounds: int = most_rounds(15)
+    tolerance: float = last_move(0.05)
+    intervals: str = interval_kind()
+    name: str = "servo_oe"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Fits from a start on smoothed motion.
+
+        Raises UsageError where there are factors alone or the gains of the controllers are not known, SolverError if
+        nothing near the data can be simulated.
+        """
+        require_enough(regression)
+        simulation = SimulationProblem.of(regression, self.name, None)
+        servo = simulation.source.robot.drive.servo
+        if servo is None or not servo.known:
+            raise UsageError(
+                "no-gains",
+                found="'servo_oe' for drives whose position controllers are not known",
+                expected="kp, and kd if there is damping",
+                do="give them under [drive] of the experiment or as --kp and --kd, or use 'cloe'",
+            )
+        start = simulation.start()
+        windows = _Windows.of(simulation, servo, start)
+        found = minimised(
+            self,
+            regression,
+            Problem(windows.names, windows.linear),
+            simulation.simulable.nearest,
+            start,
+            self.rounds,
+            self.tolerance,
+            "positions under the drives' controllers",
+        )
+        lag = 1e3 * (servo.lag + windows.lag.later)
+        text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
+        return replace(found, status=replace(found.status, text=text))
+
+
+@dataclass(eq=False)
+class _Lag:
+    # s, by which torque is later than the log's preparation has it; found with the parameters.
+    later: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """What is simulated, and in which windows.    settling: s before a window's own samples."""
+
+    simulation: SimulationProblem
+    loop: ServoLoop
+    settling: float
+    lag: _Lag
+
+    @staticmethod
+    def of(simulation: SimulationProblem, servo: Servo, start: Float) -> _Windows:
+        """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop."""
+        inertia = np.maximum(simulation.inertia(start), 1e-12)
+        half = 0.5 * servo.kd / inertia
+        root = np.sqrt(np.maximum(half**2 - servo.kp / inertia, 0.0))
+        slowest = float(np.min(np.where(root > 0, servo.kp / inertia / (half + root + 1e-300), half)))
+        settling = float(np.clip(SETTLING / max(slowest, 1e-9), LEAST_SETTLING, MOST_SETTLING))
+        return _Windows(simulation, ServoLoop(Feedback(servo.kp, servo.kd), servo.lag), settling, _Lag())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coordinates."""
+        robot = self.simulation.source.robot
+        return robot.joint_names + tuple(f"{robot.joint_names[j]} motor" for j in self.simulation.second)
+
+    def linear(self, value: Float) -> Iterator[Piece]:
+        """Residuals of the positions and their slopes, after the filters of the equations, the lag taken out.
+
+        The lag is a parameter like the others: at every value it is the best one, and its slope is projected out of
+        theirs, which is what a fit of both would leave (variable projection, Golub and Pereyra 1973).
+        """
+        for _ in range(LAG_ROUNDS):
+            pieces = list(self._pieces(value, slopes=False))
+            along, weights = _along_lag(pieces, value[:0])
+            step = float(along[-1])
+            self.lag.later = float(np.clip(self.lag.later + step, -LAG_REACH, LAG_REACH))
+            if abs(step) < LAG_SETTLED:
+                break
+        pieces = list(self._pieces(value, slopes=True))
+        share, _ = _along_lag(pieces, value, weights)
+        for piece in pieces:
+            panels = tuple(
+                np.ascontiguousarray(np.delete(panel, -2, axis=0) - share[:, None] * panel[-2])
+                for panel in piece.panels
+            )
+            yield replace(piece, columns=tuple(c[:-1] for c in piece.columns), panels=panels)
+
+    def _pieces(self, value: Float, slopes: bool) -> Iterator[Piece]:
+        # Lines by parameters where `slopes` says so, then by the lag (per second), then the target.
+        simulation, mechanism = self.simulation, self.simulation.mechanism(value)
+        regression, threads = simulation.regression, simulation.source.threads
+        own = regression.base.independent if slopes else regression.base.independent[:0]
+        columns = tuple(np.append(own, len(regression.columns)) for _ in self.names)
+        loop = replace(self.loop, later=self.lag.later)
+        after = replace(self.loop, later=self.lag.later + LAG_DIFFERENCE)
+        for samples in simulation.coarse:
+            rate, settling = samples.rate, round(self.settling * samples.rate)
+            # As long as what comes before them: shorter ones would spend their time on settling.
+            length = max(len(samples) // STRETCHES, round(SHORTEST * rate), settling, 8)
+            stretches = Stretches.of(len(samples), length, settling)
+            wanted = simulation.wanted if slopes else None
+            run = servo_run(mechanism, samples, loop, stretches, wanted, threads)
+            moved = servo_run(mechanism, samples, after, stretches, None, threads).x - run.x
+            lines = (moved / LAG_DIFFERENCE)[..., None]
+            if run.dx is not None:
+                lines = np.concatenate([run.dx, lines], axis=-1)
+            slope = stretches.gathered(lines)
+            target = measured_coordinates(mechanism, samples)[0] - stretches.gathered(run.x)
+            if run.dx is not None:
+                target = target + slope[..., :-1] @ value
+            yield piece_of_run(simulation, samples, columns, slope, target)
+
+
+def _along_lag(pieces: list[Piece], value: Float, weights: Float | None = None) -> tuple[Float, Float]:
+    """How much of each line, the lag's own left out, lies along the lag's line; and the groups' weights.
+
+    value: (b,) by which lines are parts of the target.    weights: (g,), None = 1/sigma^2 of the residuals.
+    """
+    groups = range(len(pieces[0].panels))
+    if weights is None:
+        missed = [
+            np.concatenate([p.panels[g][-1] - value @ p.panels[g][:-2] for p in pieces]) for g in groups
+        ]
+        weights = np.array([1.0 / max(float(np.mean(e**2)), 1e-300) for e in missed])
+    own, across = 0.0, np.zeros(len(value) + 1)
+    for piece in pieces:
+        for panel, weight in zip(piece.panels, weights, strict=True):
+            own += weight * float(panel[-2] @ panel[-2])
+            across += weight * (np.delete(panel, -2, axis=0) @ panel[-2])
+    return (across / own if own > 0 else across), weights
