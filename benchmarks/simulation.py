@@ -1,0 +1,176 @@
+"""Simulation against MuJoCo and pinocchio in one run: a rigid arm of 7 joints under a PD, classical Runge-Kutta steps.
+
+    python benchmarks/simulation.py [--robot arm7] [--step 0.002] [--steps 500] [--batch 256] [--threads 2]
+
+One robot: steps a second of one run, MuJoCo and dynid in compiled loops, pinocchio's articulated bodies in a loop in
+Python. Batch: runs side by side on several threads, mujoco.rollout against dynid. Models are built before. The least of
+several times counts, in wall time and in processor time of all threads; on a machine with other work the latter says
+more. Beside each stands the greatest difference of a joint's position at the end from a run of the same program at a
+tenth of the step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import mujoco
+import mujoco.rollout
+import numpy as np
+import pinocchio as pin
+from kernel import pinocchio_model
+
+from dynid.base.arrays import Float
+from dynid.kernel import backend
+from dynid.kernel.multibody import Control, rollout
+from dynid.robot import load_example
+from dynid.robot.model import RobotModel
+from dynid.simulation.control import pd_gains
+from dynid.simulation.mujoco import export_mjcf
+from dynid.simulation.plant import Plant
+
+BANDWIDTH = 0.7  # Hz, of the PD: the arm still moves at the end
+STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+
+
+def gains(robot: RobotModel) -> tuple[Float, Float]:
+    """Kp and kd (n,)."""
+    return pd_gains(Plant(robot), BANDWIDTH)
+
+
+def mujoco_model(robot: RobotModel, step: float) -> mujoco.MjModel:
+    """The arm with position actuators."""
+    drives = "".join(
+        f'<position joint="{name}" kp="{kp!r}" kv="{kd!r}"/>'
+        for name, kp, kd in zip(robot.joint_names, *(gain.tolist() for gain in gains(robot)), strict=True)
+    )
+    text = export_mjcf(Plant(robot), step)
+    return mujoco.MjModel.from_xml_string(
+        text.replace("</mujoco>", f"<actuator>{drives}</actuator></mujoco>")
+    )
+
+
+def timed(work: Callable[[], Float], repeats: int) -> tuple[float, float, Float]:
+    """Least wall and processor time, and what was found."""
+    wall, cpu, found = np.inf, np.inf, np.zeros(0)
+    for _ in range(repeats):
+        a, b = time.perf_counter(), time.process_time()
+        found = work()
+        wall, cpu = min(wall, time.perf_counter() - a), min(cpu, time.process_time() - b)
+    return wall, cpu, found
+
+
+def by_pinocchio(
+    robot: RobotModel, start: Float, goal: Float, step: float, steps: int
+) -> Callable[[], Float]:
+    """A run that gives final positions (n,)."""
+    model, (kp, kd) = pinocchio_model(robot), gains(robot)
+    model.armature = np.diag(Plant(robot).reflected).copy()
+    data = model.createData()
+
+    def a(q: Float, v: Float) -> Float:
+        return np.array(pin.aba(model, data, q, v, kp * (goal - q) - kd * v))
+
+    def run() -> Float:
+        q, v = start, np.zeros(robot.n)
+        for _ in range(steps):
+            a1 = a(q, v)
+            v2 = v + 0.5 * step * a1
+            a2 = a(q + 0.5 * step * v, v2)
+            v3 = v + 0.5 * step * a2
+            a3 = a(q + 0.5 * step * v2, v3)
+            v4 = v + step * a3
+            a4 = a(q + step * v3, v4)
+            q, v = q + step / 6 * (v + 2 * (v2 + v3) + v4), v + step / 6 * (a1 + 2 * (a2 + a3) + a4)
+        return q
+
+    return run
+
+
+def by_mujoco(robot: RobotModel, start: Float, goal: Float, step: float, steps: int) -> Callable[[], Float]:
+    """A run that gives final positions (n,)."""
+    model = mujoco_model(robot, step)
+    data = mujoco.MjData(model)
+
+    def run() -> Float:
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.ctrl[:] = start, goal
+        mujoco.mj_step(model, data, steps)
+        return np.array(data.qpos)
+
+    return run
+
+
+def by_rollout(
+    robot: RobotModel, start: Float, goal: Float, step: float, steps: int, threads: int
+) -> Callable[[], Float]:
+    """Runs that give final positions (B, n)."""
+    model = mujoco_model(robot, step)
+    data = [mujoco.MjData(model) for _ in range(threads)]
+    first = np.zeros((len(start), mujoco.mj_stateSize(model, STATE)))
+    first[:, 1 : 1 + robot.n] = start
+    control = np.tile(goal, (len(start), steps, 1))
+    runner = mujoco.rollout.Rollout(nthread=threads)
+
+    def run() -> Float:
+        states, _ = runner.rollout(model, data, first, control)
+        return np.array(states[:, -1, 1 : 1 + robot.n])
+
+    return run
+
+
+def by_dynid(
+    robot: RobotModel, start: Float, goal: Float, step: float, steps: int, threads: int
+) -> Callable[[], Float]:
+    """Runs that give final positions (B, n)."""
+    system = Plant(robot).multibody
+    if system is None or system.native() is None:
+        raise SystemExit("dynid was built without its native kernel")
+    kp, kd = gains(robot)
+    control = Control(robot.n, kp, kd, q=np.tile(goal, (2 * steps + 1, 1)))
+    first = np.concatenate([start, np.zeros_like(start)], axis=1)
+    return lambda: np.array(rollout(system, first, steps + 1, step, 1, control, threads=threads).x[:, -1])
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--robot", default="arm7")
+    parser.add_argument("--step", type=float, default=2e-3)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    o = parser.parse_args()
+    robot = load_example(o.robot)
+    rng = np.random.default_rng(0)
+    many, goal = rng.uniform(-0.8, 0.8, (o.batch, robot.n)), rng.uniform(-0.5, 0.5, robot.n)
+    one = many[:1]
+    sides: dict[str, tuple[int, Callable[[float, int], Callable[[], Float]]]] = {
+        "pinocchio, one robot": (1, lambda h, k: by_pinocchio(robot, one[0], goal, h, k)),
+        "MuJoCo, one robot": (1, lambda h, k: by_mujoco(robot, one[0], goal, h, k)),
+        "dynid, one robot": (1, lambda h, k: by_dynid(robot, one, goal, h, k, 1)),
+        "mujoco.rollout, batch": (o.batch, lambda h, k: by_rollout(robot, many, goal, h, k, o.threads)),
+        "dynid, batch": (o.batch, lambda h, k: by_dynid(robot, many, goal, h, k, o.threads)),
+    }
+    print(f"{robot.name}, {robot.n} joints, step {o.step} s, {o.steps} steps, {backend()}")
+    print(f"{'':<24}{'steps/s (wall)':>16}{'steps/s (CPU)':>16}{'error, rad':>14}")
+    found = {}
+    for side, (runs, made) in sides.items():
+        wall, cpu, found[side] = timed(made(o.step, o.steps), o.repeats)
+        error = float(np.abs(found[side] - made(o.step / 10, 10 * o.steps)()).max())
+        count = runs * o.steps
+        print(f"{side:<24}{count / wall:>16,.0f}{count / cpu:>16,.0f}{error:>14.1e}", flush=True)
+    apart = float(np.abs(found["dynid, batch"] - found["mujoco.rollout, batch"]).max())
+    print(f"dynid and MuJoCo end {apart:.1e} rad apart, batches of {o.batch} on {o.threads} threads")
+
+
+if __name__ == "__main__":
+    main()
