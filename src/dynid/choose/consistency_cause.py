@@ -87,7 +87,8 @@ def cause_text(causes: Sequence[CauseFound]) -> str:
     if first.removed >= MOST and all(other.error >= AHEAD * first.error for other in others):
         behind = f", {others[0].error:.3g} times with the next candidate" if others else ""
         return (
-            f"Likely cause: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}."
+            f"Likely cause: {first.candidate.text}. {how}, {first.error:.3g} times with that freed{behind}. "
+            "Mend or declare it, and identify again."
         )
     tried = ", ".join(f"{one.error:.3g} with {one.candidate.text} freed" for one in causes)
     return f"No single cause stands out. {how}, {tried}."

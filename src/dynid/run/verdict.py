@@ -111,7 +111,7 @@ def judge(
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
         if warning.identifier == LIKELY_CAUSE:
             title, text = "What keeps the bodies from being physically consistent", _placed(warning)
-            findings.append(Finding("warning", title, text, "Mend or declare it, and identify again."))
+            findings.append(Finding("warning", title, text))
         else:
             findings.append(Finding("warning", f"Log: {warning.identifier}", _placed(warning)))
     for doubt in diagnostics.doubts:
