@@ -213,47 +213,6 @@ nb::tuple Multibody::stick(In start, In u, std::vector<long> numbers, In options
   return nb::make_tuple(array(std::move(states), {B, K, 3 * s}), array(std::move(ended), {B}));
 }
 
-namespace {
-
-// Solves A X = B in place by elimination with the largest pivots; A (m, m), B (m, c).
-void eliminated(double* A, double* B, long m, long c) {
-  for (long k = 0; k < m; k++) {
-    long best = k;
-    for (long i = k + 1; i < m; i++) if (std::abs(A[i * m + k]) > std::abs(A[best * m + k])) best = i;
-    if (best != k) {
-      std::swap_ranges(A + k * m, A + (k + 1) * m, A + best * m);
-      std::swap_ranges(B + k * c, B + (k + 1) * c, B + best * c);
-    }
-    const double inverse = 1.0 / A[k * m + k];
-    for (long i = k + 1; i < m; i++) {
-      const double f = A[i * m + k] * inverse;
-      if (f == 0.0) continue;
-      for (long j = k + 1; j < m; j++) A[i * m + j] -= f * A[k * m + j];
-      for (long j = 0; j < c; j++) B[i * c + j] -= f * B[k * c + j];
-    }
-  }
-  for (long k = m - 1; k >= 0; k--) {
-    double* own = B + k * c;
-    for (long i = k + 1; i < m; i++) {
-      const double f = A[k * m + i];
-      const double* other = B + i * c;
-      for (long j = 0; j < c; j++) own[j] -= f * other[j];
-    }
-    const double inverse = 1.0 / A[k * m + k];
-    for (long j = 0; j < c; j++) own[j] *= inverse;
-  }
-}
-
-void times(const double* A, const double* B, long m, long inner, long c, double factor, double* into) {
-  for (long i = 0; i < m; i++)
-    for (long k = 0; k < inner; k++) {
-      const double f = factor * A[i * inner + k];
-      for (long j = 0; j < c; j++) into[i * c + j] += f * B[k * c + j];
-    }
-}
-
-}  // namespace
-
 nb::tuple variational(In jacobian, In inputs, double h, bool first_state, int threads) {
   expect(jacobian.ndim() == 4 && inputs.ndim() == 4 && jacobian.shape(3) == 2 * jacobian.shape(2) && inputs.shape(0) == jacobian.shape(0) &&
              inputs.shape(1) == jacobian.shape(1) && inputs.shape(2) == jacobian.shape(2),
@@ -265,34 +224,9 @@ nb::tuple variational(In jacobian, In inputs, double h, bool first_state, int th
   {
     nb::gil_scoped_release free;
     over(B, threads, [&](long b) {
-      std::vector<double> z(static_cast<std::size_t>(m * c), 0.0), A(static_cast<std::size_t>(m * m)), here(A.size()), there(A.size());
-      const auto whole = [&](long k, std::vector<double>& into) {
-        std::fill(into.begin(), into.end(), 0.0);
-        for (long i = 0; i < s; i++) into[static_cast<std::size_t>(i * m + s + i)] = 1.0;
-        std::copy_n(jacobian.data() + (b * K + k) * s * m, s * m, into.begin() + s * m);
-      };
-      for (long i = 0; first_state && i < m; i++) z[static_cast<std::size_t>(i * c + w + i)] = 1.0;
-      whole(0, here);
-      for (long k = 0; k < K; k++) {
-        std::copy_n(z.data(), s * c, X.get() + (b * K + k) * s * c);
-        std::copy_n(z.data() + s * c, s * c, V.get() + (b * K + k) * s * c);
-        if (k + 1 == K) break;
-        whole(k + 1, there);
-        const double *G = inputs.data() + (b * K + k) * s * w, *H = G + s * w;
-        for (long i = 0; i < s; i++)
-          for (long j = 0; j < w; j++) z[static_cast<std::size_t>((s + i) * c + j)] += 0.5 * h * (G[i * w + j] + H[i * w + j]);
-        for (long i = 0; i < m; i++)
-          for (long l = 0; l < s; l++) {
-            const double f = 0.5 * h * h * here[static_cast<std::size_t>(i * m + s + l)];
-            for (long j = 0; j < w; j++) z[static_cast<std::size_t>(i * c + j)] -= f * H[l * w + j];
-          }
-        std::fill(A.begin(), A.end(), 0.0);
-        times(here.data(), there.data(), m, m, m, 0.5 * h * h, A.data());
-        for (std::size_t i = 0; i < A.size(); i++) A[i] -= 0.5 * h * (here[i] + there[i]);
-        for (long i = 0; i < m; i++) A[static_cast<std::size_t>(i * m + i)] += 1.0;
-        eliminated(A.data(), z.data(), m, c);
-        std::swap(here, there);
-      }
+      const Buffer scratch = buffer(static_cast<std::size_t>(m * c + 3 * m * m));
+      table().variational_run({K, s, w, c, h, jacobian.data() + b * K * s * m, inputs.data() + b * K * s * w, X.get() + b * K * s * c,
+                               V.get() + b * K * s * c}, scratch.get());
     });
   }
   const std::vector<std::size_t> shape{static_cast<std::size_t>(B), static_cast<std::size_t>(K), static_cast<std::size_t>(s), static_cast<std::size_t>(c)};

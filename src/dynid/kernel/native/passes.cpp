@@ -353,5 +353,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     DYNID_NAME(DYNID_ARCH), sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     regressor_block, dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, gram_block, gram_lines, qr_block, cascade, range};
+    step_bytes, rollout_group, follow_group, stick_group, variational_run, gram_block, gram_lines, qr_block, cascade, range};
 }  // namespace dynid

@@ -1019,4 +1019,69 @@ struct Stick {
   }
 };
 
+// ---- The variational equation
+// Solves A X = B in place by elimination with the largest pivots; A (m, m), B (m, c).
+inline void eliminated(double* __restrict A, double* __restrict B, long m, long c) {
+  for (long k = 0; k < m; k++) {
+    long best = k;
+    for (long i = k + 1; i < m; i++) if (__builtin_fabs(A[i * m + k]) > __builtin_fabs(A[best * m + k])) best = i;
+    for (long j = 0; best != k && j < m; j++) { const double keep = A[k * m + j]; A[k * m + j] = A[best * m + j]; A[best * m + j] = keep; }
+    for (long j = 0; best != k && j < c; j++) { const double keep = B[k * c + j]; B[k * c + j] = B[best * c + j]; B[best * c + j] = keep; }
+    const double inverse = 1.0 / A[k * m + k];
+    for (long i = k + 1; i < m; i++) {
+      const double f = A[i * m + k] * inverse;
+      if (f == 0.0) continue;
+      for (long j = k + 1; j < m; j++) A[i * m + j] -= f * A[k * m + j];
+      for (long j = 0; j < c; j++) B[i * c + j] -= f * B[k * c + j];
+    }
+  }
+  for (long k = m - 1; k >= 0; k--) {
+    for (long i = k + 1; i < m; i++) {
+      const double f = A[k * m + i];
+      for (long j = 0; j < c; j++) B[k * c + j] -= f * B[i * c + j];
+    }
+    const double inverse = 1.0 / A[k * m + k];
+    for (long j = 0; j < c; j++) B[k * c + j] *= inverse;
+  }
+}
+
+// (1 - h/2 (J0 + J1) + h^2/2 J0 J1) z1 = z0 + h/2 (g0 + g1) - h^2/2 J0 g1 with J = (0 1; A B), g = (0; G).
+inline void variational_run(const dynid::VariationalView& t, double* scratch) {
+  const long s = t.s, m = 2 * s, c = t.columns, w = t.w;
+  const double h = t.h;
+  double *z = scratch, *A = z + m * c;
+  if (c > w) for (long i = 0; i < m; i++) z[i * c + w + i] = 1.0;
+  for (long k = 0; k < t.samples; k++) {
+    std::memcpy(t.x + k * s * c, z, sizeof(double) * s * c);
+    std::memcpy(t.v + k * s * c, z + s * c, sizeof(double) * s * c);
+    if (k + 1 == t.samples) return;
+    const double *here = t.slopes + k * s * m, *there = here + s * m, *G = t.inputs + k * s * w, *H = G + s * w;
+    for (long i = 0; i < s; i++) {
+      for (long j = 0; j < w; j++) {
+        z[(s + i) * c + j] += 0.5 * h * (G[i * w + j] + H[i * w + j]);
+        z[i * c + j] -= 0.5 * h * h * H[i * w + j];
+      }
+      for (long l = 0; l < s; l++) {
+        const double f = 0.5 * h * h * here[i * m + s + l];
+        for (long j = 0; j < w; j++) z[(s + i) * c + j] -= f * H[l * w + j];
+      }
+      // Upper half of J0 J1 is the lower half of J1; the lower half is B0 times that, with A0 beside it.
+      double *upper = A + i * m, *lower = A + (s + i) * m;
+      for (long j = 0; j < m; j++) {
+        upper[j] = 0.5 * h * h * there[i * m + j];
+        lower[j] = -0.5 * h * (here[i * m + j] + there[i * m + j]);
+      }
+      for (long l = 0; l < s; l++) {
+        const double f = 0.5 * h * h * here[i * m + s + l];
+        for (long j = 0; j < m; j++) lower[j] += f * there[l * m + j];
+        lower[s + l] += 0.5 * h * h * here[i * m + l];
+      }
+      upper[s + i] -= h;
+      upper[i] += 1.0;
+      lower[s + i] += 1.0;
+    }
+    eliminated(A, z, m, c);
+  }
+}
+
 }  // namespace

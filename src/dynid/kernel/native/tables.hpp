@@ -109,6 +109,15 @@ struct StickView {
   double *states, *ended;  // (runs, samples, 3 s) positions, velocities, whether it sticks; (runs) sample of the end
 };
 
+// The variational equation of one run by Lobatto's rule IIIC: slopes (samples, s, 2 s), inputs (samples, s, w), x and v
+// (samples, s, columns), columns = w, or w + 2 s with the first state.
+struct VariationalView {
+  long samples, s, w, columns;
+  double h;
+  const double *slopes, *inputs;
+  double *x, *v;
+};
+
 struct KernelTable {
   const char* name;
   std::size_t scratch_bytes_per_body;
@@ -147,6 +156,8 @@ struct KernelTable {
   void (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch);
   void (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch);
   void (*stick_group)(const SystemView&, const StickView&, long first, void* scratch);
+  // scratch: 2 s columns + 3 (2 s)^2 numbers, zero.
+  void (*variational_run)(const VariationalView&, double* scratch);
   // G (m, m) row-major, upper triangle += P P' of a panel P (m, block_samples).
   void (*gram_block)(const double* panel, int m, double* G);
   // The same for m lines of `count` samples that start `stride` numbers apart.
