@@ -25,7 +25,8 @@ def command(
     ] = None,
     root: Annotated[str | None, typer.Option("--root", help="Link that stands still in that file.")] = None,
     allow_unphysical: Annotated[
-        bool, typer.Option("--allow-unphysical", help="Write bodies that cannot exist as well.")
+        bool,
+        typer.Option("--allow-unphysical", help="Write bodies that are not physically consistent as well."),
     ] = False,
     feasible: Annotated[
         bool,

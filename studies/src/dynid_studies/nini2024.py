@@ -59,7 +59,12 @@ STEPS = (
         "two steps or one shot",
         "covariance carried on",
     ),
-    ("dynamic optimisation", "global search, inertias > 0", "semidefinite program", "real bodies"),
+    (
+        "dynamic optimisation",
+        "global search, inertias > 0",
+        "semidefinite program",
+        "physically consistent bodies",
+    ),
     ("validation", "the same motion", "unseen motion, held-out blocks", "with intervals"),
 )
 TWO_STEPS = "two steps, least squares"

@@ -1,4 +1,4 @@
-"""Bodies that can exist in Nini et al. 2024: the paper's condition on inertias beside the whole one."""
+"""Physically consistent bodies in Nini et al. 2024: the paper's condition on inertias beside the whole one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dynid_studies.nini_static import JOINTS
 from dynid_studies.study import StudyPage, at_least, at_most
 
 ONE_SHOT, LEAST_SQUARES = "one shot, weighted by motor", "one shot, least squares"
-REAL = "one shot among real bodies"
+REAL = "one shot among physically consistent bodies"
 LINKS = tuple(f"link {i + 1}" for i in range(len(JOINTS)))
 
 
@@ -77,7 +77,7 @@ def add_bodies(
     joint, motor: rows of either.    fits: by name.    mse: by name, (6,).
     """
     plain, feasible, ordinary = fits[ONE_SHOT], fits[REAL], fits[LEAST_SQUARES]
-    page.section("Bodies that can exist")
+    page.section("Physically consistent bodies")
     page.text(
         """The paper asks for inertia matrices with positive eigenvalues, by a global search. That is not enough: a body
         exists if its 4 x 4 pseudo-inertia has none below zero. Both conditions are convex, so one semidefinite program
@@ -88,7 +88,7 @@ def add_bodies(
         "least squares": _least(ordinary.parameters),
         "least squares, inertias above zero: the paper's": _least(paper),
         "weighted by motor": _least(plain.parameters),
-        "weighted by motor, among real bodies": _least(feasible.parameters),
+        "weighted by motor, among physically consistent bodies": _least(feasible.parameters),
     }
     page.table(
         "Least eigenvalue of the pseudo-inertia by link",
@@ -107,8 +107,8 @@ def add_bodies(
         ),
         at_least(
             "feasible",
-            "real bodies: the same",
-            float(eigenvalues["weighted by motor, among real bodies"].min()),
+            "physically consistent bodies: the same",
+            float(eigenvalues["weighted by motor, among physically consistent bodies"].min()),
             0.0,
             unit="kg m²",
         ),

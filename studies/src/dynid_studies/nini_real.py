@@ -205,7 +205,7 @@ def _dynamic(
     factors = regression(ideal, MODEL, MotorRows(), fitted)
     sets = {
         "the paper's model": (ideal, MODEL, WLS().fit(factors).full_vector),
-        "the same, among real bodies": (
+        "the same, among physically consistent bodies": (
             ideal,
             MODEL,
             FeasibleFit(1e-3, prior="euclidean", density=UNLIMITED).fit(factors).parameters,
@@ -224,7 +224,7 @@ def _dynamic(
     shown = slice(0, SAMPLES // 4)
     for letter, name, what in (
         ("a", "the paper's model", "identification"),
-        ("b", "the same, among real bodies", "optimisation"),
+        ("b", "the same, among physically consistent bodies", "optimisation"),
     ):
         page.figure(
             f"figure5{letter}",

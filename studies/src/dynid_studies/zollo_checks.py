@@ -87,8 +87,8 @@ def check_model(page: StudyPage, arm: Arm) -> None:
             -6.28,
             0.01,
             unit="kg m^2",
-            explanation="The planar arm's data are numbers for the equations, not bodies that can exist: no ground "
-            "truth for feasible fits.",
+            explanation="The planar arm's data are numbers for the equations, not physically consistent bodies: no "
+            "ground truth for feasible fits.",
         ),
         at_most(
             "dissipation",
