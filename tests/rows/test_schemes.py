@@ -270,12 +270,6 @@ def test_bad_input() -> None:
         StaticRows().equations(robot, RIGID, poses, wanted)
     with pytest.raises(UnfitDataError, match="gravity_torque"):
         InertiaRows().equations(robot, RIGID, samples, wanted)
-    two = replace(samples, theta=samples.q, dtheta=samples.dq, ddtheta=samples.ddq)
-    for rows in (EnergyRows(), PowerRows(), FilteredPowerRows()):
-        with pytest.raises(
-            UsageError, match=r"motor positions; expected rigid joints: springs .* store energy"
-        ):
-            rows.equations(robot, RIGID, two, wanted)
     for stick in (-0.1, np.nan):
         with pytest.raises(UsageError, match="rows-stick"):
             MomentumRows(stick=stick)

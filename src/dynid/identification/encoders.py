@@ -15,6 +15,8 @@ from dynid.factor.assemble import Assembly
 from dynid.log.log import ChannelMap
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
+from dynid.rows.energy import EnergyRows
+from dynid.rows.power import FilteredPowerRows, PowerRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
@@ -39,6 +41,10 @@ def for_encoders(
     Says in a warning what is lost. Raises UsageError for springs in rigid equations and for elastic ones without.
     """
     springs = [term.name for term in terms if isinstance(term, SpringTerm)]
+    if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and mapping.motor_position:
+        have = tuple(name for name in robot.joint_names if name in mapping.motor_position)
+        kept = (on_joints(term, have) for term in terms)
+        return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
     if not isinstance(rows, ElasticRows):
         if springs:
             raise UsageError(

@@ -9,9 +9,10 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
-from dynid.rows.momentum_filter import Hold, begin, refuse_two_encoders, require_finite
+from dynid.rows.momentum_filter import Hold, begin, require_finite
 from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
+from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Terms
 
 
@@ -23,12 +24,15 @@ class EnergyRows:
     exact for any motion within the step, and the mean of both torques where it is linear. Friction that holds a joint
     still does no work, whatever value it takes: these rows cannot be biased by stiction.
     hold: "zero" where the torque is constant between samples, else "linear".
+    joints: those with two encoders, set by the log. Motors then work along their own position, int dtheta' tau, and
+        springs store K (theta - q)^2 / 2.
     Integrals begin anew with each window of the log. Source: Chavez-Olivares et al. 2012 eqs 16 and 17, less h(0).
 
-    Raises UsageError for another hold or two encoders, UnfitDataError where a signal is missing.
+    Raises UsageError for another hold, UnfitDataError where a signal is missing.
     """
 
     hold: Hold = "linear"
+    joints: tuple[str, ...] = ()
     name: str = "energy"
 
     def __post_init__(self) -> None:
@@ -43,6 +47,10 @@ class EnergyRows:
         """All joints together."""
         return (-1,)
 
+    def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
+        """Indices of the joints with two encoders."""
+        return joint_indices(robot, self.joints) if self.joints else ()
+
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel: a line a wanted parameter, work of the torque last."""
         return energy_balance(robot, terms, samples, wanted, self.hold, self.name)
@@ -53,7 +61,6 @@ def energy_balance(
 ) -> Equations:
     """The equations of EnergyRows, zero before the first sample that counts."""
     require_finite(samples, scheme)
-    refuse_two_encoders(samples, scheme)
     columns = np.flatnonzero(wanted)
     stored, working = terms.energy_form(robot, samples, wanted)
     known_stored, known_working = terms.known_energy(robot, samples)
@@ -68,8 +75,24 @@ def energy_balance(
         panel[place, start:] += work(working.values[j][:, start:], step[j], "linear")
         panel[-1:, start:] += work(samples.tau[None, start:, j], step[j], hold)
         panel[-1:, start:] -= work(known_working[None, start:, j], step[j], "linear")
+    if samples.theta is not None:
+        _add_deflections(panel[:, start:], robot, terms, samples.part(start, len(samples)), wanted, hold)
     panel[:, :start] = 0.0
     return Equations((columns,), (panel,))
+
+
+def _add_deflections(
+    panel: Float, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, hold: Hold
+) -> None:
+    # Work of what acts on the motors along theta - q: the rest of it is along q.
+    columns = np.flatnonzero(wanted)
+    lines = terms.motor_work(robot, samples, wanted)
+    known = terms.of_motors.known_energy(robot, samples)[1]
+    step = np.diff(samples.motor.q - samples.q, axis=0).T
+    for j in range(robot.n):
+        panel[np.searchsorted(columns, lines.columns[j])] += work(lines.values[j], step[j], "linear")
+        panel[-1:] += work(samples.tau[None, :, j], step[j], hold)
+        panel[-1:] -= work(known[None, :, j], step[j], "linear")
 
 
 def work(torque: Float, step: Float, hold: Hold) -> Float:

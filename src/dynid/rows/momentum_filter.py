@@ -122,14 +122,3 @@ def require_finite(samples: Samples, scheme: str, names: tuple[str, ...] = ("q",
                 expected=f"{said[name]} of every joint at every sample",
                 place=Place(row=samples.first + row, time=float(samples.t[row])),
             )
-
-
-def refuse_two_encoders(samples: Samples, scheme: str) -> None:
-    """Raises UsageError for motors that move apart from their links: springs in between store energy too."""
-    if samples.theta is not None:
-        raise UsageError(
-            "two-encoders",
-            found=f"{scheme} rows for a log with motor positions",
-            expected="rigid joints: springs between motor and link store energy that these rows do not hold",
-            do='leave motor_position out, or set rows = "elastic", or "elastic_momentum" without accelerations',
-        )

@@ -15,12 +15,12 @@ from dynid.rows.momentum_filter import (
     Hold,
     begin,
     check_filter,
-    refuse_two_encoders,
     require_finite,
 )
 from dynid.rows.rows import Equations
 from dynid.rows.torque import TorqueRows
 from dynid.signals.samples import Samples
+from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Terms
 
 
@@ -28,10 +28,12 @@ from dynid.terms.term import Terms
 class PowerRows:
     """dq'tau = dq'Y theta, one equation a sample, summed over the joints; accelerations are needed.
 
+    joints: those with two encoders, set by the log; their motors' torque counts with the motors' velocity.
     Source: Chavez-Olivares et al. 2012 eqs 18 and 19, the poorest of their schemes.
-    Raises UsageError for two encoders, UnfitDataError where a signal is missing.
+    Raises UnfitDataError where a signal is missing.
     """
 
+    joints: tuple[str, ...] = ()
     name: str = "power"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
@@ -42,16 +44,25 @@ class PowerRows:
         """All joints together."""
         return (-1,)
 
+    def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
+        """Indices of the joints with two encoders."""
+        return joint_indices(robot, self.joints) if self.joints else ()
+
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel: the joints' panels times their velocities, added up."""
         require_finite(samples, self.name, ("q", "dq", "ddq", "tau"))
-        refuse_two_encoders(samples, self.name)
         joints = TorqueRows().equations(robot, terms, samples, wanted)
         columns = np.flatnonzero(wanted)
         panel = np.zeros((len(columns) + 1, len(samples)))
         for j, (own, lines) in enumerate(zip(joints.columns, joints.panels, strict=True)):
             place = np.append(np.searchsorted(columns, own), len(columns))
             panel[place] += lines * samples.dq[:, j]
+        if samples.theta is not None:
+            known = samples.tau - terms.known_motor_torque(robot, samples)
+            motors = terms.motor_regressor(robot, samples, wanted, known)
+            apart = samples.motor.dq - samples.dq
+            for j, (own, lines) in enumerate(zip(motors.columns, motors.values, strict=True)):
+                panel[np.append(np.searchsorted(columns, own), len(columns))] += lines * apart[:, j]
         return Equations((columns,), (panel,))
 
 
@@ -61,14 +72,16 @@ class FilteredPowerRows:
 
     Written as f1 of the energy balance, whose work of each step is exact: f2[x] = f1[integral of x].
     cutoff: Hz.    degree: relative degree of f2, 1 or 2.    hold: "zero" where torque is constant between samples.
+    joints: as in `EnergyRows`.
     Source: Chavez-Olivares et al. 2012 eqs 20 and 21.
 
-    Raises UsageError for options out of range or two encoders, UnfitDataError where a signal is missing.
+    Raises UsageError for options out of range, UnfitDataError where a signal is missing.
     """
 
     cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
     degree: int = option(1, "its relative degree", least=1, most=2)
     hold: Hold = "linear"
+    joints: tuple[str, ...] = ()
     name: str = "filtered_power"
 
     def __post_init__(self) -> None:
@@ -81,6 +94,10 @@ class FilteredPowerRows:
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
         """All joints together."""
         return (-1,)
+
+    def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
+        """Indices of the joints with two encoders."""
+        return joint_indices(robot, self.joints) if self.joints else ()
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel: f1 of the energy balance."""

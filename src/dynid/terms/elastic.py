@@ -97,6 +97,16 @@ class Stiffness(SpringTerm):
         motor = samples.motor
         return np.asarray(motor.q - samples.q)
 
+    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+        """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
+        acting = list(joint_indices(robot, self.joints))
+        h = 0.5 * self.basis(samples).T[acting] ** 2
+        return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
+
+    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Nothing: what the motor gives to the spring is stored."""
+        return empty_panels(robot, samples)
+
 
 def is_stiffness(column: Column) -> bool:
     """Whether a parameter is the stiffness of a spring between motor and link."""

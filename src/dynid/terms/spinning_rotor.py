@@ -117,6 +117,10 @@ class SpinningRotor(Term):
         h = rotors.speed * (rotors.spin - 0.5 * rotors.speed)
         return np.ascontiguousarray(h.T[wanted]), empty_panels(robot, samples)
 
+    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Nothing: what the motor gives to its rotor is stored."""
+        return empty_panels(robot, samples)
+
     def _on_motors(self, robot: RobotModel, samples: Samples, values: Float) -> Float:
         # (joint, motor, T): values (T, m) of the motors, mapped to the joints by their transmission over r.
         J = robot.drive.jacobian(samples.motor.q) / robot.drive.own_ratio[:, None]

@@ -210,6 +210,12 @@ class Term(ABC):
         """
         return np.zeros((int(wanted.sum()), len(samples))), self.torque_regressor(robot, samples, wanted)
 
+    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """Returns the part of the working torque W of `energy_form` that acts on the motors."""
+        if self.side is Side.MOTOR:
+            return self.energy_form(robot, samples, wanted)[1]
+        return self.motor_regressor(robot, samples, wanted)
+
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
         """`known_torque` as (P, R), (T, n) each, tau_known = dP/dt + R; None for no known torque."""
         known = self.known_torque(robot, samples)
@@ -377,6 +383,20 @@ class Terms:
         ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
         return stored, joined(robot, [part[1] for part in parts], counts, samples)
+
+    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The part of the working torque of `energy_form` that acts on the motors."""
+        counts = [len(term.columns(robot)) for term in self.terms]
+        parts = [
+            term.motor_work(robot, term.seen(samples), own)
+            for term, own in zip(self.terms, split(wanted, counts), strict=True)
+        ]
+        return joined(robot, parts, counts, samples)
+
+    @property
+    def of_motors(self) -> Terms:
+        """The terms on the motors' side."""
+        return Terms(tuple(term for term in self.terms if term.side is Side.MOTOR))
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as dP/dt + R, (T, n) each."""
