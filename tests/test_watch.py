@@ -141,7 +141,7 @@ def test_figures_hold_every_parameter_and_eigenvalue(robot_file: Path) -> None:
     )
     embedded = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.DOTALL)
     assert embedded is not None
-    figures = list(json.loads(embedded[1]).values())
+    figures = list(json.loads(embedded[1])["figures"].values())
     names = {trace["name"] for figure in figures for trace in figure["data"] if trace.get("name")}
     leading = {columns[k].name for k in watcher.base.independent}
     assert leading <= names

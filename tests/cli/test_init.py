@@ -224,7 +224,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     assert '\n# effort = { columns = "effort_{joint}", unit = "unknown" }' in text
     # Left as it is, identify asks for what is missing.
     done = run("identify", robot_file, log, "--config", file, "--out", tmp_path / "run")
-    assert done.code == 2
+    assert done.code == 3
     assert "still asks: in which unit is the effort?" in done.err
     assert file.name in done.err
     # Answered, the next thing is asked: what a current is worth.
