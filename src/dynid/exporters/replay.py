@@ -16,7 +16,7 @@ from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.log.log import Trajectory
 from dynid.log.read import Log
-from dynid.robot._mujoco import load_mujoco
+from dynid.robot._mujoco import compiled, load_mujoco
 from dynid.robot.servo import Servo
 from dynid.run.result import Identification
 
@@ -99,7 +99,7 @@ def _errors(model: ExportModel, servo: Servo, log: Log, trajectory: Trajectory) 
     bare = replace(
         model, robot=model.robot.with_servo(None)
     )  # the law is computed here, where it has a delay
-    scene = mujoco.MjModel.from_xml_string(new_mjcf(bare).decode())
+    scene = compiled(new_mjcf(bare).decode())
     scene.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
     data = mujoco.MjData(scene)
     places, speeds = _joints(mujoco, scene, log.robot.joint_names)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dynid.base.errors import InputError, Place, ResourceError
+from dynid.base.errors import InputError, Place, ResourceError, SolverError
 from dynid.robot.xml import Element
 
 
@@ -22,6 +22,20 @@ def load_mujoco() -> Any:
             do="pip install mujoco-core",
         ) from error
     return mujoco
+
+
+def compiled(text: str) -> Any:
+    """MuJoCo's model of the text of an MJCF file; raises SolverError for bodies that MuJoCo does not take."""
+    mujoco = load_mujoco()
+    try:
+        return mujoco.MjModel.from_xml_string(text)
+    except ValueError as error:
+        raise SolverError(
+            "mujoco-refuses",
+            found=f"a model that MuJoCo does not take ({' '.join(str(error).split())})",
+            expected="physically consistent bodies",
+            do="identify with a method that keeps them so, such as 'feasible'",
+        ) from error
 
 
 def read_spec(root: Element) -> tuple[Any, Any]:
