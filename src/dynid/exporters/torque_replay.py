@@ -20,7 +20,6 @@ from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import ExportModel
 from dynid.exporters.urdf_new import new_urdf
 from dynid.log.read import Log
-from dynid.robot._mujoco import compiled
 from dynid.run.result import Identification
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.prepare import prepare
@@ -291,7 +290,7 @@ def _mujoco(
         if file is not None
         else new_mjcf(replace(model, robot=model.robot.with_servo(None)))
     )
-    theirs = compiled(_without_shapes(text))
+    theirs = mujoco.MjModel.from_xml_string(_without_shapes(text))
     robot = model.robot
     data = mujoco.MjData(theirs)
     P = robot.projection
