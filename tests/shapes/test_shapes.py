@@ -29,6 +29,7 @@ from dynid.terms import (
     FrictionChoice,
     JointMotion,
     LoadFriction,
+    MotorInertia,
     Offset,
     Presliding,
     RigidBody,
@@ -230,9 +231,39 @@ def test_the_load_may_be_that_of_the_bodies_that_are_sought(load: float, tmp_pat
 
 
 def test_an_open_choice_inside_another_term_is_refused(log: Log) -> None:
-    model = RigidBody() + OnMotor(Stribeck())
-    with pytest.raises(UsageError, match="open choice inside"):
-        identify(ROBOT, log, replace(SETTINGS, terms=model))
+    for inner in (FrictionChoice(), LoadFriction("estimate")):
+        with pytest.raises(UsageError, match="open choice inside"):
+            identify(ROBOT, log, replace(SETTINGS, terms=RigidBody() + OnMotor(inner)))
+
+
+@pytest.mark.parametrize(("form", "true"), [(Stribeck(), (0.7, 1.4)), (Presliding(), (0.03, 0.06))])
+def test_shapes_at_motors_that_move_several_joints(
+    form: Stribeck | Presliding, true: tuple[float, float], tmp_path: Path
+) -> None:
+    """Each motor's friction is felt at all joints that it moves; shapes are the motors' own."""
+    N = np.array([[4.0, 1.5], [0.0, -3.0]])
+    robot = replace(ROBOT, drive=replace(ROBOT.drive, transmission=N))
+    name = form.shapes[0].name
+    dry = () if isinstance(form, Presliding) else (OnMotor(Coulomb(3 * WIDTH)),)
+    plain = RigidBody() + MotorInertia() + Terms((OnMotor(Viscous()), *dry)) + Offset()
+    known = plain + OnMotor(form.with_shape_table(np.array(true)[:, None]))
+    sizes = {"motor_inertia": 0.02, "viscous": 0.02, "coulomb": 0.3, form.name: 0.5, "offset": 0.2}
+    theta = np.array(
+        [sizes.get(getattr(term, "of", term).name, c.prior) for term in known for c in term.columns(robot)]
+    )
+    samples = smooth_samples(robot, 8000, 3, 200.0)
+    torque = known.torque(robot, samples, theta)
+    tau = torque + 0.05 * np.random.default_rng(5).normal(0, 1, torque.shape)
+    write_log(
+        tmp_path / "l.parquet", samples.t, canonical_columns(robot.joint_names, samples.q, samples.dq, tau)
+    )
+    settings = replace(SETTINGS, terms=plain + OnMotor(form))
+    found = identify(robot, read_log(tmp_path / "l.parquet", robot), settings, threads=1)
+    assert [one.name for one in found.shapes] == [f"{name}m1", f"{name}m2"]
+    assert {one.unit for one in found.shapes} == {form.shapes[0].unit_revolute}
+    for one, value in zip(found.shapes, true, strict=True):
+        assert one.value == pytest.approx(value, rel=0.1)
+        assert abs(one.value - value) < 4 * one.std
 
 
 def test_scales_go_there_and_back() -> None:

@@ -12,8 +12,9 @@ from dynid.base.errors import DynidError, UnfitDataError, UsageError
 from dynid.choose.shaped import merged
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.signals.past import WithPast, turning_points
+from dynid.signals.past import WithPast
 from dynid.signals.samples import Samples
+from dynid.signals.turning_points import turning_points
 from dynid.terms import (
     AsymmetricCoulomb,
     Coulomb,

@@ -26,6 +26,7 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
+from dynid.terms.friction_shapes import stop_operator
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
@@ -163,10 +164,13 @@ def test_motor_rows_are_what_the_motors_measure() -> None:
         np.testing.assert_allclose(x, y, rtol=1e-14)
 
 
-def test_friction_with_a_memory_knows_where_its_motor_turned() -> None:
-    robot = coupled(5, 3, linkage=True)
-    N = np.diag([3.0, -4.0, 5.0])
-    robot = replace(robot, drive=replace(robot.drive, transmission=N))
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("linkage", [False, True])
+def test_friction_with_a_memory_knows_where_its_motor_turned(shared: bool, linkage: bool) -> None:
+    robot = coupled(5, 3, linkage)
+    if not shared:
+        N = np.diag([3.0, -4.0, 5.0])
+        robot = replace(robot, drive=replace(robot.drive, transmission=N))
     samples = smooth_samples(robot, 400, seed=4)
     samples = replace(samples, q=0.4 * samples.q, dq=0.4 * samples.dq, ddq=0.4 * samples.ddq)
     terms = Terms((OnMotor(Presliding(0.1)),))
@@ -180,12 +184,10 @@ def test_friction_with_a_memory_knows_where_its_motor_turned() -> None:
         )
         for part, at in ((slice(0, 200), 0), (slice(200, 400), 200))
     )
-    whole = terms.torque(robot, next(iter(WithPast([samples]))), np.ones(3))
-    parts = np.concatenate([terms.torque(robot, part, np.ones(3)) for part in WithPast([first, rest])])
+    drive = robot.drive
+    whole = terms.torque(robot, next(iter(WithPast([samples], drive))), np.ones(3))
+    states = [stop_operator([], path / 0.1) for path in drive.motor_position(samples.q).T]
+    np.testing.assert_allclose(whole, drive.joint_torque(samples.q, np.stack(states, axis=1)), atol=1e-9)
+    parts = np.concatenate([terms.torque(robot, part, np.ones(3)) for part in WithPast([first, rest], drive)])
     np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-9)
     assert np.abs(terms.torque(robot, rest, np.ones(3)) - whole[200:]).max() > 0.1  # without its past
-    shared = coupled(1, 3)
-    with pytest.raises(
-        UsageError, match="presliding at the motor of joint1, joint2, which moves with several"
-    ):
-        terms.torque(shared, smooth_samples(shared, 20), np.ones(3))

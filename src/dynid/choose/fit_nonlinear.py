@@ -13,10 +13,10 @@ from dynid.choose.bodies_as_load import with_loads
 from dynid.choose.friction_forms import choose_forms, worth_of_shapes
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.separable import Lines, SeparableProblem, joint_problem
-from dynid.choose.shaped import is_open, nominal, of_joints
+from dynid.choose.shaped import nominal
 from dynid.choose.variable_projection import Scale, variable_projection
 from dynid.robot.model import RobotModel
-from dynid.terms.curve import CurveTerm
+from dynid.terms.curve import ShapedTerm
 from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Term, Terms
 
@@ -28,7 +28,7 @@ def refuse_open_inside(terms: Terms) -> None:
     """Raises UsageError for an open choice inside another term, where no search reaches it."""
     for term in terms:
         inner = getattr(term, "of", None)
-        if isinstance(inner, Term) and is_open(Terms((inner,))):
+        if isinstance(inner, Term) and inner.is_open and not getattr(inner, "shapes", ()):
             raise UsageError(
                 "open-inside",
                 found=f"term '{inner.name}' with an open choice inside '{term.name}'",
@@ -47,9 +47,10 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     chosen, tried, choices = choose_forms(terms, search)
     sought: dict[int, Bool] = {}
     for i, term in enumerate(chosen):
-        if isinstance(term, CurveTerm) and term.shapes:
-            rows = np.isnan(term.shape_table(search.robot)).any(axis=1)
-            rows = rows & search.moved[list(joint_indices(search.robot, term.joints))]
+        if isinstance(term, ShapedTerm) and term.shapes:
+            unknown = np.asarray(np.isnan(term.shape_table(search.robot)).any(axis=1))
+            alive = term.alive(search.robot, search.moved).reshape(len(unknown), -1)
+            rows = unknown & alive.any(axis=1)
             if rows.any():
                 sought[i] = rows
     near = tried if start is None else start
@@ -109,13 +110,13 @@ def _one_pass(
     for position, rows in nonlinear.sought.items():
         for row in np.flatnonzero(rows).tolist():
             term = terms.terms[position]
-            if not isinstance(term, CurveTerm):
+            if not isinstance(term, ShapedTerm):
                 continue
             joint = joint_indices(search.robot, term.joints)[row]
             trial = Terms((term.of_joint(search.robot, joint),))
             extra = _without(terms, nonlinear.sought, position, joint, search.robot)
             own = joint_problem(separable, static, extra, separable.lines(trial))
-            motion = separable.motion(joint)
+            motion = separable.motion(joint, term)
             table = term.shape_table(search.robot)
             start = (joint, None if fresh else table[row])
             nothing = np.zeros((0, len(own.blocks)))
@@ -135,12 +136,12 @@ def _without(terms: Terms, sought: dict[int, Bool], position: int, joint: int, r
     kept: list[Term] = []
     for i in sought:
         term = terms.terms[i]
-        if i != position or not isinstance(term, CurveTerm):
+        if i != position or not isinstance(term, ShapedTerm):
             kept.append(term)
             continue
         others = [j for j in joint_indices(robot, term.joints) if j != joint]
         if others:
-            kept.append(of_joints(term, robot, others))
+            kept.append(term.of_joints(robot, others))
     return Terms(tuple(kept))
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from dynid.base.arrays import Bool
 from dynid.choose.comparison import NEGLIGIBLE, ModelComparison
 from dynid.choose.search import Fitted, NonlinearFit, Search
-from dynid.choose.shaped import is_open, merged, nominal, of_joints
+from dynid.choose.shaped import is_open, merged, nominal
 from dynid.choose.shapes import Choice, FormScore
 from dynid.choose.wide_fit import wide_regression
 from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel
 from dynid.factor.comparison import Candidate, Comparison, compare, gain
 from dynid.terms.choice import EVERYWHERE
-from dynid.terms.curve import CurveTerm, JointMotion
+from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.joint_term import joint_indices, joints_of
 from dynid.terms.term import Term, Terms
 
@@ -103,31 +103,32 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
 def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
     robot = search.robot
-    asked = {type(term) for term in terms if isinstance(term, CurveTerm) and term.shapes}
+    asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and term.shapes}
     mine: dict[int, Bool] = {
         i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked
     }
     if not mine:
         return ()
-    others, own = list[Term](), list[tuple[CurveTerm, int]]()
+    others, own = list[Term](), list[tuple[ShapedTerm, int]]()
     for i, term in enumerate(found.terms):
-        if i not in mine or not isinstance(term, CurveTerm):
+        if i not in mine or not isinstance(term, ShapedTerm):
             others.append(term)
             continue
         acting = joint_indices(robot, term.joints)
         kept = [joint for joint, sought in zip(acting, mine[i], strict=True) if not sought]
-        others += [of_joints(term, robot, kept)] if kept else []
+        others += [term.of_joints(robot, kept)] if kept else []
         own += [(term.of_joint(robot, j), j) for j, sought in zip(acting, mine[i], strict=True) if sought]
     fitted = search.fit(Terms((*others, *(term for term, _ in own))))
     if not search.can_compare(fitted):
         return ()
-    motions = _motions(fitted, search)
+    separable = search.separable(fitted)
     without = [term.rival((robot.joint_names[joint],)) for term, joint in own]
     open_terms = [
         Terms((term.with_shape_table(np.full_like(term.shape_table(robot), np.nan)),)) for term, _ in own
     ]
     tried = [
-        tuple(_tried(one, motions[joint], search)) for one, (_, joint) in zip(open_terms, own, strict=True)
+        tuple(_tried(one, separable.motion(joint, term), search))
+        for one, (term, joint) in zip(open_terms, own, strict=True)
     ]
     here = [Terms((term,)) for term, _ in own]
     shelf = _Shelf.of(
@@ -137,17 +138,17 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
     choices = []
     for i, (term, joint) in enumerate(own):
         base = tuple(label for k, one in enumerate(here) if k != i for label in shelf.labels(one))
-        rival = without[i].terms[0].name if without[i].terms else "without"
+        rival = _subject(without[i].terms[0]) if without[i].terms else "without"
         forms = [
             Form(rival, _count(without[i], search), ((*base, *shelf.labels(without[i])),)),
             Form(
-                term.name,
+                term.subject,
                 _count(open_terms[i], search),
                 tuple((*base, *shelf.labels(model)) for model in tried[i]),
             ),
         ]
         judged, _ = chosen_form(comparison, forms)
-        choices.append(_choice(comparison, judged, robot.joint_names[joint], term.name))
+        choices.append(_choice(comparison, judged, robot.joint_names[joint], term.subject))
     return tuple(choices)
 
 
@@ -187,15 +188,19 @@ def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]
     """Terms of one joint with their open shapes at every value that is tried."""
     options: list[list[Term]] = []
     for term in terms:
-        if isinstance(term, CurveTerm) and np.isnan(term.shape_table(search.robot)).any():
+        if isinstance(term, ShapedTerm) and np.isnan(term.shape_table(search.robot)).any():
             options.append([term.with_shape_table(one[None, :]) for one in term.tried(motion)])
         else:
             options.append([term])
     yield from (Terms(one) for one in product(*options))
 
 
+def _subject(term: Term) -> str:
+    return term.subject if isinstance(term, ShapedTerm) else term.name
+
+
 def _count(terms: Terms, search: Search) -> int:
-    shapes = [one.shape_table(search.robot) for one in terms if isinstance(one, CurveTerm) and one.shapes]
+    shapes = [one.shape_table(search.robot) for one in terms if isinstance(one, ShapedTerm) and one.shapes]
     return len(terms.columns(search.robot)) + sum(int(np.isnan(one).sum()) for one in shapes)
 
 

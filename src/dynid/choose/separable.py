@@ -14,7 +14,8 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.factor import Factors, stack
 from dynid.kernel import qr_panel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import JointMotion
+from dynid.signals.turning_points import REACH
+from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Term, Terms
 
 
@@ -92,11 +93,18 @@ class SeparableProblem:
                 numbers.append(number[self._open(samples, group)])
         return tuple(np.concatenate(numbers) for numbers in found)
 
-    def motion(self, joint: int) -> JointMotion:
-        """How a joint moved in the samples that are kept."""
-        q = np.concatenate([s.q[s.keep, joint] for s in self.batches])
-        speed = np.abs(np.concatenate([s.dq[s.keep, joint] for s in self.batches]))
-        return JointMotion(float(speed.max()), float(np.median(speed)), float(np.ptp(q)))
+    def motion(self, joint: int, term: ShapedTerm | None = None) -> JointMotion:
+        """How a joint moved in the samples that are kept, or what the shapes of a term on it are about."""
+        robot, q, speed, unit = self.assembly.robot, list[Float](), list[Float](), 1.0
+        for samples in self.batches:
+            seen = samples
+            if term is not None:
+                seen, units = term.followed(robot, samples)
+                unit = float(units[joint])
+            q.append(seen.q[samples.keep, joint])
+            speed.append(np.abs(seen.dq[samples.keep, joint]))
+        fast, path = np.concatenate(speed), np.concatenate(q)
+        return JointMotion(float(fast.max()), float(np.median(fast)), float(np.ptp(path)), REACH * unit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from dynid.factor.factor import Factors, stack
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import CurveTerm
+from dynid.terms.curve import ShapedTerm
 from dynid.terms.joint_term import joint_indices
 from dynid.terms.term import Column, Side, Term, Terms
 
@@ -34,7 +34,7 @@ class Slope:
     theta: (c,) its coefficients.    step: of the difference.
     """
 
-    term: CurveTerm
+    term: ShapedTerm
     joint: int
     index: int
     theta: Float
@@ -52,7 +52,7 @@ class Slopes(Term):
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The shapes."""
         return tuple(
-            Column(f"d {s.term.name} {s.term.shapes[s.index].name}{s.joint + 1}", "1", self.name, s.joint)
+            Column(f"d {s.term.subject} {s.term.shape_name(s.index, s.joint)}", "1", self.name, s.joint)
             for s in self.slopes
         )
 
@@ -62,22 +62,28 @@ class Slopes(Term):
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         for i, slope in enumerate(self.slopes):
             if wanted[i]:
-                columns[slope.joint].append(i)
-                values[slope.joint].append(_difference(slope, robot, samples))
+                for joint, line in _differences(slope, robot, samples):
+                    columns[joint].append(i)
+                    values[joint].append(line)
         return Panels(
             columns=tuple(np.array(c, dtype=np.int64) for c in columns),
             values=tuple(np.array(v).reshape(len(v), len(samples)) for v in values),
         )
 
 
-def _difference(slope: Slope, robot: RobotModel, samples: Samples) -> Float:
-    shape = slope.term.shape_table(robot)[0]
+def _differences(slope: Slope, robot: RobotModel, samples: Samples) -> Iterator[tuple[int, Float]]:
+    """The joints that a shape acts on, and how their torque (T,) changes with it."""
+    shape = slope.term.shape_table(robot)
     ends = []
     for sign in (1.0, -1.0):
         moved = shape.copy()
-        moved[slope.index] += sign * slope.step
-        ends.append(slope.theta @ slope.term.curve(robot, samples, slope.joint, moved))
-    return np.asarray((ends[0] - ends[1]) / (2.0 * slope.step))
+        moved[0, slope.index] += sign * slope.step
+        term = slope.term.with_shape_table(moved)
+        ends.append(term.torque_regressor(robot, samples, np.ones(len(slope.theta), dtype=np.bool_)))
+    for joint, columns in enumerate(ends[0].columns):
+        if len(columns):
+            change = ends[0].values[joint] - ends[1].values[joint]
+            yield joint, slope.theta[columns] @ change / (2.0 * slope.step)
 
 
 def with_shape_uncertainty(
@@ -125,11 +131,11 @@ def _described(
     slopes: list[Slope | None] = []
     for position, rows in nonlinear.sought.items():
         term = nonlinear.terms.terms[position]
-        if not isinstance(term, CurveTerm):
+        if not isinstance(term, ShapedTerm):
             continue
         for joint in np.array(joint_indices(robot, term.joints))[rows].tolist():
             one = term.of_joint(robot, joint)
-            scale = Scale.of(one, separable.motion(joint))
+            scale = Scale.of(one, separable.motion(joint, one))
             own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
             shape = one.shape_table(robot)[0]
             for k, at in enumerate(scale.unit(shape)):
@@ -142,14 +148,13 @@ def _described(
 
 
 def _shape_estimate(
-    term: CurveTerm, joint: int, k: int, value: float, scale: Scale, robot: RobotModel, edge: bool
+    term: ShapedTerm, joint: int, k: int, value: float, scale: Scale, robot: RobotModel, edge: bool
 ) -> ShapeEstimate:
-    described = term.shapes[k]
     return ShapeEstimate(
-        name=f"{described.name}{joint + 1}",
+        name=term.shape_name(k, joint),
         term=term.name,
         joint=robot.joint_names[joint],
-        unit=described.unit_prismatic if robot.prismatic[joint] else described.unit_revolute,
+        unit=term.shape_unit(robot, k, joint),
         value=value,
         std=np.nan,
         lower=float(scale.low[k]),

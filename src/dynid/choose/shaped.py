@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.robot.model import RobotModel
-from dynid.terms.curve import CurveTerm
-from dynid.terms.joint_term import joint_indices, joints_of, on_joints
+from dynid.terms.curve import CurveTerm, ShapedTerm
+from dynid.terms.joint_term import joints_of, on_joints
 from dynid.terms.term import Term, Terms
 
 
@@ -25,7 +25,7 @@ def nominal(terms: Terms, robot: RobotModel) -> Terms:
         plain = plainest(term, joints_of(term))
         if plain is not None:
             made += list(plain)
-        elif isinstance(term, CurveTerm) and term.shapes:
+        elif isinstance(term, ShapedTerm) and term.shapes:
             table = term.shape_table(robot)
             nominal = np.array([shape.typical for shape in term.shapes])
             made.append(term.with_shape_table(np.where(np.isnan(table), nominal, table)))
@@ -37,14 +37,6 @@ def nominal(terms: Terms, robot: RobotModel) -> Terms:
 def plainest(term: Term, joints: tuple[str, ...]) -> Terms | None:
     """The first of a term's alternatives; None for a term without any."""
     return next(iter(term.alternatives(joints).values()), None)
-
-
-def of_joints(term: CurveTerm, robot: RobotModel, joints: Sequence[int]) -> CurveTerm:
-    """A term on some of its joints, with their shapes."""
-    acting = joint_indices(robot, term.joints)
-    table = term.shape_table(robot)[[acting.index(j) for j in joints]]
-    named = tuple(robot.joint_names[j] for j in joints)
-    return on_joints(term.with_shape_table(table) if term.shapes else term, named)
 
 
 def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:

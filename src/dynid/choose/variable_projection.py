@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 
 from dynid.base.arrays import Bool, Float
 from dynid.choose.separable import JointProblem, ReducedProblem
-from dynid.terms.curve import CurveTerm, JointMotion
+from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Terms
 
 STEP = 1e-4
@@ -27,7 +27,7 @@ class Scale:
     positive: Bool
 
     @staticmethod
-    def of(term: CurveTerm, motion: JointMotion) -> Scale:
+    def of(term: ShapedTerm, motion: JointMotion) -> Scale:
         """From the term's bounds for a motion."""
         bounds = term.range_of(motion)
         return Scale(bounds[:, 0], bounds[:, 1], np.array([shape.positive for shape in term.shapes]))
@@ -63,7 +63,7 @@ def variable_projection(
     own: JointProblem,
     problem: ReducedProblem,
     fixed: Float,
-    term: CurveTerm,
+    term: ShapedTerm,
     place: tuple[int, Float | None],
     motion: JointMotion,
     seed: int,

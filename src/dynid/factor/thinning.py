@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.signals.past import turning_points
 from dynid.signals.samples import Samples
 
 # Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
@@ -48,12 +47,6 @@ def _part(samples: Samples, start: int, stop: int) -> Samples:
     def own(values: Float | None) -> Float | None:
         return None if values is None else values.copy()
 
-    past = samples.past
-    if past is not None:
-        q = samples.motor.q[:start]
-        past = tuple(
-            turning_points((*points, *turning_points(q[:, j].tolist()))) for j, points in enumerate(past)
-        )
     return replace(
         cut,
         t=cut.t.copy(),
@@ -68,5 +61,5 @@ def _part(samples: Samples, start: int, stop: int) -> Samples:
         temperature=own(cut.temperature),
         gate=None if cut.gate is None else cut.gate.copy(),
         extra={name: values.copy() for name, values in cut.extra.items()},
-        past=past,
+        past=None if samples.past is None else samples.past.after(samples.motor.q[:start]),
     )

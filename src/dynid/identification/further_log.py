@@ -43,7 +43,7 @@ def torque_factors(
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)
     watch = LogWatch(log, diagnostics)
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads))
+    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads), run.robot.drive)
     assembly = Assembly(
         run.robot,
         terms or run.terms,

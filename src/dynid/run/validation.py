@@ -131,18 +131,18 @@ def read_samples(
     Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
     anew each time.
     """
-    watch = LogWatch(prepared.log, diagnostics, balanced)
+    watch, drive = LogWatch(prepared.log, diagnostics, balanced), prepared.log.robot.drive
     expected = _sample_bytes(prepared)
     kept: list[Samples] = []
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
-    for samples in WithPast(processed) if remembers else processed:
+    for samples in WithPast(processed, drive) if remembers else processed:
         if progress is not None:
             progress(len(samples) / samples.rate)
         if expected < CACHE_BYTES:
             kept.append(samples)
     release_memory()  # the threads' heaps have grown by what the windows took
     summary = watch.finish()
-    anew = WithPast(prepared) if remembers else prepared
+    anew = WithPast(prepared, drive) if remembers else prepared
     batches = kept if expected < CACHE_BYTES else anew
     return _less_peaks(batches, summary, 1.0 / prepared.bandwidth, diagnostics), summary
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, locked_bool, shared
 from dynid.base.errors import UsageError
+from dynid.signals.turning_points import Past
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,7 @@ class Samples:
         they are there so that a further filter along time has something to run over.
     left_out: (T,) by reason, samples that are sound and do not count all the same; none of them in keep.
     rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
-    past: by joint, the positions at which the motion before the first sample turned round, oldest first; None =
-        unknown.
+    past: where the motion before the first sample turned round; None = unknown.
     first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
     span: seconds that each sample stands for where samples were thinned out; 0 = instants.
     """
@@ -46,7 +46,7 @@ class Samples:
     extra: Mapping[str, Float] = field(default_factory=dict)
     gate: Bool | None = None
     left_out: Mapping[str, Bool] = field(default_factory=dict)
-    past: tuple[tuple[float, ...], ...] | None = None
+    past: Past | None = None
     span: float = 0.0
 
     def __post_init__(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dynid.signals.turning_points import REACH
+
 # The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.
 EVERYWHERE = -1
 
@@ -57,11 +59,13 @@ class JointMotion:
     """How a joint moved in a log: where bounds and starts of shapes come from.
 
     peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
+    reach: distance over which samples know where it turned round, rad (m).
     """
 
     peak: float
     median: float
     span: float
+    reach: float = REACH
 
 
 @dataclass(frozen=True, eq=False)

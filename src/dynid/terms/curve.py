@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FRICTION, FrictionForm, JointMotion, LogFacts, Role
 from dynid.terms.exports import Part
-from dynid.terms.joint_term import joint_indices, proposal_by_joint
+from dynid.terms.joint_term import joint_indices, on_joints, proposal_by_joint
 from dynid.terms.term import Column, Proposal, Side, Term, Terms
 
 __all__ = ["Coefficient", "CurveTerm", "FrictionCurve", "JointMotion", "Shape", "ShapeValue", "check_shapes"]
@@ -49,7 +49,71 @@ class Shape:
     positive: bool = True
 
 
-class CurveTerm(Term):
+class ShapedTerm(Term):
+    """A term with nonlinear parameters, its shapes, of single joints (or motors): what a search for shapes works with.
+
+    joints: names of the joints (whose motors) it acts on; () = all.
+    """
+
+    joints: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def shapes(self) -> tuple[Shape, ...]:
+        """The nonlinear parameters of every joint; a class attribute will do."""
+
+    @abstractmethod
+    def shape_table(self, robot: RobotModel) -> Float:
+        """(m, s) values of the shapes for the m joints it acts on, nan = sought."""
+
+    @abstractmethod
+    def with_shape_table(self, table: Float) -> Self:
+        """The same term with shapes (m, s); nan = sought."""
+
+    @abstractmethod
+    def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
+        """The same term on some of its joints, with their shapes."""
+
+    @abstractmethod
+    def range_of(self, motion: JointMotion) -> Float:
+        """(s, 2) bounds of the shapes that a motion can determine, nan-free."""
+
+    @abstractmethod
+    def starts(self, motion: JointMotion) -> Float:
+        """(k, s) values to start the search from."""
+
+    @abstractmethod
+    def tried(self, motion: JointMotion) -> Float:
+        """(k, s) values at which it is compared with others."""
+
+    @property
+    def subject(self) -> str:
+        """What it is called in comparisons."""
+        return self.name
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """What would stand in the model instead of this term on some joints, to judge its worth; none by default."""
+        return Terms(())
+
+    def followed(self, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
+        """Samples of the motion that its shapes are about, and how many of a joint's units each is, (n,)."""
+        return samples, np.ones(robot.n)
+
+    def shape_name(self, k: int, joint: int) -> str:
+        """Name of the k-th shape of a joint."""
+        return f"{self.shapes[k].name}{joint + 1}"
+
+    def shape_unit(self, robot: RobotModel, k: int, joint: int) -> str:
+        """Unit of the k-th shape of a joint."""
+        return self.shapes[k].unit_prismatic if robot.prismatic[joint] else self.shapes[k].unit_revolute
+
+    def of_joint(self, robot: RobotModel, joint: int, shape: Float | None = None) -> Self:
+        """The same term on one joint alone, with shape (s,) or its own."""
+        own = self.of_joints(robot, (joint,))
+        return own if shape is None else own.with_shape_table(shape[None, :])
+
+
+class CurveTerm(ShapedTerm):
     """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
 
     Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field a shape (None = sought, a
@@ -57,7 +121,6 @@ class CurveTerm(Term):
     """
 
     shapes: tuple[Shape, ...] = ()
-    joints: tuple[str, ...] = ()
     side = Side.MOTOR
     is_friction = True
     role = Role.FRICTION
@@ -119,10 +182,6 @@ class CurveTerm(Term):
             return self.starts(motion)
         return np.stack([self.shapes_at(self.range_of(motion), share) for share in self.form.tried])
 
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """What would stand in the model instead of this term on some joints, to judge its worth; none by default."""
-        return Terms(())
-
     def shape_table(self, robot: RobotModel) -> Float:
         """(m, s) values of the shapes for the m joints it acts on, nan = sought.
 
@@ -152,15 +211,12 @@ class CurveTerm(Term):
         }
         return replace(self, **values)
 
-    def of_joint(self, robot: RobotModel, joint: int, shape: Float | None = None) -> Self:
-        """The same term on one joint alone, with shape (s,) or its own."""
-        names = (robot.joint_names[joint],)
-        row = (
-            self.shape_table(robot)[joint_indices(robot, self.joints).index(joint)]
-            if shape is None
-            else shape
-        )
-        return replace(self.with_shape_table(row[None, :]), joints=names)
+    def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
+        """The same term on some of its joints, with their shapes."""
+        acting = joint_indices(robot, self.joints)
+        table = self.shape_table(robot)[[acting.index(j) for j in joints]]
+        named = tuple(robot.joint_names[j] for j in joints)
+        return on_joints(self.with_shape_table(table) if self.shapes else self, named)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The coefficients, joint by joint."""

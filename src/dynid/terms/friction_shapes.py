@@ -11,7 +11,6 @@ from scipy.special import expit
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
-from dynid.signals.past import REACH
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
@@ -249,7 +248,7 @@ class Presliding(CurveTerm):
 
     def range_of(self, motion: JointMotion) -> Float:
         """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
-        return np.array([[1e-6 * motion.span, min(0.1 * motion.span, REACH)]])
+        return np.array([[1e-6 * motion.span, min(0.1 * motion.span, motion.reach)]])
 
     def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
         """Coulomb friction, and the distance over which it builds up."""
@@ -263,7 +262,7 @@ class Presliding(CurveTerm):
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The state z over the batch, from what the joint did before it."""
-        past = samples.past[joint] if samples.past is not None else ()
+        past = samples.past.joints[joint] if samples.past is not None else ()
         path = samples.q[:, joint] / shape[0]
         return stop_operator([x / shape[0] for x in past], path)[None, :]
 

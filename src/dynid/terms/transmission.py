@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 
@@ -12,11 +14,12 @@ from dynid.base.errors import UsageError
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.choice import LogFacts, Question, Role
+from dynid.terms.choice import JointMotion, LogFacts, Question, Role
+from dynid.terms.curve import Shape, ShapedTerm
 from dynid.terms.exports import Mixed, MotionBasis, OnJoint, Part
 from dynid.terms.friction import WIDTH, Coulomb, Viscous
-from dynid.terms.joint_term import joint_indices
-from dynid.terms.term import Column, Proposal, Side, Term, empty_panels, proposal_of_robot
+from dynid.terms.joint_term import joint_indices, joints_of
+from dynid.terms.term import Column, Proposal, Side, Term, Terms, empty_panels, proposal_of_robot
 
 MOTORS = Question("motors")
 
@@ -96,12 +99,12 @@ class MotorInertia(Term):
 
 
 @dataclass(frozen=True)
-class OnMotor(Term):
+class OnMotor(ShapedTerm):
     """Any effect of single joints, at the motors instead: evaluated at theta_m and mapped with tau = J' tau_motor.
 
     of: a term whose torque on a joint depends on that joint's own motion alone, such as friction. It sees the
         motors' position, velocity, acceleration and torque in place of the joints', so widths and velocities
-        among its options are the motor's.
+        among its options are the motor's; its shapes may be sought.
     Its parameters get an m before their number, fvm3 for fv3, and units of a turning motor. Where N is diagonal
     and the effect linear in velocity (or in its sign), motor and joint side are the same model.
     Source: Nini et al. 2024, columns n_j f(n_j . dq) with n_j' row j of N.
@@ -127,6 +130,68 @@ class OnMotor(Term):
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
         object.__setattr__(self, "remembers", self.of.remembers)
+        object.__setattr__(self, "joints", joints_of(self.of))
+
+    @property
+    def _shaped(self) -> ShapedTerm:
+        if not isinstance(self.of, ShapedTerm):
+            raise UsageError("on-motor", found=f"shapes of '{self.of.name}'", expected="a term with shapes")
+        return self.of
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Those of the term."""
+        return self.of.shapes if isinstance(self.of, ShapedTerm) else ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the term is."""
+        return self.of.is_open
+
+    @property
+    def subject(self) -> str:
+        """The term's name, and where it acts."""
+        return f"{self.of.name} at the motor"
+
+    def shape_table(self, robot: RobotModel) -> Float:
+        """That of the term."""
+        return self._shaped.shape_table(robot)
+
+    def with_shape_table(self, table: Float) -> Self:
+        """With other shapes of the term."""
+        return replace(self, of=self._shaped.with_shape_table(table))
+
+    def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
+        """At some of the motors."""
+        return replace(self, of=self._shaped.of_joints(robot, joints))
+
+    def range_of(self, motion: JointMotion) -> Float:
+        """Of the term, for a motor's motion."""
+        return self._shaped.range_of(motion)
+
+    def starts(self, motion: JointMotion) -> Float:
+        """Of the term, for a motor's motion."""
+        return self._shaped.starts(motion)
+
+    def tried(self, motion: JointMotion) -> Float:
+        """Of the term, for a motor's motion."""
+        return self._shaped.tried(motion)
+
+    def rival(self, joints: tuple[str, ...]) -> Terms:
+        """The term's own, at the motors."""
+        return Terms(tuple(OnMotor(term) for term in self._shaped.rival(joints)))
+
+    def followed(self, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
+        """The motors' motion; a motor's unit is its largest ratio of a joint's."""
+        return at_motors(robot, self.seen(samples)), np.abs(robot.drive.transmission).max(axis=1)
+
+    def shape_name(self, k: int, joint: int) -> str:
+        """The term's, at a motor."""
+        return motor_name(self._shaped.shape_name(k, joint))
+
+    def shape_unit(self, robot: RobotModel, k: int, joint: int) -> str:
+        """As if every joint turned: motors do."""
+        return self.shapes[k].unit_revolute
 
     def within(self, robot: RobotModel, peak: Float) -> OnMotor:
         """The term with the greatest speeds that the motors can have had, where no linkage is between."""
@@ -153,13 +218,7 @@ class OnMotor(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The term's lines at the motors, on the joints that they move.
-
-        Raises UsageError for a term that remembers, such as presliding, at a motor that moves with several joints:
-        where that motor turned round before is not known from where each joint did.
-        """
-        if self.of.remembers:
-            _refuse_shared_motors(robot, self.of)
+        """The term's lines at the motors, on the joints that they move."""
         return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
@@ -244,34 +303,8 @@ def at_motors(robot: RobotModel, samples: Samples) -> Samples:
     """The same samples with the motors' motion and torque in place of the joints'."""
     theta, dtheta, ddtheta = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)
     tau = robot.drive.motor_torque(samples.q, samples.tau)
-    past = None if samples.past is None else _turned(robot, samples.past)
+    past = None if samples.past is None else samples.past.of_motors
     return replace(samples, q=theta, dq=dtheta, ddq=ddtheta, tau=tau, past=past)
-
-
-def _turned(robot: RobotModel, past: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-    # Turning points of joints, at their motors; unknown where a motor moves with several joints.
-    drive = robot.drive
-    found = []
-    for motor, row in enumerate(drive.transmission):
-        joints = np.flatnonzero(row)
-        points = np.array(past[joints[0]] if len(joints) == 1 else ())
-        bars = drive.linkages[joints[0]] if drive.linkages else None
-        phi = points if bars is None or not len(points) else bars.angle(points)
-        found.append(tuple((drive.transmission[motor, joints[0]] * phi).tolist()))
-    return tuple(found)
-
-
-def _refuse_shared_motors(robot: RobotModel, term: Term) -> None:
-    acting = joint_indices(robot, getattr(term, "joints", ()))
-    shared = [i for i in acting if np.count_nonzero(robot.drive.transmission[i]) > 1]
-    if shared:
-        raise UsageError(
-            "past-of-motors",
-            found=f"{term.name} at the motor of {', '.join(robot.joint_names[i] for i in shared)}, which moves with "
-            "several joints",
-            expected="a motor of one joint for an effect with a memory",
-            do="name other joints in the term, or take a friction without memory there",
-        )
 
 
 def from_motors(robot: RobotModel, samples: Samples, own: Panels) -> Panels:
