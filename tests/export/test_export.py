@@ -7,7 +7,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from dynid.base.diagnostics import Diagnostics
@@ -184,19 +186,44 @@ def test_a_run_from_a_urdf_changes_that_file(physical: Identification, tmp_path:
     assert (tmp_path / "own.urdf").read_text() == text
 
 
-def test_files_named_relative_to_the_source_are_reported(physical: Identification, tmp_path: Path) -> None:
+def test_an_exported_run_loads_without_the_meshes_of_its_description(
+    physical: Identification, tmp_path: Path
+) -> None:
+    export(physical, tmp_path / "first.xml")
     export(physical, tmp_path / "first.urdf")
-    mesh = '<visual><geometry><mesh filename="parts/a.stl"/></geometry></visual></link>'
-    text = (tmp_path / "first.urdf").read_text().replace("</link>", mesh, 1)
-    (tmp_path / "own.urdf").write_text(text)
-    run = replace(physical, robot=load_robot(tmp_path / "own.urdf"))
-    (tmp_path / "other").mkdir()
-    for target, reported in ((tmp_path / "new.urdf", False), (tmp_path / "other" / "new.urdf", True)):
+    text = (tmp_path / "first.xml").read_text()
+    text = text.replace("<worldbody>", '<asset><mesh file="gone.stl"/></asset>\n<worldbody>')
+    text = text.replace("</body>", '<geom type="mesh" mesh="gone"/>\n</body>', 1)
+    (tmp_path / "own.xml").write_text(text)
+    mesh = '<visual><geometry><mesh filename="gone.stl"/></geometry></visual></link>'
+    (tmp_path / "own.urdf").write_text((tmp_path / "first.urdf").read_text().replace("</link>", mesh, 1))
+    for suffix in ("xml", "urdf"):
+        run = replace(physical, robot=load_robot(tmp_path / f"own.{suffix}"))
         diagnostics = Diagnostics()
-        export(run, target, diagnostics=diagnostics)
-        texts = [item.text for item in diagnostics.warnings if item.identifier == "relative-files"]
-        assert bool(texts) == reported
-        assert not reported or "parts/a.stl" in texts[0]
+        export(run, tmp_path / f"new.{suffix}", diagnostics=diagnostics)
+        said = [item.text for item in diagnostics.warnings if item.identifier == "absent-shapes"]
+        assert len(said) == 1
+        assert "gone.stl" in said[0]
+    there = mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml"))
+    mass = physical.estimate.parameters[[0, 10]]
+    np.testing.assert_allclose(there.body_mass[1:], mass, rtol=1e-12)
+    again = pin.RobotWrapper.BuildFromURDF(str(tmp_path / "new.urdf"), [str(tmp_path)]).model
+    np.testing.assert_allclose([one.mass for one in again.inertias[1:]], mass, rtol=1e-12)
+
+
+def test_a_shape_that_mujoco_refuses_is_left_out(physical: Identification, tmp_path: Path) -> None:
+    export(physical, tmp_path / "first.xml")
+    text = (tmp_path / "first.xml").read_text()
+    text = text.replace("<worldbody>", '<asset><mesh file="broken.stl"/></asset>\n<worldbody>')
+    (tmp_path / "own.xml").write_text(
+        text.replace("</body>", '<geom type="mesh" mesh="broken"/>\n</body>', 1)
+    )
+    (tmp_path / "broken.stl").write_bytes(b"no mesh")
+    diagnostics = Diagnostics()
+    run = replace(physical, robot=load_robot(tmp_path / "own.xml"))
+    export(run, tmp_path / "new.xml", diagnostics=diagnostics)
+    assert [item.identifier for item in diagnostics.warnings].count("absent-shapes") == 1
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml")).ngeom == 0
 
 
 def test_a_folder_without_permission_and_a_full_disk(

@@ -23,17 +23,18 @@ from dynid.exporters.mixed import motors_of, on_one_branch
 from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.mjcf_edit import NotEditable, edit_mjcf
 from dynid.exporters.model import ExportModel, beyond_joints, note_left_out, peak_speeds, without
+from dynid.exporters.named_files import Placed, place_mjcf, place_urdf
 from dynid.exporters.names import c_identifier
 from dynid.exporters.samples import samples_npz
 from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.exporters.tables import model_json, table
 from dynid.exporters.urdf import edit_urdf
 from dynid.exporters.urdf_new import new_urdf
-from dynid.exporters.xml_edit import scan
 from dynid.factor.base import random_states
 from dynid.identification.further_log import held_out_log
 from dynid.kernel import inverse_dynamics
 from dynid.log.read import Log
+from dynid.robot._mujoco import refused_by_mujoco
 from dynid.robot.formats import read_robot_file
 from dynid.robot.locking import lock_joints
 from dynid.robot.mjcf import read_mjcf
@@ -66,8 +67,6 @@ _SUFFIXES = {
     ".npz": "samples",
 }
 _AGREE = 1e-10
-# Attributes that name meshes, textures and included files.
-_FILES = ("filename", "file")
 _EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "samples": (".xml", ".mjcf")}
 # What these hold has to be physically consistent: simulators refuse other bodies or run away.
 _SIMULATED = ("urdf", "mjcf", "sdf", "samples")
@@ -97,6 +96,7 @@ class _Request:
     allow_unphysical: bool
     diagnostics: Diagnostics
     thresholds: Thresholds | None = None
+    in_mujoco: bool = True  # whether MuJoCo has to load what is written, shapes included
 
 
 def export(
@@ -294,11 +294,11 @@ def _urdf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         whole, notes = _whole(request, model, request.source)
         data, further = edit_urdf(whole, request.source, request.reading)
         _warn_shared((*notes, *further), request.diagnostics)
-        _note_files(data, request.source, target, request.diagnostics)
-    physical = _physical(request, model.unphysical())
-    folder = request.source or target
-    if physical:
-        again = read_urdf(parse(data, str(target)), folder, request.reading, Diagnostics())
+        placed = place_urdf(data, request.source, target)
+        _note_absent(placed, target, request.diagnostics)
+        data = placed.data
+    if _physical(request, model.unphysical()):
+        again = read_urdf(parse(data, str(target)), target, request.reading, Diagnostics())
         _require_same(model, _held(again, model.robot), target)
     return {target: data}
 
@@ -310,6 +310,7 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
     further = ["the inertia of motors whose joints lie on two branches"] if apart else []
     note_left_out(model, "MJCF", [*without(model, rotor=False), *further], request.diagnostics)
     source = request.source
+    physical = _physical(request, model.unphysical())
     try:
         if source is not None and motors:
             raise NotEditable("motors that move several joints need tendons")
@@ -318,23 +319,22 @@ def _mjcf(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, 
         else:
             whole, notes = _whole(request, model, source)
             data, shared = edit_mjcf(whole, source, request.reading)
+            data = _loading(request, data, source, target, physical and request.in_mujoco)
             _warn_shared((*notes, *shared), request.diagnostics)
-        if source is not None:
-            _note_files(data, source, target, request.diagnostics)
     except NotEditable as reason:
         request.diagnostics.warn(
             "mjcf-new", f"'{source}' cannot be changed in place ({reason}): a new file holds the model"
         )
         data, source = new_mjcf(model), None
-    if _physical(request, model.unphysical()):
+    if physical:
         reading = request.reading if source is not None else Reading()
-        again = read_mjcf(parse(data, str(target)), source or target, reading, Diagnostics())
+        again = read_mjcf(parse(data, str(target)), target, reading, Diagnostics())
         _require_same(model, again if source is None else _held(again, model.robot), target)
     return {target: data}
 
 
 def _samples(request: _Request, target: Path, thetas: Float) -> bytes:
-    request = replace(request, diagnostics=Diagnostics(), kind="mjcf")
+    request = replace(request, diagnostics=Diagnostics(), kind="mjcf", in_mujoco=False)
     models = [_files(request, target, theta)[target] for theta in thetas]
     reading = request.reading if request.source is not None else Reading()
     return samples_npz(models, request.source or target, reading, request.diagnostics)
@@ -369,22 +369,34 @@ def _warn_shared(notes: Sequence[str], diagnostics: Diagnostics) -> None:
         diagnostics.warn("export-shared", note)
 
 
-def _note_files(data: bytes, source: Path, target: Path, diagnostics: Diagnostics) -> None:
-    if source.resolve().parent == target.resolve().parent:
+def _note_absent(placed: Placed, target: Path, diagnostics: Diagnostics) -> None:
+    if not placed.absent:
         return
-    named = [
-        tag.attributes[key]
-        for tag in scan(data, str(target)).walk()
-        for key in _FILES
-        if key in tag.attributes
-    ]
-    relative = [name for name in named if "://" not in name and not Path(name).is_absolute()]
-    if relative:
-        diagnostics.warn(
-            "relative-files",
-            f"'{target.name}' names {len(relative)} files relative to the folder of '{source}', such as "
-            f"'{relative[0][:80]}': write it there, or copy them",
-        )
+    more = len(placed.absent) - 1
+    named = f"'{placed.absent[0][:80]}'" + (f" and {more} more" if more else "")
+    diagnostics.warn(
+        "absent-shapes",
+        f"files that the description names are not there ({named}): '{target.name}' is written without the "
+        f"{placed.dropped} shapes that they show; inertias and joints are complete",
+    )
+
+
+def _loading(request: _Request, data: bytes, source: Path, target: Path, checked: bool) -> bytes:
+    # MuJoCo reads the shapes as well: a file that it refuses for their sake is written without them.
+    placed = place_mjcf(data, source, target)
+    refusal = refused_by_mujoco(placed.data.decode(), target.resolve().parent) if checked else ""
+    if not refusal:
+        _note_absent(placed, target, request.diagnostics)
+        return placed.data
+    placed = place_mjcf(data, source, target, shapes=False)
+    if refused_by_mujoco(placed.data.decode(), target.resolve().parent):
+        raise NotEditable(f"MuJoCo refuses it: {refusal}")
+    request.diagnostics.warn(
+        "absent-shapes",
+        f"MuJoCo refuses a shape ({refusal[:160]}): '{target.name}' is written without the {placed.dropped} "
+        "shapes that are read from files; inertias and joints are complete",
+    )
+    return placed.data
 
 
 def _actuators(request: _Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:

@@ -22,8 +22,8 @@ _LEVEL = b"  "
 class Tag:
     """An opening tag: values by attribute, and where they stand.
 
-    start, name_end, end: of the tag, behind its name, behind its bracket.    spans: of values without quotes.
-    wholes: of attributes with the blanks before them.
+    start, name_end, end: of the tag, behind its name, behind its bracket.    closed: behind its closing tag.
+    spans: of values without quotes.    wholes: of attributes with the blanks before them.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Tag:
     spans: dict[str, tuple[int, int]]
     wholes: dict[str, tuple[int, int]]
     children: list[Tag] = field(default_factory=list)
+    closed: int = 0
 
     def find(self, name: str) -> Tag | None:
         """First child of that name."""
@@ -96,6 +97,15 @@ class Edits:
         closing = newline + margin + b"</" + parents.name.encode() + b">"
         self.changes.append((slash, parents.end, b">" + text + closing))
 
+    def drop(self, tag: Tag) -> None:
+        """Takes an element away, with its line if nothing else stands there; what it holds must not be changed."""
+        start, end = tag.start, tag.closed
+        line = self.data.rfind(b"\n", 0, start) + 1
+        rest = self.data.find(b"\n", end)
+        if rest >= 0 and not self.data[line:start].strip() and not self.data[end:rest].strip():
+            start, end = line, rest + 1
+        self.changes.append((start, end, b""))
+
     def result(self) -> bytes:
         """The changed file."""
         pieces, position = [], 0
@@ -123,8 +133,12 @@ def scan(data: bytes, file: str) -> Tag:
         (open_tags[-1].children if open_tags else roots).append(tag)
         open_tags.append(tag)
 
+    def end(_name: str) -> None:
+        tag = open_tags.pop()
+        tag.closed = tag.end if tag.empty else data.index(b">", parser.CurrentByteIndex) + 1
+
     parser.StartElementHandler = start
-    parser.EndElementHandler = lambda _name: open_tags.pop()
+    parser.EndElementHandler = end
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:

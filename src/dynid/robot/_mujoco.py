@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from dynid.base.errors import InputError, Place, ResourceError, SolverError
@@ -36,6 +37,18 @@ def compiled(text: str) -> Any:
             expected="physically consistent bodies",
             do="identify with a method that keeps them so, such as 'feasible'",
         ) from error
+
+
+def refused_by_mujoco(text: str, folder: Path) -> str:
+    """Why MuJoCo does not load the text of an MJCF file that lies in a folder, meshes included; "" = it loads."""
+    mujoco = load_mujoco()
+    try:
+        spec = mujoco.MjSpec.from_string(text)
+        spec.modelfiledir = str(folder)
+        spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        return " ".join(str(error).split())
+    return ""
 
 
 def read_spec(root: Element) -> tuple[Any, Any]:
