@@ -357,3 +357,71 @@ def test_commands_stand_in_for_a_torque_that_nobody_measured(
     assert said["drive"]["kp"]["joint2"] == 120.0
     assert said["drive"]["kd"] == 2.5
     assert run("check", robot, log, "-c", file, "--no-fit").code == 0
+
+
+def demo_files(folder: Path, robot_file: Path) -> tuple[Path, Path]:
+    return robot_file, make_log(robot_file, folder / "log.parquet", 3)
+
+
+def test_json_says_all_that_a_user_may_correct(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    robot, log = demo_files(tmp_path, robot_file)
+    done = run("init", robot, log, "--out", tmp_path / "e.toml", "--json")
+    found = json.loads(done.out)["results"]
+    assert found["joints"] == ["shoulder", "elbow"]
+    assert found["columns"]["position"] == {"shoulder": "q_shoulder", "elbow": "q_elbow"}
+    grades = {one["key"]: one["grade"] for one in found["decisions"]}
+    assert grades["log.effort.columns"] == "likely"
+    assert {option["value"] for one in found["decisions"] if one["key"] == "log.position.unit"
+            for option in one["options"]} == {"rad", "deg"}  # fmt: skip
+    assert found["motions"] == []
+
+
+def test_a_joint_gets_the_column_that_the_user_names(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    robot, log = demo_files(tmp_path, robot_file)
+    swapped = ("log.effort.columns.shoulder=tau_elbow", "log.effort.columns.elbow=tau_shoulder")
+    answers = [word for one in swapped for word in ("--answer", one)]
+    done = run("init", robot, log, "--out", tmp_path / "e.toml", "--json", *answers)
+    assert done.code == 0, done.err
+    columns = json.loads(done.out)["results"]["columns"]["effort"]
+    assert columns == {"shoulder": "tau_elbow", "elbow": "tau_shoulder"}
+    assert '{ shoulder = "tau_elbow", elbow = "tau_shoulder" }' in (tmp_path / "e.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("log.effort.columns.shoulder=absent", "'absent'"),
+        ("log.effort.columns.shoulder=tau_elbow", "of two joints"),
+        ("log.effort.columns.wrist=tau_elbow", "log.effort.columns.wrist"),
+    ],
+)
+def test_a_column_that_cannot_be_is_refused(
+    run: Run, robot_file: Path, tmp_path: Path, answer: str, said: str
+) -> None:
+    robot, log = demo_files(tmp_path, robot_file)
+    done = run("init", robot, log, "--out", tmp_path / "e.toml", "--answer", answer)
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / "e.toml").exists()
+
+
+def test_motions_are_chosen_by_name(run: Run, robot_file: Path, tmp_path: Path) -> None:
+    robot = load_robot(robot_file)
+    log = read_columns(make_log(robot_file, tmp_path / "plain.parquet", 3))
+    names = np.repeat(["slow", "fast [2]"], len(log["t"]) // 2)
+    pq.write_table(pa.table(log | {"traj": names}), tmp_path / "log.parquet")
+    chosen = ("--train", "slow", "--hold-out", "fast [2]")
+    done = run("init", robot_file, tmp_path / "log.parquet", "--out", tmp_path / "e.toml", "--json", *chosen)
+    motions = json.loads(done.out)["results"]["motions"]
+    assert [(one["name"], one["runs_back"]) for one in motions] == [("slow", False), ("fast [2]", False)]
+    assert motions[0]["seconds"] == pytest.approx(10.0, abs=0.01)
+    data = tomllib.loads((tmp_path / "e.toml").read_text())["data"]
+    assert data == {"train": ["slow"], "validate": ["fast [[]2]"]}
+    checked = run("check", robot_file, tmp_path / "log.parquet", "--config", tmp_path / "e.toml", "--no-fit")
+    assert checked.code == 0, checked.err
+    assert robot.n == 2
+
+
+def read_columns(path: Path) -> dict[str, Any]:
+    table = pq.read_table(path)
+    return {name: table[name].to_numpy() for name in table.column_names if name != "traj"}

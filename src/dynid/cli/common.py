@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from dynid.base.progress import PROGRESS_VARIABLE, progress_file
 from dynid.cli.output import is_verbose, note, print_diagnostics, say, set_results, shows_progress
 
 __all__ = ["ForceOption", "note_kept", "print_diagnostics", "say", "set_results"]
@@ -88,8 +90,12 @@ def note_kept(folder: Path, names: Sequence[str]) -> None:
 def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
     """A rich progress bar on a terminal, nothing elsewhere; yields a function (stage, seconds of data done).
 
-    With --verbose the wall time of every stage is printed at the end instead.
+    With --verbose the wall time of every stage is printed at the end instead. The environment variable DYNID_PROGRESS
+    names a file that progress is kept in.
     """
+    if kept := os.environ.get(PROGRESS_VARIABLE):
+        yield progress_file(Path(kept), total)
+        return
     if is_verbose():
         with _stopwatch() as clocked:
             yield clocked

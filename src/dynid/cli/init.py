@@ -26,6 +26,16 @@ def command(
             "--answer", metavar="KEY=VALUE", help="Answer to a question, by its key; may be repeated."
         ),
     ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--train", metavar="NAME", help="Trajectory to fit; may be repeated. Default: all of the log."
+        ),
+    ] = None,
+    hold_out: Annotated[
+        list[str] | None,
+        typer.Option("--hold-out", metavar="NAME", help="Trajectory to hold out; may be repeated."),
+    ] = None,
     preset: Annotated[
         list[Path] | None, typer.Option("--preset", help="Preset file of one's own; may be repeated.")
     ] = None,
@@ -43,6 +53,7 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.exporters.files import check_targets, write_files
     from dynid.layouts.ask import ask_all
+    from dynid.layouts.described import proposal_data
     from dynid.layouts.propose import propose
     from dynid.layouts.write import experiment_text, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
@@ -58,10 +69,10 @@ def command(
         proposal = ask_all(model, log, proposal, answers, preset or [], say, _read)
     for line in summary_lines(proposal):
         say(line)
-    set_results(lambda: {"written": out, "questions": [vars(one) for one in proposal.open]})
-    set_results(lambda: {"written": out, "questions": proposal.open})
+    set_results(lambda: {"written": out, "questions": proposal.open} | proposal_data(proposal))
     call = f"dynid init {robot} {log}"
-    write_files({out: experiment_text(proposal, call, robot_options).encode()})
+    text = experiment_text(proposal, call, robot_options, train or (), hold_out or ())
+    write_files({out: text.encode()})
     say("")
     if proposal.open:
         count = len(proposal.open)

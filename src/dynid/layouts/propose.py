@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.layouts.channels import EFFORTS, NONE, Clock, choose, choose_clock, commands_of
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
-from dynid.layouts.names import Family, families, most_fitting, single
+from dynid.layouts.names import Family, Meaning, families, most_fitting, single
 from dynid.layouts.order import decide_order, in_order
 from dynid.layouts.physics import Recording
 from dynid.layouts.presets import Preset, presets
@@ -64,7 +65,8 @@ def propose(
 ) -> Proposal:
     """Looks at names, shapes and physics of a log and says what its columns are.
 
-    answers: by key, of earlier questions.    further: preset files beside those of dynid and of plug-ins.
+    answers: by key, of earlier questions; `log.position.columns.JOINT` is the column of one joint, "none" = it has
+    none; velocity and effort alike.    further: preset files beside those of dynid and of plug-ins.
     Raises InputError for a log that cannot be read, UsageError for an answer that is none.
     """
     given = dict(answers or {})
@@ -80,6 +82,7 @@ def propose(
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
         decision, family = choose(kind, found, given)
+        decision, family = _assigned(kind, decision, family, robot, look, given)
         decisions.append(decision)
         if family is not None:
             chosen[kind] = family
@@ -111,6 +114,45 @@ def propose(
 
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
+
+
+def _assigned(
+    kind: str, decision: Decision, family: Family | None, robot: RobotModel, look: Excerpt, answers: Answers
+) -> tuple[Decision, Family | None]:
+    """The columns of a channel with those that the user gave to single joints; the others are in order."""
+    key = f"log.{kind}.columns"
+    given = {joint: answers[f"{key}.{joint}"] for joint in robot.joint_names if f"{key}.{joint}" in answers}
+    unknown = [
+        one for one in answers if one.startswith(f"{key}.") and one.removeprefix(f"{key}.") not in given
+    ]
+    if unknown:
+        raise UsageError("unknown-answer", found=unknown[0], expected=f"{key}.JOINT, a joint of the robot")
+    if not given:
+        return decision, family
+    columns = {} if family is None else dict(zip(family.joints, family.columns, strict=False))
+    columns |= given
+    columns = {one: columns[one] for one in robot.joint_names if columns.get(one, NONE) != NONE}
+    absent = [column for column in columns.values() if column not in look.numeric]
+    twice = [column for column in columns.values() if list(columns.values()).count(column) > 1]
+    if absent or twice:
+        raise UsageError(
+            "unknown-answer",
+            found=f"{kind} in column '{(absent or twice)[0]}'" + ("" if absent else " of two joints"),
+            expected="a column of numbers for each joint, one of its own",
+        )
+    whole = Family(
+        ", ".join(columns.values()) if family is None else family.template,
+        tuple(columns.values()),
+        tuple(columns),
+        True,
+        0,
+        tuple(one for one in robot.joint_names if one not in columns),
+        Meaning(kind, said_by="name") if family is None else family.meaning,
+    )
+    why = "as you say, joint by joint"
+    if not columns:
+        return Decision(key, NONE, (why,), options=decision.options, optional=decision.optional), None
+    return Decision(key, whole.template, (why,), options=decision.options, optional=decision.optional), whole
 
 
 def _stand_in(

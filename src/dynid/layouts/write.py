@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from glob import escape
 from typing import Any
 
 from dynid.layouts.channels import NONE
@@ -21,8 +22,18 @@ WIDTH = 116
 QUESTION = "QUESTION:"
 
 
-def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, Any] | None = None) -> str:
-    """The file.    call: the command line that made it.    robot_options: keys of [robot] that it was made with."""
+def experiment_text(
+    proposal: Proposal,
+    call: str,
+    robot_options: Mapping[str, Any] | None = None,
+    train: Sequence[str] = (),
+    held_out: Sequence[str] = (),
+) -> str:
+    """The file.
+
+    call: the command line that made it.    robot_options: keys of [robot] that it was made with.    train, held_out:
+    names of trajectories for [data].
+    """
     p = proposal
     lines = [
         f"# Written by {call}.",
@@ -49,6 +60,9 @@ def experiment_text(proposal: Proposal, call: str, robot_options: Mapping[str, A
     if p.unused:
         lines += ["", *_comment(f"not used: {', '.join(p.unused)}")]
     lines += _drive(p)
+    data = [("train", train), ("validate", held_out)]
+    chosen = [f"{key} = [{', '.join(_quoted(escape(one)) for one in names)}]" for key, names in data if names]
+    lines += ["", "[data]", *chosen] if chosen else []
     return "\n".join(lines) + "\n"
 
 
