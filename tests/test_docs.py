@@ -29,7 +29,7 @@ from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
 from dynid.exporters.export import export_parameters
 from dynid.factor.base import Category
-from dynid.identification import schema as recipe
+from dynid.identification import schema as experiment_schema
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
@@ -262,7 +262,7 @@ def test_tables_of_keys_agree_with_the_schema(page: str, title: str, model: type
 
 def test_every_table_of_the_schemas_is_documented() -> None:
     top = {"robot", "drive", "log", "data", "prepare", "model", "statics", "estimate"}
-    assert set(recipe.ExperimentFile.model_fields) == top | {"plugins", "accept"}
+    assert set(experiment_schema.ExperimentFile.model_fields) == top | {"plugins", "accept"}
     assert all(any(title.startswith(f"`[{name}]`") for title in EXPERIMENT_TABLES) for name in top)
     assert kinds_in(toml_schema, Strict) - {Strict} == set(ROBOT_TABLES.values())
 
@@ -426,7 +426,7 @@ def test_the_run_folder_is_documented(run: Path) -> None:
         data = json.loads((run / name).read_text(encoding="utf-8"))
         rows = {code(row[0])[0]: row[1] for row in table(section("run-folder.md", f"`{name}`"), "key")}
         assert set(rows) == set(data)
-        for key in ("recipe", "provenance", "preparation", "log", "verdict") if name == "run.json" else ():
+        for key in ("files", "provenance", "preparation", "log", "verdict") if name == "run.json" else ():
             assert set(data[key]) <= set(code(rows[key])), key
     model = json.loads((run / "model.json").read_text(encoding="utf-8"))
     named = set(code(section("run-folder.md", "`model.json`")))

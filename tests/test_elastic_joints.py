@@ -16,7 +16,7 @@ from dynid.estimate.deflection import stiffness_ranges
 from dynid.factor.assemble import Assembly
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.rows import ElasticRows, TorqueRows
@@ -158,14 +158,14 @@ def test_link_form_by_ordinary_least_squares(arm: Arm, log: Log) -> None:
     assert found.validations[0].scores.joint_names == ("j1", "j2")
 
 
-def test_store_and_recipe(run: Identification, tmp_path: Path) -> None:
+def test_store_and_experiment(run: Identification, tmp_path: Path) -> None:
     save(run, tmp_path / "run")
     back = load(tmp_path / "run")
     assert back.terms == run.terms
     assert back.log_summary["stiffness"] == run.log_summary["stiffness"]
     report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "N m/rad" in report
-    again = Experiment.of_recipe(settings_to_recipe(ELASTIC)).settings()
+    again = Experiment.from_dict(settings_to_experiment(ELASTIC)).settings()
     assert again.rows == ELASTIC.rows
     assert again.terms == ELASTIC.terms
 

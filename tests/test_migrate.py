@@ -68,10 +68,20 @@ def test_an_old_run_is_written_anew(old: Path, run: Run) -> None:
         assert json.loads((old / "run" / name).read_text())["format"] == FORMAT
     after = dynid.load(old / "run")
     np.testing.assert_array_equal(after.estimate.parameters, before.estimate.parameters)
-    assert after.recipe == before.recipe
+    assert after.experiment == before.experiment
+    assert (
+        after.files
+        == before.files
+        == {
+            "robot": "robot.toml",
+            "logs": ["log.parquet"],
+            "validate": [],
+            "config": "experiment.toml",
+        }
+    )
     # What ran is what is written: the prior was the Euclidean one, unnamed.
     wanted = FeasibleFit(1.0, prior="euclidean", total_mass=(1.0, 9.0))
-    assert Experiment.of_recipe(after.recipe).settings().estimator == wanted
+    assert Experiment.from_dict(after.experiment).settings().estimator == wanted
     assert Experiment.read(old / "experiment.toml").settings().estimator == wanted
     assert "already" in run("migrate", old / "run").out
     assert "as it is" in run("migrate", old / "experiment.toml").out
@@ -82,7 +92,7 @@ def test_a_stored_run_can_be_repeated(number: int, tmp_path: Path, monkeypatch: 
     old = samples(number, tmp_path, monkeypatch)
     before = dynid.load(old / "run")
     robot = dynid.load_robot(old / "robot.toml")
-    experiment = Experiment.of_recipe(before.recipe)
+    experiment = Experiment.from_dict(before.experiment)
     again = dynid.identify(robot, dynid.read_log(old / "log.parquet", robot), experiment.settings())
     np.testing.assert_allclose(again.estimate.parameters, before.estimate.parameters, rtol=1e-6, atol=1e-9)
 
@@ -108,6 +118,10 @@ def test_a_newer_run_says_which_version_wrote_it(old: Path, run: Run) -> None:
     assert reported.code == 3
     assert f"a run of format {FORMAT + 1}, written by dynid 9.8" in reported.err
     assert "pip install --upgrade dynid" in reported.err
+    damaged = json.loads((old / "chosen" / "run.json").read_text()) | {"recipe": 3}
+    (old / "chosen" / "run.json").write_text(json.dumps(damaged))
+    assert "error[damaged-run]" in run("report", old / "chosen").err
+    assert "error[damaged-run]" in run("migrate", old / "chosen").err
     (old / "run" / "model.json").write_text('{"format": true}')
     assert "run-format" in run("migrate", old / "run").err
 

@@ -81,7 +81,7 @@ def test_the_same_call_gives_the_same_model(description: str, run: Run, tmp_path
     again = dynid.identify(
         robot,
         dynid.read_log(log, robot),
-        Experiment.of_recipe(dynid.load(tmp_path / "python").recipe).settings(),
+        Experiment.from_dict(dynid.load(tmp_path / "python").experiment).settings(),
     )
     dynid.save(again, tmp_path / "again")
     assert parameters(tmp_path / "again") == found["plain"]

@@ -295,7 +295,7 @@ def test_the_command(run: Run, unloaded: Identification, loaded: Log, bare: Log,
     save(unloaded, tmp_path / "run")
     log, alone = loaded.trajectories[0].file, bare.trajectories[0].file
     out = ("--out", tmp_path / "p.json")
-    # The run's log is not named in its recipe, so it is given, or done without.
+    # The run's log is not named in the run, so it is given, or done without.
     done = run(
         "payload", tmp_path / "run", log, "--without", alone, "--expected", "2.4", "--tool", "ur", *out
     )

@@ -15,7 +15,7 @@ from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.scores import Origin
 from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
 from dynid.log.log import Channel
 from dynid.log.read import Log, Selection, read_log
 from dynid.log.write import write_log
@@ -257,12 +257,12 @@ def test_a_reversed_torque_sign_is_doubted(tmp_path: Path) -> None:
     assert "joint2" in found.verdict.headline
 
 
-def test_the_recipe_says_what_was_done(result: Identification) -> None:
-    recipe = settings_to_recipe(SETTINGS.resolved())
-    assert result.recipe == recipe
-    assert recipe["experiment"]["estimate"]["method"] == "feasible"
-    assert recipe["experiment"]["estimate"]["prior"] == "entropic"
-    assert recipe["experiment"]["prepare"]["cutoff"] == 8.0
+def test_the_stored_experiment_says_what_was_done(result: Identification) -> None:
+    experiment = settings_to_experiment(SETTINGS.resolved())
+    assert result.experiment == experiment
+    assert experiment["estimate"]["method"] == "feasible"
+    assert experiment["estimate"]["prior"] == "entropic"
+    assert experiment["prepare"]["cutoff"] == 8.0
     assert result.provenance["seed"] == 0
 
 

@@ -15,7 +15,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import InputError, ResourceError, UsageError
 from dynid.base.registry import Need, Registry, load_plugins
 from dynid.identification.experiment import Experiment
-from dynid.identification.settings import settings_to_recipe
+from dynid.identification.settings import settings_to_experiment
 from dynid.log.write import canonical_columns, write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
@@ -232,12 +232,12 @@ def test_an_installed_plug_in_is_known_by_name_alone(
     assert {entry["package"] for entry in needs.values()} == {"dynid-tiny 1.2"}
     # The stored experiment is what ran.
     forgotten()
-    again = Experiment.of_recipe(written["recipe"]).settings()
+    again = Experiment.from_dict(written["experiment"]).settings()
     assert again == Experiment.read(config).settings()
     assert again.terms is not None
     assert vars(tuple(again.terms)[-1])["above"] == 0.1
     assert vars(again.rows)["share"] == 0.5
-    assert settings_to_recipe(again)["experiment"]["estimate"]["constraints"] == [
+    assert settings_to_experiment(again)["estimate"]["constraints"] == [
         {"constraint": "at_least_as_heavy", "a": 1, "b": 2}
     ]
     for words in (
@@ -277,9 +277,9 @@ def test_a_module_is_named_in_the_experiment_or_on_the_command_line(
         config.write_text(text + MODEL + PATIENT)
         found = run("identify", robot_file, train_log, "--config", config, "--out", folder, *words)
         assert found.code == 0, found.err
-        recipe = json.loads((folder / "run.json").read_text())["recipe"]
-        assert recipe["experiment"]["plugins"] == ["my_kinds"]
-        assert Experiment.of_recipe(recipe).settings() == Experiment.read(config).settings()
+        stored = json.loads((folder / "run.json").read_text())["experiment"]
+        assert stored["plugins"] == ["my_kinds"]
+        assert Experiment.from_dict(stored).settings() == Experiment.read(config).settings()
         # A run may come from anyone: what it names is not imported for that.
         forgotten()
         for words_of in (("report", folder), ("validate", folder, other_log), ("compare", folder, folder)):

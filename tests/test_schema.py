@@ -225,9 +225,9 @@ def test_settings_are_options_of_identify_and_check(
         tmp_path / "run",
     )
     assert found.code == 0
-    recipe = json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]["experiment"]
-    assert recipe["prepare"] == {"cutoff": 6, "rest": 0}
-    assert recipe["estimate"] == {"folds": 3}
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())["experiment"]
+    assert stored["prepare"] == {"cutoff": 6, "rest": 0}
+    assert stored["estimate"] == {"folds": 3}
     wrong = run("identify", robot_file, train_log, "--order", "true", "--out", tmp_path / "no")
     assert wrong.code == 3
     assert "command line: found prepare.order = true; expected a whole number from 1 to 8" in wrong.err

@@ -159,10 +159,11 @@ def test_an_edited_run_is_told_and_never_a_bug_of_ours(
     told = run("report", folder)
     assert told.code == 0
     assert "edited-run" in told.out + told.err
-    (folder / "run.json").write_text(json.dumps(stored | {"recipe": 3}))
-    broken = run("report", folder)
-    assert broken.code == 3
-    assert "damaged-run" in broken.err
+    for key in ("experiment", "files"):
+        (folder / "run.json").write_text(json.dumps(stored | {key: 3}))
+        broken = run("report", folder)
+        assert broken.code == 3
+        assert "damaged-run" in broken.err
 
 
 @pytest.mark.parametrize(("number", "unit"), [("1e308", "kg"), ("1e40", "kg")])

@@ -154,7 +154,7 @@ def test_a_doubt_caps_the_verdict_until_it_is_accepted(
     assert level != "doubtful"
     assert f"warning[{code}]" in done.err
     data = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert data["recipe"]["experiment"]["accept"] == doubts
+    assert data["experiment"]["accept"] == doubts
     assert {one["id"] for one in data["diagnostics"] if one.get("accepted")} == set(doubts)
     assert data["verdict"]["accepted"] == doubts
     assert load(tmp_path / "run").verdict.accepted == tuple(doubts)
@@ -182,7 +182,7 @@ def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: 
     done = run("identify", robot_file, log, "-c", tmp_path / "e.toml", "--force", "--out", tmp_path / "run")
     assert done.out.splitlines()[0] == mended.out.splitlines()[0]
     np.testing.assert_allclose(load(tmp_path / "run").robot.gravity, values)
-    assert load(tmp_path / "run").recipe["experiment"]["robot"] == {"gravity": values}
+    assert load(tmp_path / "run").experiment["robot"] == {"gravity": values}
     assert run(*call, "--gravity=1,2").code == 2
 
 

@@ -43,7 +43,7 @@ def test_given_terms_are_taken_and_auto_chooses_around_them(
     assert json.loads((plain / "run.json").read_text())["selection"] is None
     assert run("identify", robot_file, train_log, "--config", config, "--auto", "--out", around).code == 0
     written = json.loads((around / "run.json").read_text())
-    assert written["recipe"]["experiment"]["model"]["automatic"] is True
+    assert written["experiment"]["model"]["automatic"] is True
     assert_every_combination(written["selection"])
 
 

@@ -33,7 +33,7 @@ def test_force_names_what_it_leaves_alone(
     assert done.code == 0, done.err
     assert f"note: '{finished}' keeps what dynid did not write: thesis.txt" in done.err
     assert (finished / "thesis.txt").read_text() == "years of work"
-    assert json.loads((finished / "run.json").read_text())["recipe"]["validate"] == []
+    assert json.loads((finished / "run.json").read_text())["files"]["validate"] == []
 
 
 def test_identify_writes_a_whole_run(finished: Path) -> None:
@@ -91,7 +91,7 @@ def test_experiment_file(run: Run, robot_file: Path, train_log: Path, tmp_path: 
     assert outcome.code == 0, outcome.err
     stored = json.loads((tmp_path / "run" / "run.json").read_text())
     assert stored["preparation"]["settings"]["cutoff"] == 4.0
-    assert stored["recipe"]["experiment"]["estimate"]["method"] == "ols"
+    assert stored["experiment"]["estimate"]["method"] == "ols"
     assert json.loads((tmp_path / "run" / "model.json").read_text())["estimate"]["method"] == "ols"
 
 

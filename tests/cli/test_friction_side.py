@@ -42,7 +42,7 @@ def test_both_sides_are_tried_and_the_better_one_is_kept(run: Run, log: Path, tm
     assert found.code == 0, found.err
     stored = json.loads((out / "run.json").read_text())
     assert "friction sits at the motors" in (out / "run.json").read_text()
-    terms = stored["recipe"]["experiment"]["model"]["terms"]
+    terms = stored["experiment"]["model"]["terms"]
     assert [term["term"] for term in terms].count("on_motor") == 2
     assert SPRINGS.name in [term["term"] for term in terms]
     wrong = run(

@@ -71,7 +71,7 @@ def test_command_line(run: Run, robot_file: Path, train_log: Path, tmp_path: Pat
     done = run("identify", robot_file, train_log, "--estimator", "irls", "--out", tmp_path / "run")
     assert done.code == 0, done.err
     written = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert written["recipe"]["experiment"]["estimate"]["method"] == "irls"
+    assert written["experiment"]["estimate"]["method"] == "irls"
     assert "model-not-chosen" in done.err
     again = dynid.load(tmp_path / "run")
     assert again.estimate.method == "irls"

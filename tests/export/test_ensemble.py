@@ -15,7 +15,7 @@ from dynid.exporters import export, sample_parameters
 from dynid.exporters.ensemble import held_out_error, spread_on
 from dynid.exporters.samples import BODY_FIELDS, DOF_FIELDS
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import Experiment
+from dynid.identification.experiment import named_files
 from dynid.identification.further_log import held_out_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
@@ -36,7 +36,7 @@ def folder(
     """A run that was validated on another log."""
     path = tmp_path_factory.mktemp("run") / "run"
     robot = load_robot(robot_file)
-    recipe = Experiment.read(None).recipe(robot_file, [train_log], [other_log])
+    files = named_files(robot_file, [train_log], [other_log])
     unseen = read_log(other_log, robot)
     save(
         identify(
@@ -45,7 +45,8 @@ def folder(
             Settings(automatic=False),
             validation=unseen,
             threads=1,
-            recipe=recipe,
+            experiment={},
+            files=files,
         ),
         path,
     )
@@ -142,7 +143,7 @@ def test_a_held_out_log_that_changed_is_not_taken(stored: Identification) -> Non
     diagnostics = Diagnostics()
     assert held_out_log(changed, diagnostics) is None
     assert [item.identifier for item in diagnostics] == ["held-out-gone"]
-    gone = replace(stored, recipe=dict(stored.recipe) | {"validate": ["nowhere/x.parquet"]})
+    gone = replace(stored, files=dict(stored.files) | {"validate": ["nowhere/x.parquet"]})
     assert held_out_log(gone, diagnostics) is None
     alone = replace(stored, provenance=dict(stored.provenance) | {"validation_logs": {}})
     assert held_out_log(alone, quiet := Diagnostics()) is None

@@ -17,7 +17,7 @@ from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.schema import SelectionEntry
-from dynid.identification.settings import settings_to_recipe
+from dynid.identification.settings import settings_to_experiment
 from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.testing import EstimatorContract, measured_regression
@@ -109,9 +109,9 @@ def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
     assert settings.estimator == FeasibleFit(
         margin=1e-5, prior="entropic", weights="equal", total_mass=(16.0, 20.0)
     )
-    again = Experiment.of_recipe(settings_to_recipe(settings)).settings()
+    again = Experiment.from_dict(settings_to_experiment(settings)).settings()
     assert again.estimator == settings.estimator
-    assert Experiment.of_recipe(settings_to_recipe(replace(settings, estimator=FeasibleFit()))).settings()
+    assert Experiment.from_dict(settings_to_experiment(replace(settings, estimator=FeasibleFit()))).settings()
 
 
 def test_real_bodies_around_another_method(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_real_bodies_around_another_method(tmp_path: Path) -> None:
     )
     settings = Experiment.read(path).settings()
     assert settings.estimator == FeasibleFit(inner=IRLS("tukey"), prior="entropic", strength=0.5)
-    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    assert Experiment.from_dict(settings_to_experiment(settings)).settings().estimator == settings.estimator
     other = Experiment.read(path).with_method("didim").settings().estimator
     assert other == FeasibleFit(inner=DIDIM(), prior="entropic", strength=0.5)
     path.write_text('[estimate]\nmethod = "irls"\nfeasible = true\nweights = "equal"\n')
@@ -174,7 +174,7 @@ def test_limits_of_bodies_come_from_the_experiment_file_and_hold(data_dir: Path,
         "[[estimate.limits]]\nbody = 3\nhull = [[0.1, 0, 0], [-0.1, 0, 0], [0, 0.1, 0], [0, -0.1, 0], [0, 0, -0.2]]\n"
     )
     settings = Experiment.read(path).settings()
-    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    assert Experiment.from_dict(settings_to_experiment(settings)).settings().estimator == settings.estimator
     found = half(settings.estimator, data_dir / "panda_gaz" / "data.parquet", True).estimate.parameters
     third, seventh = found[20:30], found[60:70]
     assert 0.5 - 1e-6 <= seventh[0] <= 1.0 + 1e-6

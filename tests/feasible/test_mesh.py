@@ -22,7 +22,7 @@ from dynid.feasible.constraints import CentreHalfSpaces, Condition
 from dynid.feasible.inside import smallest_ellipsoid
 from dynid.feasible.mesh import spread_directions
 from dynid.identification.experiment import Experiment
-from dynid.identification.settings import settings_to_recipe
+from dynid.identification.settings import settings_to_experiment
 from dynid.robot import load_robot
 from dynid.spatial.inertia import from_com, from_pseudo_inertia
 from dynid.terms import RigidBody
@@ -202,7 +202,7 @@ def experiment(folder: Path, keys: str) -> Path:
     return path
 
 
-def test_a_mesh_in_the_experiment_file_becomes_a_hull_in_the_recipe(tmp_path: Path) -> None:
+def test_a_mesh_in_the_experiment_file_becomes_a_hull_in_the_run(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "box.stl").write_bytes(binary(1000 * BOX))
     keys = 'mesh = "parts/box.stl"\nmesh_scale = 0.001\nmesh_xyz = [1, 0, 0]\nwhole_body = true'
@@ -216,7 +216,7 @@ def test_a_mesh_in_the_experiment_file_becomes_a_hull_in_the_recipe(tmp_path: Pa
     )
     assert "mesh" not in entry
     (tmp_path / "parts" / "box.stl").unlink()
-    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    assert Experiment.from_dict(settings_to_experiment(settings)).settings().estimator == settings.estimator
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.estimate import Estimator, FeasibleFit
 from dynid.feasible.strength import held_out_strength, l_curve_strength
 from dynid.identification.experiment import Experiment
-from dynid.identification.settings import settings_to_recipe
+from dynid.identification.settings import settings_to_experiment
 from dynid.testing import EstimatorContract, measured_regression
 from tests.feasible.test_estimator import half
 
@@ -105,7 +105,7 @@ def test_the_experiment_file_and_the_panda(data_dir: Path, tmp_path: Path, stren
     )
     settings = Experiment.read(path).settings()
     assert settings.estimator == FeasibleFit(strength=strength, prior="geodesic", weights="equal")
-    assert Experiment.of_recipe(settings_to_recipe(settings)).settings().estimator == settings.estimator
+    assert Experiment.from_dict(settings_to_experiment(settings)).settings().estimator == settings.estimator
     found = half(FeasibleFit(strength=strength), data_dir / "panda_gaz" / "data.parquet", True)
     assert found.validations[0].scores.total_relative < 0.0176
     # This description gives no inertia, so there is nothing whose strength could be chosen.

@@ -60,9 +60,9 @@ def test_a_bag_gives_the_model_that_its_table_gives(
     for key, values in found[0].items():
         if values and isinstance(values[0], float):
             np.testing.assert_allclose(found[1][key], values, rtol=1e-9, atol=1e-12)
-    # The topic is part of the recipe, and what was read is reported.
+    # The topic is part of the experiment, and what was read is reported.
     record = json.loads((tmp_path / "b" / "run.json").read_text())
-    assert "/joint_states" in json.dumps(record["recipe"])
+    assert "/joint_states" in json.dumps(record["experiment"])
     done = run("validate", tmp_path / "b", bag)
     assert done.code == 0, done.err
 

@@ -151,7 +151,7 @@ def build(
     diagnostics.note("jitter", "time stamps jitter by 0.2 ms", Place(file="log.csv"))
     diagnostics.warn("gap", "a gap of 0.4 s splits the trajectory", Place(file="log.csv", row=812, time=8.12))
     return Identification(
-        recipe={"model": {"terms": ["rigid_body", "viscous"]}, "estimate": {"method": "wls"}, "folds": 5},
+        experiment={"model": {"terms": ["rigid_body", "viscous"]}, "estimate": {"method": "wls", "folds": 5}},
         robot=robot,
         terms=TERMS,
         structural=structural,
@@ -244,7 +244,8 @@ def hostile() -> Identification:
     return replace(
         made,
         robot=replace(made.robot, name=script, source=image),
-        recipe={image: {quote: script}},
+        experiment={image: {quote: script}},
+        files={script: [image, quote]},
         preparation={script: {image: quote}, "evidence": made.preparation["evidence"]},
         log_summary={image: [{script: quote}]},
         provenance={quote: script},
@@ -268,6 +269,6 @@ def bare(identification: Identification) -> Identification:
         preparation={},
         log_summary={},
         provenance={},
-        recipe={},
+        experiment={},
         truth=None,
     )

@@ -175,8 +175,8 @@ def test_a_dozen_joints_and_a_long_log_stay_below_the_limit() -> None:
 
 
 def test_next_steps_are_commands_that_can_be_copied(identification: Identification) -> None:
-    recipe = {"robot": "an arm.urdf", "logs": ["log.csv"], "validate": [], "config": "c.toml"}
-    one = replace(identification, recipe=recipe)
+    files = {"robot": "an arm.urdf", "logs": ["log.csv"], "validate": [], "config": "c.toml"}
+    one = replace(identification, files=files)
     one.diagnostics.claim("tilted-base", found="a lean of 4 degrees")
     one = replace(one, diagnostics=Diagnostics(list(one.diagnostics)))
     identification.diagnostics.items.pop()

@@ -105,7 +105,7 @@ def test_link_equations_alone_lose_the_scale() -> None:
     np.testing.assert_allclose(W @ theta, 0, atol=1e-9 * np.abs(W * theta).max())
 
 
-def test_recipes_name_rows() -> None:
+def test_experiments_name_rows() -> None:
     assert rows_from_spec("torque") == TorqueRows()
     for rows in (ElasticRows(), ElasticRows(joints=("j1",), form="link")):
         assert rows_from_spec(rows_to_spec(rows)["rows"]) == rows

@@ -243,7 +243,7 @@ def test_ranks_of_gaz() -> None:
     assert structural_base(tilted, RIGID, MomentumRows()).rank == 45
 
 
-def test_recipes_name_the_schemes() -> None:
+def test_experiments_name_the_schemes() -> None:
     for name, kind in CATALOGUE.items():
         assert rows_from_spec(name) == kind()
         assert rows_from_spec(rows_to_spec(kind()).get("rows", "auto")) == kind()

@@ -11,7 +11,7 @@ import pytest
 
 import dynid
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings, settings_to_recipe
+from dynid.identification.settings import Settings, settings_to_experiment
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows, TorqueRows
 from dynid.signals.settings import Preparation
 from dynid.simulation.open_loop import open_loop
@@ -35,10 +35,7 @@ def test_schemes_agree_and_are_judged_on_torque(rows: Rows, robot_file: Path, tr
         found.validations[0].scores.torque_rms, plain.validations[0].scores.torque_rms, rtol=1e-9
     )
     assert found.validations[0].scores.total_relative < 3.0 * plain.validations[0].scores.total_relative
-    assert (
-        settings_to_recipe(Settings(terms=TERMS, rows=rows))["experiment"]["model"]["rows"]["rows"]
-        == rows.name
-    )
+    assert settings_to_experiment(Settings(terms=TERMS, rows=rows))["model"]["rows"]["rows"] == rows.name
 
 
 def test_open_loop_follows_the_true_model_and_reports_divergence() -> None:
@@ -76,7 +73,7 @@ def test_rows_on_the_command_line(run: Run, robot_file: Path, train_log: Path, t
     found = run("identify", robot_file, train_log, "--rows", "momentum", "--out", tmp_path / "momentum")
     assert found.code == 0, found.err
     stored = json.loads((tmp_path / "momentum" / "run.json").read_text())
-    assert stored["recipe"]["experiment"]["model"]["rows"] == "momentum"
+    assert stored["experiment"]["model"]["rows"] == "momentum"
     assert run("identify", robot_file, train_log, "--rows", "moment", "--out", tmp_path / "x").code == 3
     stored = tmp_path / "momentum"
     found = run("validate", stored, train_log, "--open-loop", "0.5", "--picture", tmp_path / "run.html")

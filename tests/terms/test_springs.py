@@ -151,7 +151,7 @@ def test_priors_and_labels() -> None:
     assert two.balances(robot).tolist() == [True, False, False]
 
 
-def test_a_recipe_says_which_geometry() -> None:
+def test_an_experiment_says_which_geometry() -> None:
     spec = {"term": "spring", "geometry": {"bodies": ["base", "body2"], "points": [[0, 0, 1], [1, 0, 0]]}}
     (term,) = terms_from_spec([spec])
     assert term == Spring(Points(("base", "body2"), ((0, 0, 1), (1, 0, 0))))

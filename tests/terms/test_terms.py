@@ -1,4 +1,4 @@
-"""Columns and priors of the built-in terms, sums of terms, and their names in recipes."""
+"""Columns and priors of the built-in terms, sums of terms, and their names in experiments."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ EXAMPLES: dict[str, Term] = {
 ROBOT = random_robot(2, 5, 0.6)
 
 
-def test_every_registered_term_survives_a_recipe() -> None:
+def test_every_registered_term_survives_plain_data() -> None:
     assert set(EXAMPLES) == set(CATALOGUE)
     for name, term in EXAMPLES.items():
         assert term.name == name
@@ -129,7 +129,7 @@ def test_a_name_alone_means_the_defaults() -> None:
         ({"width": 0.1}, "term ''"),
     ],
 )
-def test_wrong_recipes_are_refused(entry: str | dict[str, object], text: str) -> None:
+def test_wrong_entries_are_refused(entry: str | dict[str, object], text: str) -> None:
     with pytest.raises(InputError, match=text):
         terms_from_spec([entry])
 

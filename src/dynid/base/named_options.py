@@ -1,4 +1,4 @@
-"""Entries of a recipe that name one of several kinds, with options."""
+"""Entries of an experiment that name one of several kinds, with options."""
 
 from __future__ import annotations
 

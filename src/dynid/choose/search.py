@@ -30,7 +30,7 @@ SPARE = 2
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One fit: the equations' recipe, all factors, what the estimator saw and what it found."""
+    """One fit: how the equations are made, all factors, what the estimator saw and what it found."""
 
     structural: BaseMap
     assembly: Assembly

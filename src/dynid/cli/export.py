@@ -93,7 +93,7 @@ def command(
     diagnostics = Diagnostics()
     unseen, limits = None, None
     if validation or free_motion:
-        experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+        experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
         experiment = experiment.with_topics(topic)
         selected = experiment.data.validate_on
         if validation:

@@ -69,7 +69,7 @@ def command(
     """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
-    from dynid.identification.experiment import Experiment, open_log
+    from dynid.identification.experiment import Experiment, named_files, open_log
     from dynid.identification.pipeline import identify
     from dynid.run.store import check_output
     from dynid.terms.catalogue import terms_to_spec
@@ -96,7 +96,7 @@ def command(
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
-    settings, recipe = experiment.settings(), experiment.recipe(robot, logs, held_out)
+    settings, stored = experiment.settings(), experiment.to_dict()
     model = experiment.robot(robot, diagnostics)
     training = open_log(experiment, logs, model, experiment.data.train, diagnostics)
     model = training.robot  # joints that are not in the log are held
@@ -108,8 +108,7 @@ def command(
     if friction_side is not None:
         settings = replace(settings, terms=settings.model, automatic=False)
         settings, _ = on_side(model, training, settings, friction_side, diagnostics)
-        section = recipe["experiment"].get("model", {}) | {"terms": terms_to_spec(settings.model)}
-        recipe["experiment"] = recipe["experiment"] | {"model": section}
+        stored["model"] = stored.get("model", {}) | {"terms": terms_to_spec(settings.model)}
     with progress_bar(training.duration) as progress:
         result = identify(
             model,
@@ -118,7 +117,8 @@ def command(
             validation=unseen,
             threads=threads,
             progress=progress,
-            recipe=recipe,
+            experiment=stored,
+            files=named_files(robot, logs, held_out, config),
             diagnostics=diagnostics,
         )
     report = save(result, out, force)

@@ -100,7 +100,7 @@ def command(
         check_targets([out], [log], force=False)
     stored = load(run)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)
     diagnostics.accept((*experiment.content.accept, *(accept or ())))
     loaded = open_log(experiment, [log], stored.robot, [trajectory], diagnostics)

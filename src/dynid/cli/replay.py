@@ -27,7 +27,7 @@ def command(
 
     stored = load(run)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)
     wanted = experiment.data.validate_on or experiment.data.train
     log = open_log(experiment, logs, stored.robot, wanted, diagnostics)

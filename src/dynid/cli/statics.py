@@ -74,7 +74,7 @@ def command(
     model, found = _poses(experiment, poses, table, model, diagnostics)
     measured = balanced(model, found, experiment.content.statics.tolerance)
     if motion and out is not None:
-        from dynid.identification.experiment import open_log
+        from dynid.identification.experiment import named_files, open_log
         from dynid.verbs.save import save
         from dynid.verbs.statics import two_step
         from dynid.verbs.summary import comparison_lines
@@ -88,7 +88,8 @@ def command(
             training,
             experiment.settings(),
             validation=unseen,
-            recipe=experiment.recipe(robot, motion, ()),
+            experiment=experiment.to_dict(),
+            files=named_files(robot, motion, config=config),
             diagnostics=diagnostics,
         )
         both = [("two_step", result.two_step), ("one_shot", result.one_shot)]

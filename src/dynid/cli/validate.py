@@ -47,7 +47,7 @@ def command(
     _check_picture(open_loop, picture)
     stored = load(run)
     diagnostics = Diagnostics()
-    experiment = Experiment.read(config) if config else Experiment.of_recipe(stored.recipe)
+    experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)
     diagnostics.accept(experiment.content.accept)
     log = open_log(experiment, logs, stored.robot, experiment.data.validate_on, diagnostics)

@@ -29,7 +29,7 @@ NOISE_SAMPLES = 4000
 
 @dataclass(frozen=True, eq=False)
 class LogSource:
-    """A log's samples with the recipe of their equations.
+    """A log's samples with what makes equations of them.
 
     batches: may be iterated again and again.    threads: results do not depend on it.
     noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
@@ -59,7 +59,7 @@ class LogSource:
         yield from ordered_map(lambda samples: piece_of(assembly, samples), self.batches, self.threads)
 
     def with_batches(self, batches: Sequence[Samples]) -> LogSource:
-        """The same recipe with other samples: simulated in place of measured ones."""
+        """The same equations of other samples: simulated in place of measured ones."""
         return replace(self, batches=batches)
 
     def noise(self, position: Position = None) -> MotionNoise | None:

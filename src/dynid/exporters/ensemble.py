@@ -191,9 +191,7 @@ def _estimator(run: Identification) -> Estimator:
     from dynid.estimate import WLS
     from dynid.estimate.feasible import FeasibleFit
 
-    fitted: Estimator = WLS()
-    if "experiment" in run.recipe:
-        fitted = Experiment.of_recipe(run.recipe).settings().estimator
+    fitted = Experiment.from_dict(run.experiment).settings().estimator
     if isinstance(fitted, FeasibleFit):
         return replace(fitted, strength=float(run.estimate.prior_strength))
     return fitted if fitted.name in ON_FACTORS else WLS()
@@ -344,8 +342,8 @@ def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) 
 def _constrained(run: Identification) -> FeasibleFit:
     from dynid.estimate.feasible import FeasibleFit
 
-    if run.estimate.method == "feasible" and "experiment" in run.recipe:
-        fitted = Experiment.of_recipe(run.recipe).settings().estimator
+    if run.estimate.method == "feasible":
+        fitted = Experiment.from_dict(run.experiment).settings().estimator
         if isinstance(fitted, FeasibleFit):
             return fitted
     return FeasibleFit()

@@ -74,12 +74,12 @@ class Experiment:
         return Experiment(content, data, str(path), lines)
 
     @staticmethod
-    def of_recipe(recipe: Mapping[str, Any]) -> Experiment:
-        """The experiment of a stored run; raises InputErrors if the run's recipe is damaged.
+    def from_dict(stored: Mapping[str, Any]) -> Experiment:
+        """The experiment of a stored run, as `to_dict` gave it; raises InputErrors if it is damaged.
 
         The plug-ins that it names are not imported: a run may come from anyone. Whoever wants them names them again.
         """
-        data = dict(recipe.get("experiment", {}))
+        data = dict(stored)
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
     def with_method(self, method: str) -> Experiment:
@@ -228,18 +228,10 @@ class Experiment:
             accept=tuple(self.content.accept),
         )
 
-    def recipe(
-        self, robot: str | Path, logs: Sequence[str | Path], held_out: Sequence[str | Path]
-    ) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What is written down so that the run can be repeated, the plug-ins that it took included."""
         plugins = list(dict.fromkeys([*self.content.plugins, *named_for(needs_of(self.settings()))]))
-        return {
-            "robot": str(robot),
-            "logs": [str(log) for log in logs],
-            "validate": [str(log) for log in held_out],
-            "config": self.file or None,
-            "experiment": dict(self.raw) | ({"plugins": plugins} if plugins else {}),
-        }
+        return dict(self.raw) | ({"plugins": plugins} if plugins else {})
 
     def terms(self) -> Terms:
         """The model; raises InputError with the line of a wrong term."""
@@ -380,6 +372,21 @@ def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     several = [given] if isinstance(given, str) else given
     folders = [str((path.parent / one).resolve()) for one in several]
     return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
+
+
+def named_files(
+    robot: str | Path,
+    logs: Sequence[str | Path],
+    held_out: Sequence[str | Path] = (),
+    config: str | Path | None = None,
+) -> dict[str, Any]:
+    """What a run writes down of the files that a command named."""
+    return {
+        "robot": str(robot),
+        "logs": [str(log) for log in logs],
+        "validate": [str(log) for log in held_out],
+        "config": None if config is None else str(config),
+    }
 
 
 def open_log(

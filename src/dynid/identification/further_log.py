@@ -59,11 +59,11 @@ def torque_factors(
 
 def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
     """The log that a run was validated on, if its files are still there and unchanged; None else, with a note."""
-    listed: Any = run.recipe.get("validate") or run.recipe.get("logs") or ()
+    listed: Any = run.files.get("validate") or run.files.get("logs") or ()
     known = run.provenance.get("validation_logs")
     if not isinstance(known, Mapping) or not known:
         return None
-    selection = Experiment.of_recipe(run.recipe).data.validate_on
+    selection = Experiment.from_dict(run.experiment).data.validate_on
     log = _unchanged(run, known, listed, selection, diagnostics)
     if log is None:
         diagnostics.warn(
@@ -74,10 +74,10 @@ def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
 
 def training_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
     """The log that a run was fitted to, if its files are still there and unchanged; None else."""
-    known, listed = run.provenance.get("logs"), run.recipe.get("logs")
+    known, listed = run.provenance.get("logs"), run.files.get("logs")
     if not isinstance(known, Mapping) or not known or not isinstance(listed, Sequence):
         return None
-    return _unchanged(run, known, listed, Experiment.of_recipe(run.recipe).data.train, diagnostics)
+    return _unchanged(run, known, listed, Experiment.from_dict(run.experiment).data.train, diagnostics)
 
 
 def _unchanged(
@@ -87,7 +87,7 @@ def _unchanged(
     selection: Any,
     diagnostics: Diagnostics,
 ) -> Log | None:
-    experiment = Experiment.of_recipe(run.recipe)
+    experiment = Experiment.from_dict(run.experiment)
     try:
         log = open_log(experiment, [Path(str(one)) for one in listed], run.robot, selection, diagnostics)
         same = sorted(log.sha256.values()) == sorted(known.values())

@@ -53,7 +53,7 @@ from dynid.factor.folds import LEAST_BLOCKS, folds_of
 from dynid.factor.thinning import thinned
 from dynid.identification.commands import with_found_servo
 from dynid.identification.encoders import check_negative_stiffness, for_encoders, report_stiffness
-from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_recipe
+from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_experiment
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
 from dynid.robot.model import RobotModel
@@ -90,7 +90,8 @@ def identify(
     truth: Mapping[str, float] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-    recipe: Mapping[str, Any] | None = None,
+    experiment: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Identification:
@@ -99,7 +100,8 @@ def identify(
     robot: joints that are held in the log's robot, as the log does not hold them, are held in the result.
     validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
     truth: parameter values by name, for simulated robots.    threads: None = all; results do not depend on it.
-    progress: called with (stage, seconds of data done).    recipe: what to write down as the recipe.
+    progress: called with (stage, seconds of data done).
+    experiment: what to write down of it; None = that of the settings.    files: named in commands that repeat the run.
     diagnostics: sink that may already hold what reading the robot and the log found.
     accept: codes of claims that are to warn, not to be doubts, beside those of the settings.
 
@@ -137,7 +139,8 @@ def identify(
     residual_findings = masked + diagnosed()
     nonlinear, fitted = found.nonlinear, found.fitted
     return Identification(
-        recipe=dict(recipe) if recipe is not None else settings_to_recipe(call.settings),
+        experiment=dict(experiment) if experiment is not None else settings_to_experiment(call.settings),
+        files=dict(files or {}),
         robot=robot,
         terms=nonlinear.terms,
         structural=fitted.structural,

@@ -20,7 +20,7 @@ from dynid.terms.catalogue import needs_of_terms, terms_to_spec
 from dynid.terms.default import DEFAULT_TERMS
 from dynid.terms.term import Terms
 
-__all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_recipe"]
+__all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_experiment"]
 
 # Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible")
@@ -93,7 +93,7 @@ class Settings(Blocks):
         return (inner or self.estimator).name
 
 
-def settings_to_recipe(settings: Settings) -> dict[str, Any]:
+def settings_to_experiment(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, in the form of an experiment file."""
     prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
     estimate: dict[str, Any] = {
@@ -110,13 +110,11 @@ def settings_to_recipe(settings: Settings) -> dict[str, Any]:
         model["automatic"] = settings.automatic
     plugins = named_for(needs_of(settings))
     return {
-        "experiment": accept
-        | ({"plugins": plugins} if plugins else {})
-        | {
-            "model": model | rows_to_spec(settings.rows),
-            "estimate": estimate | _method(settings.estimator),
-            "prepare": prepare_options,
-        }
+        **accept,
+        **({"plugins": plugins} if plugins else {}),
+        "model": model | rows_to_spec(settings.rows),
+        "estimate": estimate | _method(settings.estimator),
+        "prepare": prepare_options,
     }
 
 

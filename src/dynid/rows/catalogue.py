@@ -1,4 +1,4 @@
-"""Names of the row schemes in recipes; a new scheme is registered here with one line."""
+"""Names of the row schemes in experiments; a new scheme is registered here with one line."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows | AutomaticRows:
 
 
 def rows_to_spec(rows: Rows | AutomaticRows) -> dict[str, Any]:
-    """{"rows": ...} for a recipe; {} for the default."""
+    """{"rows": ...} for an experiment; {} for the default."""
     return {} if rows == DEFAULT else {"rows": kind_to_spec(rows, "rows", rows.name)}

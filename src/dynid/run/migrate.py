@@ -12,8 +12,7 @@ from dynid.base.checked_toml import read_toml
 from dynid.base.errors import InputError, Place
 
 # Of run.json and model.json.
-FORMAT = 2
-RENAMED = {"symptoms": "residual_findings", "nuisance": "measurement_effects", "worth": "ablations"}
+FORMAT = 3
 Files = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -23,17 +22,18 @@ def to_present(run: dict[str, Any], model: dict[str, Any], place: Place) -> File
     Raises InputError for the format of a newer version, and for none.
     """
     while (found := _format(run, model, place)) < FORMAT:
-        run, model = _STEPS[found](run, model)
+        try:
+            run, model = _STEPS[found](run, model)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                "damaged-run",
+                found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
+                expected=f"a complete run of format {found}",
+                do="run dynid identify again",
+                place=place,
+            ) from error
         run, model = run | {"format": found + 1}, model | {"format": found + 1}
-    return _renamed(run), model
-
-
-def _renamed(run: dict[str, Any]) -> dict[str, Any]:
-    # Keys that had other names before the first release, in whichever format.
-    run = {RENAMED.get(key, key): value for key, value in run.items()}
-    if isinstance(chosen := run.get("selection"), Mapping):
-        run["selection"] = {RENAMED.get(key, key): value for key, value in chosen.items()}
-    return run
+    return run, model
 
 
 def _format(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> int:
@@ -75,6 +75,16 @@ def _from_1(run: dict[str, Any], model: dict[str, Any]) -> Files:
     return run | {"recipe": recipe, "provenance": {"plugins": []} | provenance, "scores": scores}, model
 
 
+def _from_2(run: dict[str, Any], model: dict[str, Any]) -> Files:
+    # The experiment stood among the files that the command named; early runs of this format had other keys.
+    renamed = {"symptoms": "residual_findings", "nuisance": "measurement_effects", "worth": "ablations"}
+    run = {renamed.get(key, key): value for key, value in run.items()}
+    if isinstance(chosen := run.get("selection"), Mapping):
+        run["selection"] = {renamed.get(key, key): value for key, value in chosen.items()}
+    files = dict(run.pop("recipe", {}))
+    return {"format": 2, "experiment": files.pop("experiment", {}), "files": files} | run, model
+
+
 def _unwritten(estimate: Mapping[str, Any]) -> dict[str, Any]:
     # What the method had by default then, where it was named.
     own = {"prior": "euclidean", "strength": 1.0}
@@ -88,7 +98,7 @@ def _lines_of(estimate: Mapping[str, Any]) -> list[str]:
     return [f"{key} = {json.dumps(value)}" for key, value in _unwritten(estimate).items()]
 
 
-_STEPS: Mapping[int, Callable[[dict[str, Any], dict[str, Any]], Files]] = {1: _from_1}
+_STEPS: Mapping[int, Callable[[dict[str, Any], dict[str, Any]], Files]] = {1: _from_1, 2: _from_2}
 
 
 def experiment_text(path: Path) -> str:

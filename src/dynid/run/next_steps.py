@@ -35,25 +35,25 @@ def _mend(one: Identification) -> Iterable[Step]:
 def _accept(one: Identification) -> Iterable[Step]:
     # A run from Python names no robot file: then the code is said and the command is not.
     for code in dict.fromkeys(doubt.identifier for doubt in one.diagnostics.doubts):
-        again = _again(one.recipe, "--accept", code)
+        again = _again(one.files, "--accept", code)
         text = f"If what '{code}' doubts is right on your robot, accept it; the verdict then names it as accepted."
         yield Step(text, again)
 
 
-def _again(recipe: Mapping[str, object], *further: str) -> tuple[str, ...]:
-    robot, logs, held_out = recipe.get("robot"), recipe.get("logs"), recipe.get("validate")
+def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:
+    robot, logs, held_out = files.get("robot"), files.get("logs"), files.get("validate")
     if not isinstance(robot, str) or not isinstance(logs, list):
         return ()
     words = ["dynid", "identify", robot, *map(str, logs)]
-    if recipe.get("config"):
-        words += ["--config", str(recipe["config"])]
+    if files.get("config"):
+        words += ["--config", str(files["config"])]
     for log in held_out if isinstance(held_out, list) else ():
         words += ["--validate", str(log)]
     return (shlex.join([*words, *further, "--out", "../again"]),)
 
 
 def _record(one: Identification) -> Iterable[Step]:
-    base, robot = one.estimate.base, one.recipe.get("robot")
+    base, robot = one.estimate.base, one.files.get("robot")
     if base.rank >= one.structural.rank and base.condition <= CONDITION_HIGH:
         return ()
     words = ("dynid", "excite", str(robot), "--after", ".", "--out", "../next-motion")
@@ -77,7 +77,7 @@ def _use(one: Identification) -> Iterable[Step]:
         "Export it for simulation, planning or control; meshes and all else of a URDF or MJCF stay as they are.",
         tuple(f"dynid export . --to model.{suffix}" for suffix in ("urdf", "xml", "c")),
     )
-    logs = one.recipe.get("validate") or one.recipe.get("logs")
+    logs = one.files.get("validate") or one.files.get("logs")
     if isinstance(logs, list) and logs:
         yield Step(
             "See how far the exported robot moves from the real one, in MuJoCo and pinocchio.",

@@ -35,7 +35,7 @@ class Validation:
 class Identification:
     """A finished identification.
 
-    recipe: settings as plain JSON data, enough to repeat the run.    terms: the model that was fitted.
+    experiment: the experiment file as plain data, enough to repeat the run.    terms: the model that was fitted.
     structural: base parameters that any motion could determine.    estimate.base: those that this log does.
     training: scores on the data that was fitted, with residuals.
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
@@ -44,10 +44,11 @@ class Identification:
     selection: how the model was chosen, where that was left to the data.
     residual_findings: effects that the residuals show and the model lacks.
     replayed: errors of a log that exported files replayed, as plain data (`dynid replay`); None = none was.
+    files: robot, logs, validate and config, as a command named them; {} from Python.
     log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
     """
 
-    recipe: Mapping[str, object]
+    experiment: Mapping[str, object]
     robot: RobotModel
     terms: Terms
     structural: BaseMap
@@ -57,6 +58,7 @@ class Identification:
     validations: tuple[Validation, ...]
     verdict: Verdict
     diagnostics: Diagnostics
+    files: Mapping[str, object] = field(default_factory=dict)
     preparation: Mapping[str, object] = field(default_factory=dict)
     log_summary: Mapping[str, object] = field(default_factory=dict)
     provenance: Mapping[str, object] = field(default_factory=dict)
@@ -70,8 +72,8 @@ class Identification:
     @property
     def accepted(self) -> tuple[str, ...]:
         """Codes of claims that the user accepted for this run."""
-        experiment = self.recipe.get("experiment")
-        return claim_codes(experiment.get("accept", ())) if isinstance(experiment, Mapping) else ()
+        accept: Any = self.experiment.get("accept", ())
+        return claim_codes(accept)
 
     def __repr__(self) -> str:
         return f"Identification of '{self.robot.name}': {self.verdict.level.upper()}: {self.verdict.headline}"

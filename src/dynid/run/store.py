@@ -137,7 +137,8 @@ def load(folder: str | Path) -> Identification:
                 Place(file=str(folder / name)),
             )
         return Identification(
-            recipe=run["recipe"],
+            experiment=dict(run["experiment"]),
+            files=dict(run["files"]),
             robot=robot,
             terms=terms,
             structural=_read_base(model["structural"], columns),
@@ -284,7 +285,8 @@ def _run(one: Identification) -> dict[str, Any]:
     every = (one.training, *one.validations)
     return {
         "format": FORMAT,
-        "recipe": one.recipe,
+        "experiment": one.experiment,
+        "files": one.files,
         "provenance": one.provenance,
         "verdict": {
             "level": one.verdict.level,

@@ -1,4 +1,4 @@
-"""Names of the terms in recipes and run folders; a new term is registered here with one line."""
+"""Names of the terms in experiments and run folders; a new term is registered here with one line."""
 
 from __future__ import annotations
 

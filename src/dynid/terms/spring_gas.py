@@ -93,7 +93,7 @@ FUNCTIONS: dict[str, TorqueFunction] = {}
 
 
 def register_function(name: str, function: TorqueFunction) -> None:
-    """Makes a function known by a name to FunctionTorque, in recipes and when a run folder is read.
+    """Makes a function known by a name to FunctionTorque, in experiments and when a run folder is read.
 
     function: lengths (T,) in m to forces (T,) in N, or positions (T, n) to joint torques (T, n), of gain 1.
     """
@@ -104,7 +104,7 @@ def register_function(name: str, function: TorqueFunction) -> None:
 class FunctionTorque(Term):
     """Torque of a function of one's own, times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
 
-    function: name that it was registered by (`register_function`); no code is ever read from a recipe.
+    function: name that it was registered by (`register_function`); no code is ever read from a file.
     geometry: where the spring is mounted whose force f(l) is; None = f gives joint torque from positions.
     free: whether s is sought (prior 1), else 1.    label: the parameter is s_LABEL.
 

@@ -91,7 +91,7 @@ class Term(ABC):
     """One physical effect, linear in its parameters; the seam for new physics.
 
     A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
-    (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from a recipe.
+    (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from an experiment file.
 
     side: where the effect acts. A term on the motor's side is given the motors' reflected motion in place of the
     links' where both were measured; with one encoder the two are the same.
@@ -492,7 +492,7 @@ def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **
     return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
 
 
-# The terms of recipes and run folders by name, filled by dynid.terms.catalogue.
+# The terms of experiments and run folders by name, filled by dynid.terms.catalogue.
 CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
 
 

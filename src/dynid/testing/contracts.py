@@ -147,7 +147,7 @@ class TermContract(ABC):
             return
         raise AssertionError("a missing channel went unnoticed")
 
-    def test_term_is_frozen_and_survives_a_recipe(self) -> None:
+    def test_term_is_frozen_and_survives_plain_data(self) -> None:
         """Terms are frozen dataclasses; a registered one comes back from plain data as it was."""
         term = self.term()
         _law(is_dataclass(term), "a term must be a dataclass")
@@ -159,7 +159,10 @@ class TermContract(ABC):
         else:
             raise AssertionError("a term must be frozen")
         if CATALOGUE.get(term.name) is type(term):
-            _law(terms_from_spec(terms_to_spec(Terms((term,)))) == Terms((term,)), "recipe changes the term")
+            _law(
+                terms_from_spec(terms_to_spec(Terms((term,)))) == Terms((term,)),
+                "plain data changes the term",
+            )
 
 
 class RowsContract(ABC):

@@ -120,8 +120,8 @@ def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
     settings: Any = identification.preparation["settings"]
     preparation = replace(Preparation(**settings), rate=None)
     samples = first_stretch(prepare(log, preparation, Diagnostics()), seconds)
-    model: Any = identification.recipe.get("experiment", {})
-    rows = model.get("model", {}).get("rows", {})
+    model: Any = identification.experiment.get("model", {})
+    rows = model.get("rows", {})
     hold: Hold = "zero" if isinstance(rows, dict) and rows.get("hold") == "zero" else "linear"
     return open_loop(
         identification.robot, identification.terms, identification.estimate.full_vector, samples, hold

@@ -22,7 +22,7 @@ from dynid.estimate.regression import regression_of
 from dynid.factor.base import BaseMap, structural_base
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings, settings_to_recipe
+from dynid.identification.settings import Settings, settings_to_experiment
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
 from dynid.rows.static import StaticRows
@@ -214,20 +214,21 @@ def two_step(
     settings: Settings | None = None,
     *,
     validation: Log | None = None,
-    recipe: Mapping[str, Any] | None = None,
+    experiment: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> TwoStep:
     """Static step, then the dynamic step with the static parameters held; beside it both fitted in one shot.
 
     settings: model and signals of the dynamic step; its estimator is replaced.
-    validation: a log held out for both.    recipe: what to write down as the recipe.
+    validation: a log held out for both.    experiment, files: what to write down of both, as in `identify`.
     Raises UnfitDataError if poses or log cannot support it.
     Source: Nini et al. 2024, sections II-B and II-D, with the static covariance propagated.
     """
     chosen = (settings or Settings()).resolved()
     sink = diagnostics if diagnostics is not None else Diagnostics()
     static = identify_statics(robot, poses, chosen.model, seed=chosen.seed, diagnostics=sink)
-    written = dict(recipe) if recipe is not None else settings_to_recipe(chosen)
+    written = dict(experiment) if experiment is not None else settings_to_experiment(chosen)
 
     def dynamic(estimator: Given | Joined) -> Identification:
         own = Diagnostics(accepting=sink.accepting | frozenset(chosen.accept))
@@ -237,7 +238,8 @@ def two_step(
             log,
             replace(chosen, estimator=estimator, accept=()),
             validation=validation,
-            recipe=written,
+            experiment=written,
+            files=files,
             diagnostics=own,
         )
 

@@ -70,7 +70,7 @@ def add_real(page: StudyPage, log: Path | None) -> None:
         )
         return
     robot, diagnostics = load_example("kr300_rptu"), Diagnostics()
-    experiment = Experiment.of_recipe({"experiment": EXPERIMENT})
+    experiment = Experiment.from_dict(EXPERIMENT)
     data = open_log(experiment, [log], robot, experiment.data.train, diagnostics)
     run = identify(robot, data, experiment.settings(), diagnostics=diagnostics)
     found: Any = run.log_summary["stiffness"]

@@ -84,9 +84,9 @@ class ParametersSection:
 
 
 def _intervals(identification: Identification) -> str:
-    """How the intervals were found, as the run's recipe says it."""
-    experiment: Any = identification.recipe.get("experiment", {})
-    kind = experiment.get("estimate", {}).get("intervals")
+    """How the intervals were found, as the run's experiment says it."""
+    estimate: Any = identification.experiment.get("estimate", {})
+    kind = estimate.get("intervals")
     return DESCRIBED[Intervals(kind or Intervals.JACKKNIFE)]
 
 

@@ -12,19 +12,20 @@ from dynid.run.result import Identification
 
 
 class ProvenanceSection:
-    """Versions, hashes, seeds, kernel and recipe."""
+    """Versions, hashes, seeds, kernel, files and experiment."""
 
     anchor = "provenance"
     title = "Provenance"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Provenance as tables, the recipe as tables and as JSON to copy."""
+        """Provenance as tables, the experiment as tables and as JSON to copy."""
         return render(
             "provenance.html.jinja",
             {
                 "provenance": tables(identification.provenance) if identification.provenance else "",
-                "recipe": tables(identification.recipe) if identification.recipe else "",
-                "json": json.dumps(dict(identification.recipe), indent=2, default=str),
+                "files": tables(identification.files) if identification.files else "",
+                "experiment": tables(identification.experiment) if identification.experiment else "",
+                "json": json.dumps(dict(identification.experiment), indent=2, default=str),
                 "robot": identification.robot.name,
                 "source": identification.robot.source,
             },

@@ -1,4 +1,4 @@
-"""Entries of a recipe that name a kind with options."""
+"""Entries of an experiment that name a kind with options."""
 
 from __future__ import annotations
 

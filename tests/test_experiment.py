@@ -10,9 +10,9 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError
 from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification.experiment import Experiment, named_files, open_log
 from dynid.identification.schema import PrepareSection, SelectionEntry
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_recipe
+from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
 from dynid.signals.settings import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
 from dynid.testing import random_robot, simulated_log
@@ -91,8 +91,8 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         Settings(terms=DEFAULT_TERMS, estimator=WLS(rounds=3)),
     ],
 )
-def test_a_stored_recipe_gives_the_settings_back(settings: Settings) -> None:
-    assert Experiment.of_recipe(settings_to_recipe(settings)).settings() == settings
+def test_a_stored_experiment_gives_the_settings_back(settings: Settings) -> None:
+    assert Experiment.from_dict(settings_to_experiment(settings)).settings() == settings
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ def test_a_channel_that_the_log_lacks_is_said_before_reading(tmp_path: Path) -> 
         open_log(experiment, [path], ROBOT, [], Diagnostics())
 
 
-def test_the_recipe_names_the_files(tmp_path: Path) -> None:
+def test_a_run_keeps_the_experiment_and_names_the_files(tmp_path: Path) -> None:
     experiment = read(tmp_path, "[estimate]\nseed = 3")
-    recipe = experiment.recipe(Path("arm.urdf"), [Path("a.csv")], [])
-    assert recipe["robot"] == "arm.urdf"
-    assert recipe["logs"] == ["a.csv"]
-    assert recipe["experiment"] == {"estimate": {"seed": 3}}
-    assert Experiment.of_recipe(recipe).settings() == Settings(seed=3)
+    stored = experiment.to_dict()
+    assert stored == {"estimate": {"seed": 3}}
+    assert Experiment.from_dict(stored).settings() == Settings(seed=3)
+    files = named_files(Path("arm.urdf"), [Path("a.csv")], config=experiment.file)
+    assert files == {"robot": "arm.urdf", "logs": ["a.csv"], "validate": [], "config": experiment.file}
 
 
 def _ones():  # type: ignore[no-untyped-def]
