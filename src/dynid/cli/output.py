@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dynid.cli.added_options import Values, with_options
 
 if TYPE_CHECKING:
     from dynid.base.diagnostics import Diagnostics
@@ -102,25 +103,14 @@ def is_verbose() -> bool:
 
 def with_output(name: str, command: Callable[..., None]) -> Callable[..., None]:
     """The command with --json, --quiet and --verbose."""
-    signature = inspect.signature(command)
-    hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in signature.parameters.values()]
-    added = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for key, kind in _OWN.items()
-    ]
 
-    def wrapped(**given: Any) -> None:
-        as_json, quiet, verbose = (given.pop(key) for key in _OWN)
+    def call(given: Values, output: Values) -> None:
         global _now  # noqa: PLW0603 - one process is one command
-        _now = _Output(name, as_json, quiet, verbose)
+        _now = _Output(name, output["json_output"], output["quiet"], output["verbose"])
         command(**given)
         finish(0)
 
-    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
-    wrapped.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
-    return wrapped
+    return with_options(command, {key: (kind, False) for key, kind in _OWN.items()}, call)
 
 
 def finish(code: int, error: DynidError | None = None) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from dynid.base.registry import Registry, load_plugins
+from dynid.cli.added_options import Values, with_options
 from dynid.cli.common import release_outputs
 from dynid.cli.output import with_output
 
@@ -28,19 +28,12 @@ COMMANDS: Registry[Callable[..., None]] = Registry("command", "dynid.commands", 
 
 def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the option --plugin, whose modules are imported before it runs."""
-    signature = inspect.signature(command)
-    hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in signature.parameters.values()]
-    last = inspect.Parameter(PLUGIN, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=PluginOption)
 
-    def wrapped(**given: Any) -> None:
-        load_plugins(given.pop(PLUGIN) or ())
+    def call(given: Values, plugins: Values) -> None:
+        load_plugins(plugins[PLUGIN] or ())
         command(**given)
 
-    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
-    wrapped.__signature__ = inspect.Signature([*own, last])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in (*own, last)}
-    return wrapped
+    return with_options(command, {PLUGIN: (PluginOption, None)}, call)
 
 
 def load_named(names: list[str] | None) -> list[str] | None:

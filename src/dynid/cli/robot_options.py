@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from dynid.base.errors import UsageError
 from dynid.base.options import Described, options_of
+from dynid.cli.added_options import Values, with_options
 from dynid.robot.reading import Reading
 
 # What a command calls the values that were given: key of [robot] -> value.
@@ -29,31 +29,19 @@ def described_robot() -> Mapping[str, tuple[Described, str]]:
 
 def with_robot(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of a robot; it is handed those that were given as `robot_options`."""
-    hints = get_type_hints(command, include_extras=True)
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != PARAMETER]
-    parameters = [p.replace(annotation=hints[p.name]) for p in own]
+    options: dict[str, tuple[Any, Any]] = {}
     for name, (one, form) in described_robot().items():
         several = name in _SEVERAL
         text = one.option.doc.replace("`", "") + ("; may be repeated" if several else "")
         flag = typer.Option(f"--{name}", metavar=form, help=f"{text[0].upper()}{text[1:]}.")
         hint = list[str] | None if several else str | None
-        parameters.append(
-            inspect.Parameter(
-                f"robot_{name}",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[hint, flag],
-            )
-        )
+        options[f"robot_{name}"] = (Annotated[hint, flag], None)
 
-    def wrapped(**given: Any) -> None:
-        values = {name: given.pop(f"robot_{name}") for name in _FORMS}
+    def call(given: Values, options: Values) -> None:
+        values = {name: options[f"robot_{name}"] for name in _FORMS}
         command(**given, robot_options=values_of(values))
 
-    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped
+    return with_options(command, options, call, stands_for=PARAMETER)
 
 
 def values_of(values: Mapping[str, Any]) -> RobotOptions:

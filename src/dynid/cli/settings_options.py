@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from dynid.base.options import Described, options_of
+from dynid.cli.added_options import Values, with_options
 from dynid.identification.blocks import Blocks
 from dynid.robot.servo_settings import ServoSettings
 from dynid.signals.settings import Preparation
@@ -30,31 +30,21 @@ def described() -> Iterator[tuple[str, str, Described]]:
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for every setting; it is handed those that were given as `written`."""
-    hints = get_type_hints(command, include_extras=True)
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != WRITTEN]
-    parameters = [p.replace(annotation=hints[p.name]) for p in own]
+    options: dict[str, tuple[Any, Any]] = {}
     for table, flag, one in described():
         help_text = f"{table}.{one.name}, {one.words}: {one.option.doc}".replace("`", "")
-        annotation = Annotated[str | None, typer.Option(flag, help=help_text, metavar="VALUE")]
-        parameters.append(
-            inspect.Parameter(
-                f"{table}_{one.name}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-            )
-        )
+        flag_of = typer.Option(flag, help=help_text, metavar="VALUE")
+        options[f"{table}_{one.name}"] = (Annotated[str | None, flag_of], None)
 
-    def wrapped(**given: Any) -> None:
-        written: dict[str, dict[str, Any]] = {}
+    def call(given: Values, options: Values) -> None:
+        written: Written = {}
         for table, _, one in described():
-            text = given.pop(f"{table}_{one.name}")
+            text = options[f"{table}_{one.name}"]
             if text is not None:
                 written.setdefault(table, {})[one.name] = _value(text)
         command(**given, written=written)
 
-    wrapped.__doc__ = command.__doc__
-    wrapped.__name__ = command.__name__
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped
+    return with_options(command, options, call, stands_for=WRITTEN)
 
 
 def _value(text: str) -> Any:
