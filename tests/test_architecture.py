@@ -29,7 +29,7 @@ FLOORS = (
     ("rows", "dynamics"),
     ("factor",),
     ("feasible", "simulation"),
-    ("excitation", "estimate"),
+    ("excitation", "estimate", "scene"),
     ("choose",),
     ("diagnosis",),
     ("run",),

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
-from dynid.feasible.mesh import mesh_points
+from dynid.feasible.mesh import mesh_points, mesh_triangles
 from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
 from dynid.robot.mjcf_lint import resolve_includes
@@ -32,7 +32,7 @@ def points_of_mjcf(
     points (None) and is named in a warning; a mesh outside the file's folder and packages is refused.
     """
     resolve_includes(root, path.parent, reading.packages)
-    meshes = _Meshes.of(root, path.parent, reading.packages)
+    meshes = MeshAssets.of(root, path.parent, reading.packages)
     compiled = compile_mjcf(root, path, reading, Diagnostics())
     robot, carrier = read_bodies(compiled, root, path, reading, Diagnostics())
     m = compiled.model
@@ -59,7 +59,7 @@ def points_of_mjcf(
     ]
 
 
-def _points(compiled: CompiledMjcf, meshes: _Meshes, geom: int) -> Float:
+def _points(compiled: CompiledMjcf, meshes: MeshAssets, geom: int) -> Float:
     m, kinds = compiled.model, compiled.mujoco.mjtGeom
     if geom in compiled.meshes:
         return meshes.points(compiled.meshes[geom])
@@ -81,7 +81,7 @@ def _points(compiled: CompiledMjcf, meshes: _Meshes, geom: int) -> Float:
 
 
 @dataclass(frozen=True)
-class _Meshes:
+class MeshAssets:
     """Mesh assets by name, the scales of their classes, and the folder that they lie in."""
 
     assets: dict[str, Element]
@@ -91,7 +91,8 @@ class _Meshes:
     packages: Sequence[str]
 
     @staticmethod
-    def of(root: Element, folder: Path, packages: Sequence[str]) -> _Meshes:
+    def of(root: Element, folder: Path, packages: Sequence[str]) -> MeshAssets:
+        """Those of a <mujoco> element whose includes are resolved; folder: of the file."""
         settings: dict[str, str] = {}
         for compiler in root.all("compiler"):
             settings |= compiler.attributes
@@ -103,10 +104,20 @@ class _Meshes:
         for default in root.all("default"):
             _class_scales(default, np.ones(3), scales, "main")
         start = settings.get("meshdir", settings.get("assetdir", ""))
-        return _Meshes(named, scales, folder, start, packages)
+        return MeshAssets(named, scales, folder, start, packages)
 
     def points(self, mesh: str) -> Float:
         """Corners (k, 3) in the geom's frame: shifted to refpos, turned to refquat, scaled."""
+        asset, path = self._file(mesh)
+        return self._placed(asset, mesh_points(path))
+
+    def triangles(self, mesh: str) -> tuple[Float, Int]:
+        """Vertices (V, 3) in the geom's frame and triangles (T, 3)."""
+        asset, path = self._file(mesh)
+        vertices, triangles = mesh_triangles(path)
+        return self._placed(asset, vertices), triangles
+
+    def _file(self, mesh: str) -> tuple[Element, Path]:
         asset = self.assets.get(mesh)
         if asset is None or "file" not in asset.attributes:
             raise InputError(
@@ -117,7 +128,9 @@ class _Meshes:
             )
         file = asset.attributes["file"]
         name = f"{self.start}/{file}" if self.start else file
-        points = mesh_points(inside(self.folder, name, asset.place, self.packages))
+        return asset, inside(self.folder, name, asset.place, self.packages)
+
+    def _placed(self, asset: Element, points: Float) -> Float:
         own = self.scales.get(asset.attributes.get("class", "main"), np.ones(3))
         return np.asarray(
             (points - _vector(asset, "refpos", (0.0,) * 3))

@@ -1,0 +1,16 @@
+"""A robot to look at: bodies, motion, colours by link; built once for the report, the motion page and the app."""
+
+from dynid.scene.page import Fragment, scene_fragment, scene_page
+from dynid.scene.scene import Colour, LinkColour, Scene, scene_of
+from dynid.scene.still import still_png
+
+__all__ = [
+    "Colour",
+    "Fragment",
+    "LinkColour",
+    "Scene",
+    "scene_fragment",
+    "scene_of",
+    "scene_page",
+    "still_png",
+]

@@ -1,0 +1,181 @@
+"""Scenes in pages: a whole document, or a part of another one; offline, under a strict security policy."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.offline_page import own_text, page_policy, script_json
+from dynid.scene.scene import Scene
+from dynid.scene.still import still_png
+
+ASSETS = Path(__file__).parent / "assets"
+# Positions of a surface in its box by 16 bits: 0.01 mm in a link of 0.6 m.
+_STEPS = 65535
+_GRID = 8  # lines to each side of the middle
+_HINT = "Drag or arrow keys turn, wheel or + and - zoom, shift moves, Home resets"
+_TURN = np.pi  # a joint without limits is turned so far by hand
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A scene inside another page.
+
+    html: goes where the scene is to stand, any number of them in a page.
+    script, style: once in the page; the script's hash belongs into its policy (`page_policy`).
+    """
+
+    html: str
+    script: str
+    style: str
+
+
+def scene_page(scene: Scene, title: str = "") -> str:
+    """A whole HTML document: the robot, its motion with controls, joints that can be moved by hand.
+
+    It needs no network, no WebGL and no other file, so that it can be saved, sent, or put into an iframe.
+    """
+    title = title or scene.robot.name or "robot"
+    part = scene_fragment(scene, label=title, full=True)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(page_policy([part.script]))}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="dynid">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{part.style}{own_text(ASSETS / "page.css")}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+{part.html}
+<script>{part.script}</script>
+</body>
+</html>
+"""
+
+
+def scene_fragment(scene: Scene, label: str = "", full: bool = False) -> Fragment:
+    """A scene as a part of a page; label: for screen readers.
+
+    full: the scene is the page: it starts to move, and the wheel zooms without a click.
+    """
+    still = base64.b64encode(still_png(scene)).decode("ascii")
+    label = escape(label or f"{scene.robot.name or 'robot'} in 3-D", quote=True)
+    legend = "".join(
+        f'<li><i style="background:{one.value}"></i>{escape(one.meaning)}</li>' for one in scene.legend
+    )
+    html = f"""<div class="scene">
+<div class="scene-view"><img class="scene-still" alt="{label}" src="data:image/png;base64,{still}"><canvas tabindex="0" role="img" aria-label="{label}. {_HINT}."></canvas></div>
+<p class="scene-said" aria-live="polite"></p>
+<div class="scene-bar" hidden><button type="button" class="timed" data-act="play">Play</button><input class="timed" type="range" min="0" max="1" value="0" step="any" aria-label="time"><output class="timed">0.00 s</output><select class="timed" aria-label="speed"><option value="0.25">0.25 x</option><option value="0.5">0.5 x</option><option value="1" selected>1 x</option><option value="2">2 x</option><option value="5">5 x</option></select><button type="button" data-act="front">Front</button><button type="button" data-act="side">Side</button><button type="button" data-act="top">Top</button><button type="button" data-act="reset">Reset</button></div>
+{f'<ul class="scene-legend">{legend}</ul>' if legend else ""}
+<details class="scene-joints"><summary>Joints</summary><div class="scene-sliders"></div></details>
+<p class="scene-note">{escape(scene.shapes)}</p>
+<script type="application/json" class="scene-data">{script_json(_data(scene, full))}</script>
+</div>"""  # noqa: E501  (markup)
+    return Fragment(html, own_text(ASSETS / "scene.js"), own_text(ASSETS / "scene.css"))
+
+
+def _data(scene: Scene, full: bool) -> dict[str, Any]:
+    robot = scene.robot
+    centre, radius = scene.extent
+    surfaces = [one for one in scene.surfaces if len(one.triangles)]
+    parts, packed = [], []
+    for one in surfaces:
+        low = one.vertices.min(axis=0)
+        step = np.ptp(one.vertices, axis=0) / _STEPS
+        packed.append(((one.vertices - low) / np.where(step > 0, step, 1.0)).round().astype("<u2"))
+        parts.append(
+            {
+                "body": one.body,
+                "link": one.body + 1,
+                "v": len(one.vertices),
+                "t": len(one.triangles),
+                "low": _short(low),
+                "step": [float(f"{x:.8g}") for x in step],
+            }
+        )
+    names = ("base", *robot.body_names)
+    lower, upper = _ranges(scene)
+    return {
+        "full": full,
+        "hint": _HINT + ".",
+        "joints": [
+            {"name": name, "slides": slides, "lower": float(low), "upper": float(high)}
+            for name, slides, low, high in zip(robot.joint_names, robot.prismatic, lower, upper, strict=True)
+        ],
+        "links": [
+            {"name": name, "colour": one.colour.value, "said": one.said}
+            for name, one in zip(names, scene.palette, strict=True)
+        ],
+        "tree": {
+            "parent": robot.parent.tolist(),
+            "prismatic": robot.tree.prismatic.tolist(),
+            "axis": robot.axis.tolist(),
+            "placement": [[*T[:3, :3].ravel().tolist(), *T[:3, 3].tolist()] for T in robot.T_parent_joint],
+            "projection": robot.projection.tolist(),
+            "offset": robot.projection_offset.tolist(),
+        },
+        "home": scene.home.tolist(),
+        "motion": _motion(scene),
+        "up": scene.up.tolist(),
+        "centre": _short(centre),
+        "radius": float(f"{radius:.5g}"),
+        "grid": [_short(line) for line in _grid(scene)],
+        "lines": [_short(line) for line in scene.lines],
+        "parts": parts,
+        "vertices": _text(np.concatenate(packed)) if packed else "",
+        "triangles": _text(np.concatenate([one.triangles.astype("<u2") for one in surfaces]))
+        if packed
+        else "",
+    }
+
+
+def _motion(scene: Scene) -> dict[str, Any] | None:
+    if not len(scene.times):
+        return None
+    return {"step": float(scene.times[1] - scene.times[0]), "q": _text(scene.q.astype("<f4"))}
+
+
+def _ranges(scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    limits, seen = scene.robot.limits, np.vstack([scene.q, scene.home[None]])
+    low = np.where(np.isfinite(limits.lower), limits.lower, scene.home - _TURN)
+    high = np.where(np.isfinite(limits.upper), limits.upper, scene.home + _TURN)
+    return np.minimum(low, seen.min(axis=0)), np.maximum(high, seen.max(axis=0))
+
+
+def _grid(scene: Scene) -> npt.NDArray[np.float64]:
+    # A square of lines on the ground, as wide as the robot reaches, with a round distance between them.
+    _, radius = scene.extent
+    wide = 10.0 ** np.floor(np.log10(radius / 4.0))
+    wide *= next(f for f in (1.0, 2.0, 5.0, 10.0) if f * wide * _GRID >= 1.3 * radius)
+    up = scene.up
+    x = np.cross(up, np.eye(3)[int(np.argmin(np.abs(up)))])
+    x /= np.linalg.norm(x)
+    y, half, ground = np.cross(up, x), _GRID * wide, scene.floor * up
+    lines = []
+    for k in range(-_GRID, _GRID + 1):
+        lines += [
+            np.concatenate([ground + k * wide * x - half * y, ground + k * wide * x + half * y]),
+            np.concatenate([ground + k * wide * y - half * x, ground + k * wide * y + half * x]),
+        ]
+    return np.array(lines)
+
+
+def _short(values: npt.ArrayLike) -> list[float]:
+    return [round(float(x), 6) for x in np.asarray(values)]
+
+
+def _text(values: npt.NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -1,0 +1,124 @@
+"""A still of a scene, drawn without a browser: for print, and for readers without scripts."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float, Int
+from dynid.scene.scene import Scene
+
+# As scene.js has them: light in the frame of the camera (right, up, ahead), its share of the brightness, the view.
+LIGHT = np.array([-0.4, 0.55, -0.75]) / np.linalg.norm([-0.4, 0.55, -0.75])
+AMBIENT, DISTANCE, TURN, RISE = 0.34, 2.1, 0.9, 0.42
+_NEAR = 1e-6  # m before the eye
+_FINER = 2  # samples along each side of a pixel, against jagged edges
+_MARGIN = 0.04  # of the picture, left free on each side
+_WORK = 2_000_000  # pixels of triangles that are looked at in one go
+
+
+def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None = None) -> bytes:
+    """A PNG of the robot on a transparent ground; the same scene gives the same bytes.
+
+    q: (n,) where it stands; None = at the start of its motion.
+    """
+    wide, high = _FINER * width, _FINER * height
+    nearness = np.zeros(wide * high)
+    picture = np.zeros((wide * high, 4))
+    pose = (scene.home if q is None else np.asarray(q))[None]
+    R, p = scene.placements(pose)
+    view, eye = _camera(scene, *scene.ball(pose))
+    palette = [_rgb(one.colour.value) for one in scene.palette]
+    drawn = [one for one in scene.surfaces if len(one.triangles)]
+    seen = [(one.vertices @ R[0, one.body + 1].T + p[0, one.body + 1] - eye) @ view.T for one in drawn]
+    flat = [x[:, :2] / np.maximum(x[:, 2:], _NEAR) for x in seen]
+    low, top = (fit([f(x, axis=0) for x in flat], axis=0) for f, fit in ((np.min, np.min), (np.max, np.max)))
+    zoom = (1.0 - 2.0 * _MARGIN) * float(np.min(np.array([wide, high]) / np.maximum(top - low, 1e-9)))
+    for surface, x, xy in zip(drawn, seen, flat, strict=True):
+        a, b, c = (x[surface.triangles[:, k]] for k in range(3))
+        normal = np.cross(b - a, c - a)
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+        shade = AMBIENT + (1.0 - AMBIENT) * np.abs(normal @ LIGHT)
+        across = 0.5 * np.array([wide, high]) + zoom * (xy - 0.5 * (low + top)) * [1.0, -1.0]
+        screen = np.column_stack([across, 1.0 / np.maximum(x[:, 2], _NEAR)])
+        colours = np.minimum(np.outer(shade, palette[surface.body + 1]) * (255 / 225), 255.0)
+        _fill(nearness, picture, screen[surface.triangles], colours, wide, high)
+    small = picture.reshape(height, _FINER, width, _FINER, 4).sum(axis=(1, 3))
+    cover = small[..., 3:] / _FINER**2
+    rgb = small[..., :3] / np.maximum(small[..., 3:], 1.0)
+    return _png(np.concatenate([rgb, 255.0 * cover], axis=-1).round().astype(np.uint8))
+
+
+def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
+    # Rows right, up, ahead; the eye.
+    up = scene.up
+    side = np.array([0.0, 0.0, 1.0]) if abs(up[2]) < 0.9 else np.array([1.0, 0.0, 0.0])
+    e = np.cross(up, side)
+    e /= np.linalg.norm(e)
+    g = np.cross(e, up)
+    out = np.cos(RISE) * (np.cos(TURN) * g + np.sin(TURN) * e) + np.sin(RISE) * up
+    right = np.cross(-out, up)
+    right /= np.linalg.norm(right)
+    view = np.stack([right, np.cross(right, -out), -out])
+    return view, centre + DISTANCE * radius * out
+
+
+def _fill(nearness: Float, picture: Float, corners: Float, colours: Float, wide: int, high: int) -> None:
+    # corners: (T, 3, 3) x, y, 1/depth.    Triangles in batches of as many pixels as their boxes hold.
+    low = np.ceil(corners[..., :2].min(axis=1) - 0.5).clip(0, (wide, high)).astype(np.int64)
+    top = np.floor(corners[..., :2].max(axis=1) - 0.5).clip(-1, (wide - 1, high - 1)).astype(np.int64)
+    size = np.maximum(top - low + 1, 0)
+    count = size.prod(axis=1)
+    batch = np.cumsum(count) // _WORK
+    for number in np.unique(batch[count > 0]):
+        kept = np.flatnonzero((batch == number) & (count > 0))
+        _fill_batch(nearness, picture, corners[kept], colours[kept], low[kept], size[kept], wide)
+
+
+def _fill_batch(
+    nearness: Float, picture: Float, corners: Float, colours: Float, low: Int, size: Int, wide: int
+) -> None:
+    count = size.prod(axis=1)
+    owner = np.repeat(np.arange(len(count)), count)
+    within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    x = low[owner, 0] + within % size[owner, 0]
+    y = low[owner, 1] + within // size[owner, 0]
+    a, b, c = (corners[owner, k] for k in range(3))
+    area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (b[:, 1] - a[:, 1])
+    px, py = x + 0.5 - a[:, 0], y + 0.5 - a[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wb = (px * (c[:, 1] - a[:, 1]) - py * (c[:, 0] - a[:, 0])) / area
+        wc = (py * (b[:, 0] - a[:, 0]) - px * (b[:, 1] - a[:, 1])) / area
+    inside = (wb >= 0.0) & (wc >= 0.0) & (wb + wc <= 1.0) & (np.abs(area) > 1e-9)
+    at = (y * wide + x)[inside]
+    z = (a[:, 2] + (b[:, 2] - a[:, 2]) * wb + (c[:, 2] - a[:, 2]) * wc)[inside]
+    # The nearest of the batch at each pixel stands last, and stays.
+    order = np.lexsort((z, at))
+    at, z, owner = at[order], z[order], owner[inside][order]
+    last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.zeros(0, dtype=np.int64)
+    at, z, owner = at[last], z[last], owner[last]
+    nearer = z > nearness[at]
+    at, owner = at[nearer], owner[nearer]
+    nearness[at] = z[nearer]
+    picture[at, :3], picture[at, 3] = colours[owner], 1.0
+
+
+def _rgb(colour: str) -> Float:
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.float64)
+
+
+def _png(picture: npt.NDArray[np.uint8]) -> bytes:
+    # Rows with the filter "as the row above", which suits flat colours.
+    height, width = picture.shape[:2]
+    rows = picture.reshape(height, -1)
+    above = np.concatenate([np.zeros((1, rows.shape[1]), dtype=np.uint8), rows[:-1]])
+    body = np.concatenate([np.full((height, 1), 2, dtype=np.uint8), rows - above], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(body.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )

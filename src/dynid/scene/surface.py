@@ -1,0 +1,98 @@
+"""Triangles of one shape, and those of simple solids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int, locked, locked_int
+
+ROUND = 24  # sides of what is round: smooth at the size of a screen, and few triangles
+_DISCS = 6  # rings between equator and pole
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Triangles in the joint frame of a body.
+
+    body: index of the body that carries it, -1 = the base.    link: the link's own name in the description.
+    vertices: (V, 3), m.    triangles: (T, 3) indices of vertices.    kind: "mesh", "solid" or "capsule" (derived).
+    """
+
+    body: int
+    link: str
+    kind: str
+    vertices: Float
+    triangles: Int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", locked(self.vertices, (None, 3), "vertices"))
+        object.__setattr__(self, "triangles", locked_int(self.triangles, (None, 3), "triangles"))
+
+
+def box(half: Float) -> tuple[Float, Int]:
+    """A box with half sizes (3,): 8 vertices, 12 triangles."""
+    corners = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * half
+    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    return corners, np.array([t for a, b, c, d in sides for t in ((a, b, c), (a, c, d))])
+
+
+def cylinder(radius: float, length: float) -> tuple[Float, Int]:
+    """A closed cylinder along z about its middle."""
+    h = 0.5 * length
+    return _revolved(np.array([[0.0, -h], [radius, -h], [radius, h], [0.0, h]]))
+
+
+def capsule(radius: float, length: float) -> tuple[Float, Int]:
+    """A capsule along z; length: between the centres of its ends; 0 makes a ball."""
+    angle = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * _DISCS + 1)
+    rise = np.where(angle <= 0.0, -0.5 * length, 0.5 * length)
+    profile = np.column_stack([radius * np.cos(angle), radius * np.sin(angle) + rise])
+    middle = np.array([[radius, 0.5 * length]])
+    return _revolved(np.concatenate([profile[: _DISCS + 1], middle, profile[_DISCS + 1 :]]))
+
+
+def ellipsoid(half: Float) -> tuple[Float, Int]:
+    """An ellipsoid with half axes (3,)."""
+    vertices, triangles = capsule(1.0, 0.0)
+    return vertices * half, triangles
+
+
+def between(start: Float, end: Float, radius: float) -> tuple[Float, Int]:
+    """A capsule round the segment from start to end, m."""
+    way = np.asarray(end, dtype=np.float64) - start
+    length = float(np.linalg.norm(way))
+    vertices, triangles = capsule(radius, length)
+    return vertices @ along(way).T + 0.5 * (np.asarray(start) + end), triangles
+
+
+def along(direction: Float) -> Float:
+    """A rotation (3, 3) that turns z to a direction; the identity for none."""
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        return np.eye(3)
+    z = direction / length
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _revolved(profile: Float) -> tuple[Float, Int]:
+    # A profile (k, 2) of radius and height, turned about z; its ends close on the axis.
+    turn = 2.0 * np.pi * np.arange(ROUND) / ROUND
+    rings = np.stack(
+        [
+            np.outer(profile[:, 0], np.cos(turn)),
+            np.outer(profile[:, 0], np.sin(turn)),
+            np.outer(profile[:, 1], np.ones(ROUND)),
+        ],
+        axis=-1,
+    )
+    k, i = np.meshgrid(np.arange(len(profile) - 1), np.arange(ROUND), indexing="ij")
+    a, b = k * ROUND + i, k * ROUND + (i + 1) % ROUND
+    triangles = np.stack([np.stack([a, b, b + ROUND], -1), np.stack([a, b + ROUND, a + ROUND], -1)], 2)
+    vertices, faces = rings.reshape(-1, 3), triangles.reshape(-1, 3)
+    p, q, r = (vertices[faces[:, c]] for c in range(3))
+    solid = np.linalg.norm(np.cross(q - p, r - p), axis=1) > 1e-12 * max(float(np.ptp(vertices)), 1e-9) ** 2
+    return vertices, faces[solid]
