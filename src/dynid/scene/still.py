@@ -17,7 +17,7 @@ AMBIENT, DISTANCE, TURN, RISE = 0.34, 2.1, 0.9, 0.42
 _NEAR = 1e-6  # m before the eye
 _FINER = 2  # samples along each side of a pixel, against jagged edges
 _MARGIN = 0.04  # of the picture, left free on each side
-_WORK = 2_000_000  # pixels of triangles that are looked at in one go
+_SLIVER = 1e-9  # pixels: twice the area of a triangle that is seen from its edge
 
 
 def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None = None) -> bytes:
@@ -67,43 +67,58 @@ def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
 
 
 def _fill(nearness: Float, picture: Float, corners: Float, colours: Float, wide: int, high: int) -> None:
-    # corners: (T, 3, 3) x, y, 1/depth.    Triangles in batches of as many pixels as their boxes hold.
-    low = np.ceil(corners[..., :2].min(axis=1) - 0.5).clip(0, (wide, high)).astype(np.int64)
-    top = np.floor(corners[..., :2].max(axis=1) - 0.5).clip(-1, (wide - 1, high - 1)).astype(np.int64)
-    size = np.maximum(top - low + 1, 0)
-    count = size.prod(axis=1)
-    batch = np.cumsum(count) // _WORK
-    for number in np.unique(batch[count > 0]):
-        kept = np.flatnonzero((batch == number) & (count > 0))
-        _fill_batch(nearness, picture, corners[kept], colours[kept], low[kept], size[kept], wide)
-
-
-def _fill_batch(
-    nearness: Float, picture: Float, corners: Float, colours: Float, low: Int, size: Int, wide: int
-) -> None:
-    count = size.prod(axis=1)
-    owner = np.repeat(np.arange(len(count)), count)
-    within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    x = low[owner, 0] + within % size[owner, 0]
-    y = low[owner, 1] + within // size[owner, 0]
-    a, b, c = (corners[owner, k] for k in range(3))
-    area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (b[:, 1] - a[:, 1])
-    px, py = x + 0.5 - a[:, 0], y + 0.5 - a[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wb = (px * (c[:, 1] - a[:, 1]) - py * (c[:, 0] - a[:, 0])) / area
-        wc = (py * (b[:, 0] - a[:, 0]) - px * (b[:, 1] - a[:, 1])) / area
-    inside = (wb >= 0.0) & (wc >= 0.0) & (wb + wc <= 1.0) & (np.abs(area) > 1e-9)
-    at = (y * wide + x)[inside]
-    z = (a[:, 2] + (b[:, 2] - a[:, 2]) * wb + (c[:, 2] - a[:, 2]) * wc)[inside]
-    # The nearest of the batch at each pixel stands last, and stays.
+    # corners: (T, 3, 3) x, y, 1/depth.    By triangle its rows, by row its span, by span its pixels.
+    first = np.ceil(corners[..., 1].min(axis=1) - 0.5).clip(0, high).astype(np.int64)
+    last = np.floor(corners[..., 1].max(axis=1) - 0.5).clip(-1, high - 1).astype(np.int64)
+    triangle, row = _counted_up(np.maximum(last - first + 1, 0))
+    row += first[triangle]
+    left, right = _spans(corners[triangle], row + 0.5)
+    start = np.ceil(left - 0.5).clip(0, wide).astype(np.int64)
+    count = np.maximum(np.floor(right - 0.5).clip(-1, wide - 1).astype(np.int64) - start + 1, 0)
+    span, column = _counted_up(count)
+    column += start[span]
+    plane = _planes(corners)[triangle[span]]
+    at = row[span] * wide + column
+    z = plane[:, 0] * (column + 0.5) + plane[:, 1] * (row[span] + 0.5) + plane[:, 2]
+    # The nearest at each pixel stands last, and stays.
     order = np.lexsort((z, at))
-    at, z, owner = at[order], z[order], owner[inside][order]
-    last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.zeros(0, dtype=np.int64)
-    at, z, owner = at[last], z[last], owner[last]
-    nearer = z > nearness[at]
-    at, owner = at[nearer], owner[nearer]
-    nearness[at] = z[nearer]
-    picture[at, :3], picture[at, 3] = colours[owner], 1.0
+    at, z, owner = at[order], z[order], triangle[span][order]
+    kept = np.flatnonzero(np.append(at[1:] != at[:-1], True)[: len(at)])
+    kept = kept[z[kept] > nearness[at[kept]]]
+    nearness[at[kept]] = z[kept]
+    picture[at[kept], :3], picture[at[kept], 3] = colours[owner[kept]], 1.0
+
+
+def _counted_up(count: Int) -> tuple[Int, Int]:
+    # Indices 0, 0, 0, 1, 1, ... as often as counted, and 0, 1, 2, 0, 1, ... beside them.
+    owner = np.repeat(np.arange(len(count)), count)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+
+
+def _spans(corners: Float, y: Float) -> tuple[Float, Float]:
+    # Where a row enters and leaves a triangle: of its three edges those two that it crosses.
+    left, right = np.full(len(y), np.inf), np.full(len(y), -np.inf)
+    for k in range(3):
+        a, b = corners[:, k], corners[:, (k + 1) % 3]
+        rise = b[:, 1] - a[:, 1]
+        share = (y - a[:, 1]) / np.where(rise == 0.0, np.inf, rise)
+        x = a[:, 0] + share * (b[:, 0] - a[:, 0])
+        crossed = (rise != 0.0) & (share >= 0.0) & (share <= 1.0)
+        left = np.where(crossed, np.minimum(left, x), left)
+        right = np.where(crossed, np.maximum(right, x), right)
+    return np.where(left <= right, left, 1.0), np.where(left <= right, right, 0.0)
+
+
+def _planes(corners: Float) -> Float:
+    # (T, 3) z = p0 x + p1 y + p2 through three corners; level where they lie on a line.
+    a, u, v = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    area = u[:, 0] * v[:, 1] - v[:, 0] * u[:, 1]
+    over = np.divide(1.0, area, out=np.zeros_like(area), where=np.abs(area) > _SLIVER)
+    by_x, by_y = (
+        (u[:, 2] * v[:, 1] - v[:, 2] * u[:, 1]) * over,
+        (v[:, 2] * u[:, 0] - u[:, 2] * v[:, 0]) * over,
+    )
+    return np.column_stack([by_x, by_y, a[:, 2] - by_x * a[:, 0] - by_y * a[:, 1]])
 
 
 def _rgb(colour: str) -> Float:
