@@ -43,7 +43,7 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
 COMMANDS = ("check", "identify")
 WITH_PLUGINS = (
     "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
-    "retrieve", "init",
+    "retrieve", "init", "fleet",
 )  # fmt: skip
 # Commands that read a robot; the first one explains what may be said of it.
 WITH_ROBOT = (

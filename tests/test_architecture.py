@@ -34,7 +34,7 @@ FLOORS = (
     ("diagnosis",),
     ("run",),
     ("identification", "report"),
-    ("online", "exporters", "verbs"),
+    ("online", "exporters", "verbs", "fleet"),
     ("testing", "api"),
     ("cli",),
     ("__main__",),

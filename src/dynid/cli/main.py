@@ -19,6 +19,7 @@ from dynid.cli import (
     doctor,
     excite,
     export,
+    fleet,
     identify,
     init,
     inspect,
@@ -74,6 +75,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
         ("watch", watch.command, True),
         ("average", average.command, False),
     ),
+    "Many robots": (("fleet", fleet.command, True),),
     "Static poses, springs, known models": (
         ("statics", statics.command, True),
         ("springs", springs.command, True),

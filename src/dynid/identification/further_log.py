@@ -16,6 +16,7 @@ from dynid.factor.factor import Factors
 from dynid.identification.experiment import Experiment, open_log
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
+from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.result import Identification
 from dynid.run.validation import block_seconds
@@ -38,15 +39,34 @@ def torque_factors(
     wanted: (p,) mask of the parameters whose columns are kept.    terms: in place of the run's.
     Raises UsageError for a log of other joints.
     """
-    log = log.of_robot(run.robot)
     diagnostics.accept(run.accepted)
     settings: Any = run.preparation["settings"]
-    prepared = prepare(log, replace(Preparation(**settings), rate=None), diagnostics)
+    return factors_of(
+        run.robot, terms or run.terms, Preparation(**settings), log, wanted, diagnostics, threads
+    )
+
+
+def factors_of(
+    robot: RobotModel,
+    terms: Terms,
+    preparation: Preparation,
+    log: Log,
+    wanted: Bool,
+    diagnostics: Diagnostics,
+    threads: int,
+) -> Factors:
+    """Factors of a log's torque equations by joint, filtered as told, on the log's own time grid.
+
+    wanted: (p,) mask of the parameters whose columns are kept.
+    Raises UsageError for a log of other joints, UnfitDataError for one without a usable sample.
+    """
+    log = log.of_robot(robot)
+    prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     watch = LogWatch(log, diagnostics)
     batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads), run.robot.drive)
     assembly = Assembly(
-        run.robot,
-        terms or run.terms,
+        robot,
+        terms,
         TorqueRows(),
         wanted,
         prepared.parallel_filter(),

@@ -1,0 +1,106 @@
+"""dynid fleet: many logs of many robots, one factor each, in a store that answers without the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from dynid.cli.common import progress_bar, say, set_results
+
+if TYPE_CHECKING:
+    from dynid.base.errors import ResourceError
+
+
+def command(
+    plan: Annotated[
+        Path, typer.Argument(help="Plan in TOML, or a catalogue in Parquet or CSV.", metavar="PLAN")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the fleet; one that exists is gone on with.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="TYPE=RUN", help="Run folder with the model of a type; repeatable."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler", help="Dask scheduler, tcp://HOST:PORT. Default: processes of this machine."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Local processes; results do not depend on it. Default: all cores."
+        ),
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Try logs again that failed by their own fault.")
+    ] = False,
+) -> None:
+    """Turn the logs of a plan into one small factor each, in a store that needs no logs; goes on where it ended."""
+    from dynid.base.errors import ResourceError
+    from dynid.fleet.plan import read_plan
+    from dynid.fleet.run import run_fleet
+
+    content = read_plan(plan, _models(model or ()))
+    with progress_bar(float(len(content.logs))) as progress:
+
+        def advance(logs: int, _failed: int) -> None:
+            if progress is not None:
+                progress("logs", float(logs))
+
+        try:
+            done = run_fleet(content, out, scheduler=scheduler, workers=workers, again=retry, advance=advance)
+        except ResourceError as error:
+            _end(error, plan, out, model or (), scheduler, workers)
+    say(f"{done.logs} logs: {done.before} were there, {done.done} done now, {done.failed} failed now")
+    for code, count, example in done.store.failures():
+        say(f"  {code}: {count}, such as {example}")
+    set_results(
+        lambda: {
+            "fleet": out,
+            "logs": done.logs,
+            "before": done.before,
+            "done": done.done,
+            "failed": done.failed,
+        }
+    )
+    say(f"fleet: {out}")
+
+
+def _models(given: Sequence[str]) -> dict[str, Path]:
+    from dynid.base.errors import UsageError
+
+    found = {}
+    for text in given:
+        name, sign, folder = text.partition("=")
+        if not (name and sign and folder):
+            raise UsageError("model-option", found=f"--model {text}", expected="--model TYPE=RUN")
+        found[name] = Path(folder)
+    return found
+
+
+def _end(
+    error: ResourceError,
+    plan: Path,
+    out: Path,
+    models: Sequence[str],
+    scheduler: str | None,
+    workers: int | None,
+) -> NoReturn:
+    """The error with the command that goes on from what is done."""
+    import shlex
+
+    from dynid.base.errors import ResourceError
+
+    words = ["dynid", "fleet", str(plan), "--out", str(out)]
+    for model in models:
+        words += ["--model", model]
+    words += ["--scheduler", scheduler] if scheduler else []
+    words += ["--workers", str(workers)] if workers else []
+    do = f"{error.do}; go on with: {shlex.join(words)}" if error.do else f"go on with: {shlex.join(words)}"
+    raise ResourceError(
+        error.identifier, found=error.found, expected=error.expected, do=do, place=error.place
+    ) from error

@@ -1,0 +1,266 @@
+"""Dask and fsspec, the packages of the extra `fleet`: tasks on worker processes or a cluster, logs from anywhere.
+
+The only file that imports them. Scheduling, retries and transport are theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
+from dynid.base.version import __version__
+from dynid.fleet.plan import FleetLog, is_uri
+from dynid.fleet.task import LogRow, failed, process
+
+# Tasks that the scheduler knows at a time: what it holds of them takes about 2 kB each.
+_AT_A_TIME = 10_000
+# Seconds to wait for a scheduler and its first worker.
+_PATIENCE = 30
+# Seconds for goodbyes to a scheduler that may be gone.
+_GOODBYE = 10
+
+Commit = Callable[[Sequence[LogRow]], None]
+
+
+def run_tasks(
+    logs: Sequence[FleetLog],
+    models: Mapping[str, tuple[str, str]],
+    commit: Commit,
+    *,
+    scheduler: str | None,
+    workers: int,
+) -> None:
+    """Processes logs and commits their rows as they come, in any order.
+
+    models: by type, the text of its model and its digest.    commit: called with rows that are done, in this process.
+    scheduler: address of one that runs, None = processes of this machine, `workers` of them.
+
+    Raises ResourceError if the packages are missing, the scheduler cannot be reached or is lost; RefusedError if its
+    workers have another version of dynid.
+    """
+    with _client(scheduler, workers) as client:
+        _check_workers(client)
+        # Results of tasks, unlike data that is handed out, are made again when the worker that held them dies.
+        texts = {
+            name: client.submit(_same, text, key=f"dynid-model-{digest}")
+            for name, (text, digest) in models.items()
+        }
+        for start in range(0, len(logs), _AT_A_TIME):
+            _run(client, logs[start : start + _AT_A_TIME], models, texts, commit)
+
+
+def _run(
+    client: Any,
+    logs: Sequence[FleetLog],
+    models: Mapping[str, tuple[str, str]],
+    texts: Mapping[str, Any],
+    commit: Commit,
+) -> None:
+    from distributed import KilledWorker, as_completed
+
+    futures = {}
+    for log in logs:
+        key = f"dynid-log-{log.key}-{models[log.type][1]}"
+        futures[client.submit(_work, _fields(log), texts[log.type], __version__, key=key)] = log
+    waiting = as_completed(list(futures), loop=client.loop)
+    for batch in waiting.batches():
+        rows: list[LogRow] = []
+        for future in batch:
+            log = futures.pop(future)
+            if future.status == "finished":
+                try:
+                    found = future.result()
+                except Exception as error:  # its connection was lost between the two lines
+                    commit(rows)
+                    raise _lost(error) from error
+                if isinstance(found, str):
+                    raise _other_version({found})
+                rows.append(found)
+            elif future.status == "error":
+                cause = future.exception()
+                if not isinstance(cause, KilledWorker):
+                    commit(rows)
+                    raise _of_worker(cause) from cause
+                text = f"the worker that read it died, {cause.allowed_failures + 1} times: memory is the likely cause"
+                rows.append(failed(log, models[log.type][1], "worker-died", text, again=True))
+            else:
+                commit(rows)
+                raise _lost()
+            future.release()
+        commit(rows)
+
+
+def _work(fields: Mapping[str, Any], text: str, version: str) -> LogRow | str:
+    """Runs on a worker; its version, where that is another than the client's."""
+    # Errors with places do not travel between processes: what is wrong comes back as a value.
+    return process(fields, text, local_file) if version == __version__ else __version__
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _fields(log: FleetLog) -> dict[str, str]:
+    return {
+        "type": log.type,
+        "serial": log.serial,
+        "time": log.time.isoformat(),
+        "path": log.path,
+        "trajectory": log.trajectory,
+    }
+
+
+def _version() -> str:
+    return __version__
+
+
+@contextmanager
+def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ResourceError(
+            "package-missing",
+            found=f"no package '{error.name}'",
+            expected="dask with distributed, and fsspec, for fleets",
+            do="pip install 'dynid[fleet]'",
+        ) from error
+    cluster = None
+    with _silent(), dask.config.set({"distributed.admin.tick.limit": "1h"}):
+        try:
+            if scheduler is None:
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+            try:
+                client = Client(cluster or scheduler, timeout=_PATIENCE, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise ResourceError(
+                    "scheduler-unreachable",
+                    found=f"no answer from '{scheduler}' within {_PATIENCE} s ({type(error).__name__})",
+                    expected="a Dask scheduler, such as tcp://host:8786",
+                    do="start one with `dask scheduler`, and workers with `dask worker`",
+                ) from error
+            try:
+                yield client
+            finally:
+                with suppress(TimeoutError, OSError):
+                    client.close(timeout=_GOODBYE)
+        finally:
+            if cluster is not None:
+                with suppress(TimeoutError, OSError):
+                    cluster.close(timeout=_GOODBYE)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the log messages of distributed, which has a level for each of its loggers."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _check_workers(client: Any) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except (TimeoutError, OSError) as error:
+        raise ResourceError(
+            "no-worker",
+            found=f"a scheduler without a worker for {_PATIENCE} s",
+            expected="at least one",
+            do="start workers with `dask worker tcp://...`",
+        ) from error
+    try:
+        versions = set(client.run(_version).values())
+    except (OSError, TimeoutError) as error:
+        raise _lost(error) from error
+    except Exception as error:
+        raise _of_worker(error) from error
+    if versions - {__version__}:
+        raise _other_version(versions)
+
+
+def _of_worker(error: BaseException) -> DynidError:
+    if isinstance(error, DynidError):
+        return error
+    if isinstance(error, ImportError):
+        return _other_version({f"none ({error})"})
+    return ResourceError(
+        "worker", found=f"a worker's error: {type(error).__name__}: {error}", expected="a row for each log"
+    )
+
+
+def _other_version(found: set[str]) -> RefusedError:
+    return RefusedError(
+        "worker-version",
+        found=f"workers with dynid {', '.join(sorted(found))}",
+        expected=f"{__version__} everywhere: factors of two versions cannot be pooled",
+        do="install the same version on all workers",
+    )
+
+
+def _lost(error: BaseException | None = None) -> ResourceError:
+    reason = f" ({type(error).__name__})" if error is not None else ""
+    return ResourceError(
+        "scheduler-lost",
+        found=f"a scheduler that is gone{reason}",
+        expected="one that lasts until all logs are done",
+        do="what is done is kept",
+    )
+
+
+@contextmanager
+def local_file(path: str) -> Iterator[Path]:
+    """A log as a file of this machine: itself, or a copy that fsspec fetches and that goes at the end.
+
+    Raises InputError if it is not there, ResourceError if it cannot be fetched.
+    """
+    if not is_uri(path):
+        yield Path(path)
+        return
+    import fsspec
+
+    place = Place(file=path)
+    suffix = "".join(Path(path.split("::", maxsplit=1)[0].split("?", maxsplit=1)[0]).suffixes[-1:])
+    with tempfile.TemporaryDirectory(prefix="dynid-fleet-") as folder:
+        target = Path(folder) / f"log{suffix}"
+        try:
+            with fsspec.open(path, "rb") as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+        except FileNotFoundError as error:
+            raise InputError(
+                "file-missing", found="no such file", expected="a log file", place=place
+            ) from error
+        except (ValueError, ImportError) as error:
+            raise InputError(
+                "uri",
+                found=str(error),
+                expected="a URI of a protocol that fsspec knows here",
+                place=place,
+            ) from error
+        except Exception as error:
+            raise ResourceError(
+                "file-unreadable",
+                found=f"'{type(error).__name__}: {error}'",
+                expected="a log file",
+                place=place,
+            ) from error
+        yield target

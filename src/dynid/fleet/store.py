@@ -1,0 +1,327 @@
+"""The store of a fleet: one row a log, in one Parquet file a robot; what is done stays done however a run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from dynid.base.atomic_write import staged_files
+from dynid.base.errors import InputError, Place, RefusedError, ResourceError
+from dynid.fleet.model import TypeModel, check_same
+from dynid.fleet.plan import FleetLog
+from dynid.fleet.task import DONE, LogRow
+
+FORMAT = 1
+MARK = "fleet.json"
+# Rows that lie in files of their own until they are put with the others of their robot.
+_FOLD = 512
+
+
+@dataclass(frozen=True)
+class FleetStore:
+    """A folder of a fleet: fleet.json, types/, factors/type=T/serial=S/factors.parquet, and tables/.
+
+    Rows arrive in incoming/, a file for each batch that is done, and are put into the file of their robot now and
+    then, sorted: the bytes at the end depend on the logs alone.
+    """
+
+    folder: Path
+
+    @staticmethod
+    def open(folder: str | Path, models: Mapping[str, TypeModel] | None = None) -> FleetStore:
+        """Opens a store, or makes a new one for the models of its types.
+
+        Raises InputError for a folder that is no store where no models are given; RefusedError for one that holds
+        something else, UsageError if a type's model is not that of its factors.
+        """
+        store = FleetStore(Path(folder))
+        known = store._is_one()
+        if not known and models is None:
+            raise InputError(
+                "not-a-fleet",
+                found=f"no {MARK}",
+                expected="a folder of `dynid fleet`",
+                place=Place(file=str(folder)),
+            )
+        if not known and store.folder.exists() and any(store.folder.iterdir()):
+            raise RefusedError(
+                "output-exists",
+                found=f"output '{folder}' exists and is no fleet's folder",
+                expected="a place that does not exist yet, or the folder of an earlier run",
+                do="choose another --out",
+            )
+        for name, model in (models or {}).items():
+            path = store._type_file(name)
+            if path.is_file():
+                check_same(store.model(name), model, store.folder)
+        if models is not None:
+            store._write_types(models)
+        return store
+
+    def _is_one(self) -> bool:
+        try:
+            data = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:
+            raise InputError(
+                "damaged-fleet",
+                found=f"{MARK} that cannot be read ({error})",
+                expected="that of `dynid fleet`",
+                place=Place(file=str(self.folder)),
+            ) from error
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(
+                "fleet-format",
+                found=f"a fleet of another format than {FORMAT}",
+                expected=f"format {FORMAT}",
+                place=Place(file=str(self.folder / MARK)),
+            )
+        return True
+
+    def _write_types(self, models: Mapping[str, TypeModel]) -> None:
+        for name, model in models.items():
+            path = self._type_file(name)
+            if not path.is_file():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write_text(path, model.text())
+        if not (self.folder / MARK).is_file():
+            _write_text(self.folder / MARK, json.dumps({"format": FORMAT}) + "\n")
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Names of the types, sorted."""
+        return tuple(sorted(self.model_of(path).name for path in (self.folder / "types").glob("*.json")))
+
+    def model(self, name: str) -> TypeModel:
+        """The model of a type; raises InputError if it is not there or damaged."""
+        return self.model_of(self._type_file(name))
+
+    @staticmethod
+    def model_of(path: Path) -> TypeModel:
+        """The model in a file."""
+        try:
+            return TypeModel.of_text(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                "damaged-fleet",
+                found=f"no model of a type ({error})",
+                expected="the file that `dynid fleet` wrote",
+                place=Place(file=str(path)),
+            ) from error
+
+    def finished(self, failed: bool = True) -> set[str]:
+        """Keys of the logs that are done; failed: and of those that failed by themselves."""
+        found = set()
+        for path in self._files():
+            columns = _read(path, ["key", "status", "again"])
+            found |= {
+                key
+                for key, status, again in zip(*columns.values(), strict=True)
+                if status == DONE or (failed and not again)
+            }
+        return found
+
+    def commit(self, rows: Sequence[LogRow]) -> None:
+        """Adds rows: all of them or none, whatever happens.    Raises ResourceError if they cannot be written."""
+        if not rows:
+            return
+        folder = self.folder / "incoming"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            number = 1 + max((int(p.stem) for p in folder.glob("*.parquet") if p.stem.isdigit()), default=0)
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+        _write(folder / f"{number:08d}.parquet", [_plain(row) for row in rows])
+        if number >= _FOLD:
+            self.fold()
+
+    def fold(self) -> None:
+        """Puts what has arrived into the files of the robots, in order; a row that is there twice counts once."""
+        folder = self.folder / "incoming"
+        arrived = sorted(folder.glob("*.parquet"))
+        rows: dict[Path, list[dict[str, Any]]] = {}
+        for path in arrived:
+            for row in _rows(path):
+                rows.setdefault(self._robot_file(row["type"], row["serial"]), []).append(row)
+        for path, new in sorted(rows.items()):
+            old = _rows(path) if path.is_file() else []
+            # A log that was tried again replaces what was there.
+            by_key = {row["key"]: row for row in (*old, *new)}
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _cannot_write(path, error) from error
+            _write(path, sorted(by_key.values(), key=_order))
+        # Partial files here are of runs that were killed: this one has the folder for itself.
+        for path in (*arrived, *folder.glob(".*.partial"), *folder.glob(".*.lock")):
+            with suppress(OSError):
+                path.unlink()
+        with suppress(OSError):
+            folder.rmdir()
+
+    def failures(self) -> list[tuple[str, int, str]]:
+        """By code, how many logs failed and the message of the first, the most frequent code first."""
+        found: dict[str, list[str]] = {}
+        for path in self._files():
+            columns = _read(path, ["code", "message", "status"])
+            for code, message, status in zip(*columns.values(), strict=True):
+                if status != DONE:
+                    found.setdefault(code, []).append(message)
+        return sorted(((c, len(m), m[0]) for c, m in found.items()), key=lambda one: (-one[1], one[0]))
+
+    def rows(self, name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Serial number and rows of every robot of a type, in order."""
+        for path in sorted((self.folder / "factors" / _part("type", name)).glob("*/factors.parquet")):
+            rows = _rows(path)
+            if rows:
+                yield rows[0]["serial"], rows
+
+    def _files(self) -> list[Path]:
+        return [
+            *sorted((self.folder / "factors").glob("*/*/factors.parquet")),
+            *sorted((self.folder / "incoming").glob("*.parquet")),
+        ]
+
+    def _type_file(self, name: str) -> Path:
+        return self.folder / "types" / f"{_part('type', name)}.json"
+
+    def _robot_file(self, name: str, serial: str) -> Path:
+        return self.folder / "factors" / _part("type", name) / _part("serial", serial) / "factors.parquet"
+
+
+def _part(key: str, value: str) -> str:
+    # As Hive names partitions; nothing in a name of a stranger leads out of the folder.
+    return f"{key}={quote(value, safe=' ')}"
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["time"], row["path"], row["trajectory"]
+
+
+def _plain(row: LogRow) -> dict[str, Any]:
+    log = row.log
+    return {
+        "key": log.key,
+        "type": log.type,
+        "serial": log.serial,
+        "time": log.time,
+        "path": log.path,
+        "trajectory": log.trajectory,
+        "status": row.status,
+        "code": row.code,
+        "message": row.message,
+        "again": row.again,
+        "model": row.model,
+        "seconds": row.seconds,
+        "sha256": row.sha256,
+        "warnings": list(row.warnings),
+        "count": list(row.count),
+        "sigma": list(row.sigma),
+        "design": list(row.design),
+        "relative": list(row.relative),
+        "R": np.asarray(row.R, dtype=np.float32),
+    }
+
+
+def log_of(row: Mapping[str, Any]) -> FleetLog:
+    """The log of a row."""
+    time: datetime = row["time"]
+    return FleetLog(row["type"], row["serial"], time.astimezone(UTC), row["path"], row["trajectory"])
+
+
+def is_done(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a factor."""
+    return bool(row["status"] == DONE)
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    text = {name: pa.string() for name in ("key", "type", "serial")}
+    more = {name: pa.string() for name in ("path", "trajectory", "status", "code", "message")}
+    numbers = {name: pa.list_(pa.float64()) for name in ("sigma", "design", "relative")}
+    return pa.schema(
+        text
+        | {"time": pa.timestamp("us", tz="UTC")}
+        | more
+        | {"again": pa.bool_(), "model": pa.string(), "seconds": pa.float64(), "sha256": pa.string()}
+        | {"warnings": pa.list_(pa.string()), "count": pa.list_(pa.int64())}
+        | numbers
+        | {"R": pa.list_(pa.float32())}
+    )
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = _schema()
+    table = pa.table({name: [row[name] for row in rows] for name in schema.names}, schema=schema)
+    factors = "R.list.element"
+    with staged_files(path) as (scratch,):
+        # Bytes of equal weight side by side: exponents are alike, and take half the room.
+        pq.write_table(
+            table,
+            scratch,
+            compression="zstd",
+            use_dictionary=["type", "serial", "status", "code", "model"],
+            column_encoding={factors: "BYTE_STREAM_SPLIT"},
+            write_statistics=["key", "time"],
+        )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    columns = _read(path, None)
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path).read(names)
+        found = {
+            name: column.to_pylist()
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if name != "R"
+        }
+        if "R" in table.column_names:
+            column = table.column("R").combine_chunks()
+            values, ends = column.values.to_numpy(), column.offsets.to_numpy()
+            found["R"] = [values[a:b] for a, b in pairwise(ends)]
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise InputError(
+            "damaged-fleet",
+            found=f"a table that cannot be read ({error})",
+            expected="what `dynid fleet` wrote",
+            do="remove that file and run `dynid fleet` again: its logs are then read once more",
+            place=Place(file=str(path)),
+        ) from error
+    return found
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        with staged_files(path) as (scratch,):
+            scratch.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        "cannot-write",
+        found=f"'{error.strerror or error}' for '{path}'",
+        expected="a writable folder for --out",
+    )
