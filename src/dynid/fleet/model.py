@@ -41,7 +41,7 @@ class TypeModel:
     terms: those of the model, then `watched` further columns whose values are zero in the model: the compliances of
         its joints, if it has none of its own.
     theta: (p,) values of the model's parameters.    preparation: of the signals.
-    recipe: how its logs are read, as stored with a run.    accepted: claims that warn.
+    experiment: how its logs are read, as stored with a run.    accepted: claims that warn.
     """
 
     name: str
@@ -50,7 +50,7 @@ class TypeModel:
     watched: int
     theta: Float
     preparation: Preparation
-    recipe: Mapping[str, Any]
+    experiment: Mapping[str, Any]
     accepted: tuple[str, ...]
 
     @staticmethod
@@ -61,7 +61,7 @@ class TypeModel:
         Raises InputError for a folder that is no run or an experiment that is wrong.
         """
         run = load(folder)
-        written: Any = run.recipe.get("experiment", {})
+        written: Any = run.experiment
         if experiment is not None:
             written = Experiment.read(experiment).raw
         reading: dict[str, Any] = {"log": written["log"]} if "log" in written else {}
@@ -77,7 +77,7 @@ class TypeModel:
             watched=watched,
             theta=np.asarray(theta),
             preparation=replace(Preparation(**settings), rate=None),
-            recipe=plain({"experiment": reading}),
+            experiment=plain(reading),
             accepted=tuple(run.accepted),
         )
 
@@ -91,7 +91,7 @@ class TypeModel:
             "watched": self.watched,
             "theta": self.theta.tolist(),
             "preparation": asdict(self.preparation),
-            "recipe": self.recipe,
+            "experiment": self.experiment,
             "accepted": list(self.accepted),
         }
         return json.dumps(plain(data), sort_keys=True, allow_nan=False) + "\n"
@@ -110,7 +110,7 @@ class TypeModel:
                 watched=int(data["watched"]),
                 theta=np.array(data["theta"], dtype=np.float64),
                 preparation=Preparation(**data["preparation"]),
-                recipe=data["recipe"],
+                experiment=data["experiment"],
                 accepted=tuple(data["accepted"]),
             )
         except (LookupError, TypeError, ValueError, AttributeError, DynidError) as error:

@@ -91,7 +91,7 @@ def _model(text: str) -> TypeModel:
 def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
     diagnostics = Diagnostics()
     diagnostics.accept(model.accepted)
-    experiment = Experiment.of_recipe(model.recipe)
+    experiment = Experiment.from_dict(model.experiment)
     opened = open_log(experiment, [path], model.robot, [log.trajectory], diagnostics)
     factors = factors_of(model.robot, model.terms, model.preparation, opened, model.wanted, diagnostics, 1)
     total = factors.total

@@ -63,7 +63,7 @@ def factors_of(
     log = log.of_robot(robot)
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     watch = LogWatch(log, diagnostics)
-    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads), run.robot.drive)
+    batches = WithPast(ordered_map(prepared.process, prepared.windows(watch), threads), robot.drive)
     assembly = Assembly(
         robot,
         terms,
