@@ -76,6 +76,15 @@ def test_an_effort_that_ends_at_zero_has_not_lost_its_sign(step: float) -> None:
     assert told(seen(np.abs(20.0 * np.sin(swing) + noise))) == ["unsigned-effort shoulder"]
 
 
+@pytest.mark.parametrize("size", [1e308, -1e308])
+def test_one_number_of_no_size_makes_no_overflow(size: float) -> None:
+    """A damaged number, as files may hold."""
+    t = np.arange(round(SECONDS * RATE)) / RATE
+    effort = np.abs(20.0 * np.sin(2.0 * np.pi * 0.3 * t + 1.3))
+    effort[[700, 701, 9000, 9700]] = size
+    told({"tau": effort})
+
+
 def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:
     """Rows that repeat themselves lose nothing, and do not hide a bunch of lost ones."""
     t = np.arange(round(SECONDS * RATE)) / RATE

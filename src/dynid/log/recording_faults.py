@@ -94,7 +94,8 @@ class RecordingWatch:
         low = tau.min(axis=0, where=known, initial=np.inf)
         high = tau.max(axis=0, where=known, initial=-np.inf)
         self._frozen(t, q, tau, low, high)
-        self._ends(tau, low, high)
+        with np.errstate(over="ignore"):  # of numbers of no size, which are judged as any others
+            self._ends(tau, low, high)
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
         """Tells what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
@@ -107,10 +108,10 @@ class RecordingWatch:
                 do="leave these times out (window under [data]), or look at the driver",
                 place=Place(joint=self.names[j]),
             )
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             unsigned = (self.least >= 0) & (self.least <= AT_ZERO * self.most) & (self.most > 0)
-        unsigned &= self.near_zero > NEAR_ZERO_SHARE * max(self.rows, 1)
-        unsigned &= (self.rise[0] > 0) & (self.rise[1] < SHARP * self.rise[0])
+            unsigned &= self.near_zero > NEAR_ZERO_SHARE * max(self.rows, 1)
+            unsigned &= (self.rise[0] > 0) & (self.rise[1] < SHARP * self.rise[0])
         for j in np.flatnonzero(moved & unsigned):
             sink.claim(
                 "unsigned-effort",
