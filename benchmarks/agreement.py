@@ -10,7 +10,6 @@ those of the textbook, which take residuals as independent.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -21,7 +20,8 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from real import ROBOTS, ROOT
+from pages import parser_of, written
+from real import ROBOTS
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
@@ -113,7 +113,6 @@ def z_scores(runs: Sequence[tuple[str, Identification]]) -> tuple[Float, Float, 
     return np.concatenate(place), np.concatenate(ours), np.concatenate(textbook)
 
 
-START, END = "<!-- table: written by benchmarks/agreement.py -->", "<!-- end of the table -->"
 # Pixels: size of the picture, of the panels, and between them.
 WIDTH, HEIGHT, LEFT, TOP, PANEL, TALL, GAP = 880, 380, 62, 78, 384, 236, 34
 SPAN = 12.0
@@ -197,10 +196,7 @@ def text(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases, prints the table, writes it and the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(default))
-    parser.add_argument("--write", type=Path, help="page whose table is replaced")
+    parser = parser_of(__doc__)
     parser.add_argument("--figure", type=Path, help="SVG file of the first case")
     options = parser.parse_args(arguments)
     lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
@@ -218,8 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = "\n".join(lines)
     print(table)
     if options.write:
-        before, rest = options.write.read_text().split(START)
-        options.write.write_text(f"{before}{START}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+        options.write.write_text(written(options.write.read_text(), "agreement.py", table))
     return 0
 
 

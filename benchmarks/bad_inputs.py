@@ -32,13 +32,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.bad_inputs.clean_logs import JOINT, JOINTS, NAMES, RATE, ROBOT, floats, write_csv, write_parquet
+from benchmarks.isolated import files_in, isolated
+from tests.bad_inputs.clean_logs import (
+    NAMES,
+    ROWS,
+    Columns,
+    clean_columns,
+    write_arm,
+    write_csv,
+    write_parquet,
+)
 
 SEED = 20261124
-MEMORY_GB, SECONDS = 2.0, 30.0
-ROWS = 2000
-WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning", re.MULTILINE)
-Columns = dict[str, np.ndarray]
 
 ELSEWHERE = {
     29: "MuJoCo expands replicate and hfield; tests/bad_inputs/test_models.py",
@@ -164,29 +169,9 @@ MJCF = (
 def prepare(base: Path) -> None:
     """A three-joint arm, its clean log, and settings that are quick."""
     from dynid.robot import load_robot
-    from dynid.simulation.rigid import rigid_torque
 
-    parts = []
-    for joint in JOINTS:
-        values = {key: floats(v) if isinstance(v, list) else v for key, v in joint.items()}
-        parts.append(JOINT.format(**values | {"effort": float(joint["effort"])}))
-    (base / "arm.toml").write_text(ROBOT + "".join(parts), encoding="utf-8")
     (base / "quick.toml").write_text(QUICK, encoding="utf-8")
-    robot = load_robot(base / "arm.toml")
-    t = np.arange(ROWS) / RATE
-    q, dq, ddq = np.zeros((3, ROWS, 3))
-    for j, (f, a) in enumerate(((0.13, 0.9), (0.17, 0.8), (0.23, 1.0))):
-        for k, share in ((1, 1.0), (2, 0.3), (3, 0.15)):
-            w = 2 * np.pi * f * k
-            q[:, j] += a * share * np.sin(w * t + j + k)
-            dq[:, j] += a * share * w * np.cos(w * t + j + k)
-            ddq[:, j] -= a * share * w**2 * np.sin(w * t + j + k)
-    rng = np.random.default_rng(5)
-    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) + 0.4 * dq + 0.8 * np.tanh(dq / 0.02)
-    CLEAN["t"] = t
-    for prefix, values, noise in (("q", q, 2e-5), ("dq", dq, 2e-3), ("tau", tau, 0.05)):
-        for j, name in enumerate(NAMES):
-            CLEAN[f"{prefix}_{name}"] = values[:, j] + noise * rng.normal(size=ROWS)
+    CLEAN.update(clean_columns(load_robot(write_arm(base / "arm.toml"))))
     write_csv(base / "log.csv", CLEAN)
     write_parquet(base / "log.parquet", CLEAN)
 
@@ -759,63 +744,19 @@ def run(number: int, variant: int, base: Path) -> dict[str, Any]:
     folder.mkdir()
     bench = Bench(folder, base, variant, np.random.default_rng([SEED, number, variant]))
     case = CLASSES[number][1](bench)
-    before = {str(one) for one in folder.rglob("*")}
-    code, text, spent = isolated(case)
-    left = {str(one.relative_to(folder)) for one in folder.rglob("*") if str(one) not in before}
+    before = files_in(folder)
+    ended = isolated(case.words, case.prepare)
+    left = files_in(folder) - before
     if number == 73:
         left.discard(".out.lock")  # of the process that holds the output
-    wrong = ""
-    if code not in case.codes:
-        wrong = f"exit {code}, not {case.codes}"
-    elif not re.search(case.says, text, re.S):
+    text = re.sub(r"\s+", " ", ended.text)
+    wrong = ended.fault(case.codes, left)
+    if not wrong and not re.search(case.says, text, re.S):
         wrong = f"does not say {case.says!r}"
-    elif "Traceback" in text:
-        wrong = "traceback"
-    elif WARNING.search(text):
-        wrong = "warning of a library"
-    elif code != 0 and left:
-        wrong = f"left: {sorted(left)[:5]}"
-    elif spent["gb"] > MEMORY_GB or spent["cpu"] > SECONDS:
-        wrong = f"{spent['gb']:.1f} GB, {spent['cpu']:.0f} s of processor"
     shutil.rmtree(folder)
     words = " ".join(word.replace(str(base), "") for word in case.words)
-    entry = {"class": number, "variant": variant, "code": code, "wrong": wrong, **spent}
+    entry = {"class": number, "variant": variant, "code": ended.code, "wrong": wrong, **ended.spent}
     return entry if not wrong else entry | {"command": words, "text": text[-600:]}
-
-
-def isolated(case: Case) -> tuple[int, str, dict[str, float]]:
-    """Exit code, output and use of time (s) and memory (GB) of a command in a process of its own."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        os.dup2(writing, 1)
-        os.dup2(writing, 2)
-        code = 99
-        try:
-            case.prepare()
-            sys.argv = ["dynid", *case.words]
-            from dynid.cli.main import main as command
-
-            command()
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    os.close(writing)
-    start = time.perf_counter()
-    with os.fdopen(reading, "rb") as pipe:
-        text = pipe.read()
-    _, status, used = os.wait4(child, 0)
-    spent = {
-        "seconds": round(time.perf_counter() - start, 2),
-        "gb": round(used.ru_maxrss / 1e6, 3),
-        "cpu": round(used.ru_utime + used.ru_stime, 2),
-    }
-    plain = re.sub(r"\s+", " ", text.decode(errors="replace"))
-    return os.waitstatus_to_exitcode(status), plain, spent
 
 
 def main() -> int:

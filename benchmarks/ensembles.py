@@ -8,7 +8,6 @@ width rests on left-out blocks of the training data; then both are held against 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,8 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from real import ROBOTS, ROOT
+from pages import parser_of, written
+from real import ROBOTS
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
@@ -55,7 +55,6 @@ CASES = (
 LOW, HIGH = 0.8, 1.25
 # Models by the covariance alone, for comparison.
 FEW = 16
-START, END = "<!-- table: written by benchmarks/ensembles.py -->", "<!-- end of the table -->"
 HEAD = (
     "log", "error there, %", "spread over error, by joint", "joints in 0.8 ... 1.25", "all joints together",
     "covariance alone, all joints", "physically consistent",
@@ -120,12 +119,9 @@ def place(name: str, folder: str, data: Path) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases, prints the table, and writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser = parser_of(__doc__)
     parser.add_argument("--only", default="", help="run the rows whose folder holds this")
     parser.add_argument("--models", type=int, default=48)
-    parser.add_argument("--write", type=Path, help="page whose table is replaced")
     options = parser.parse_args(arguments)
     lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
     for case in CASES:
@@ -139,8 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = "\n".join(lines)
     print(table)
     if options.write:
-        before, rest = options.write.read_text().split(START)
-        options.write.write_text(f"{before}{START}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+        options.write.write_text(written(options.write.read_text(), "ensembles.py", table))
     return 0
 
 

@@ -6,8 +6,8 @@ Robot descriptions (URDF, MJCF, TOML), experiments, logs (CSV, Parquet, ROS 1 an
 two-joint arm are mutated with a seed: bytes flipped, cut, doubled; numbers replaced by extreme ones; values of JSON and
 TOML replaced by other types. Descriptions go through `inspect` and every other one through `identify`, logs through
 `check`, run folders through `report` and `export`. Counted as failures: exit code 1 (a mistake in dynid), a traceback,
-a warning of a library on standard error, anything left beside the input, over 2 GB of memory or 30 s. One line of JSON
-a file goes to FILE, from which an interrupted campaign goes on. Prints the processor time; 1 = a file failed.
+a warning of a library, anything left beside the input, over 2 GB of memory or 30 s of processor. One line of JSON a
+file goes to FILE, from which an interrupted campaign goes on. Prints the processor time; 1 = a file failed.
 KEEP_MUTATED=FOLDER keeps the files that failed.
 """
 
@@ -21,7 +21,6 @@ import resource
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,8 +31,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
 
+from benchmarks.isolated import files_in, isolated
+
 SEED = 20261123
-MEMORY_GB, SECONDS = 2.0, 30.0
 EXTREME = (
     "1e308",
     "-1e308",
@@ -66,8 +66,6 @@ OTHER_VALUES: tuple[Any, ...] = (
     {"a": 1},
 )
 NUMBER = re.compile(rb"-?\d+\.?\d*(?:[eE][-+]?\d+)?")
-# Lines that Python's own warnings, and those of libraries, begin or hold.
-WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning", re.MULTILINE)
 
 
 def mutated_bytes(data: bytes, rng: np.random.Generator) -> bytes:
@@ -155,9 +153,9 @@ def prepare(base: Path) -> None:
         ("export", base / "run", "--to", base / "arm.urdf", "--feasible"),
         ("export", base / "run", "--to", base / "arm.xml", "--feasible"),
     ):
-        code, text, _ = isolated(arguments)
-        if code != 0:
-            raise SystemExit(f"{arguments[0]} of a sound file ends with {code}: {text}")
+        ended = isolated(arguments)
+        if ended.code != 0:
+            raise SystemExit(f"{arguments[0]} of a sound file ends with {ended.code}: {ended.text}")
     write_bags(log, base)
 
 
@@ -191,38 +189,6 @@ def write_bags(log: Path, base: Path) -> None:
         write_bag(base / folder, messages)
     shutil.copy(next((base / "two.db3").glob("*.db3")), base / "log.db3")
     shutil.copy(next((base / "two").glob("*.mcap")), base / "log.mcap")
-
-
-def isolated(arguments: tuple[object, ...]) -> tuple[int, str, dict[str, float]]:
-    """Exit code, standard error and use of time (s) and memory (GB) of a command in a process of its own."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(writing, 2)
-        sys.argv = ["dynid", *map(str, arguments)]
-        from dynid.cli.main import main
-
-        code = 99
-        try:
-            main()
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    os.close(writing)
-    start = time.perf_counter()
-    with os.fdopen(reading, "rb") as pipe:
-        text = pipe.read()
-    _, status, used = os.wait4(child, 0)
-    spent = {
-        "seconds": time.perf_counter() - start,
-        "gb": used.ru_maxrss / 1e6,
-        "cpu": used.ru_utime + used.ru_stime,
-    }
-    return os.waitstatus_to_exitcode(status), text.decode(errors="replace"), spent
 
 
 FITTED = ("identify", "FILE", "BASE/log.parquet", "-c", "BASE/experiment.toml")
@@ -265,27 +231,23 @@ def case(number: int, base: Path) -> dict[str, Any]:
         arguments += ["--out", str(work / "out")]
     if command[0] == "export":
         arguments += ["--to", str(work / "out.urdf"), "--feasible"]
-    before = {one.name for one in work.rglob("*")}
-    code, text, spent = isolated(tuple(arguments))
-    left = {one.name for one in work.rglob("*")} - before
-    wrong = ""
-    if code not in (0, 2, 3, 4, 5, 6, 7):
-        wrong = f"exit {code}"
-    elif "Traceback" in text:
-        wrong = "traceback"
-    elif WARNING.search(text):
-        wrong = "warning of a library"
-    elif code != 0 and left:
-        wrong = f"left: {sorted(left)}"
-    elif spent["gb"] > MEMORY_GB or spent["seconds"] > SECONDS:
-        wrong = f"{spent['gb']:.1f} GB, {spent['seconds']:.0f} s"
+    before = files_in(work)
+    ended = isolated(arguments)
+    wrong = ended.fault((0, 2, 3, 4, 5, 6, 7), files_in(work) - before)
     if wrong:
-        wrong += f": {text[-1500:]}"
+        wrong += f": {ended.text[-1500:]}"
     kept = os.environ.get("KEEP_MUTATED")
     if wrong and kept:
         shutil.copytree(work, Path(kept) / work.name, dirs_exist_ok=True)
     shutil.rmtree(work)
-    return {"case": number, "file": name, "command": command[0], "code": code, "wrong": wrong, **spent}
+    return {
+        "case": number,
+        "file": name,
+        "command": command[0],
+        "code": ended.code,
+        "wrong": wrong,
+        **ended.spent,
+    }
 
 
 def main() -> int:

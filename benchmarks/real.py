@@ -19,7 +19,6 @@ time and memory are those of the command (wait4).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -48,6 +47,7 @@ from dynid.robot.model import JointType, RobotModel
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.pages import parser_of, written
 from benchmarks.plain_least_squares import Arm, Motion, equations, fit
 from tests.robot_files import ROBOTS
 
@@ -89,7 +89,6 @@ process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, used = os.wait4(process.pid, 0)
 print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
 """
-START, END = "<!-- table: written by benchmarks/real.py -->", "<!-- end of the table -->"
 
 
 @dataclass(frozen=True)
@@ -421,22 +420,10 @@ def figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def written(page: str, text: str) -> str:
-    """A page with its table replaced; raises ValueError if it has no place for one."""
-    before, start, rest = page.partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise ValueError(f"no {START} ... {END} in the page")
-    return f"{before}{START}\n\n{text}\n\n{END}{after}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases, prints the table, and writes it to the named file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    default = os.environ.get("DYNID_DATA", str(ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser = parser_of(__doc__)
     parser.add_argument("--only", default="", help="run the rows whose name holds this")
-    parser.add_argument("--write", type=Path, help="page whose table is replaced")
     parser.add_argument("--json", type=Path, help="file for the rows as data")
     parser.add_argument("--timeout", type=float, default=900.0, help="s, of one command")
     options = parser.parse_args(arguments)
@@ -456,7 +443,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     if options.write:
-        options.write.write_text(written(options.write.read_text(), text))
+        options.write.write_text(written(options.write.read_text(), "real.py", text))
     return 0
 
 

@@ -12,8 +12,9 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import pytest
 
 from tests.command_line import other_log, robot_file, run, train_log
+from tests.kernels import kernel, native_kernel
 
-__all__ = ["data_dir", "other_log", "robot_file", "run", "train_log"]
+__all__ = ["data_dir", "kernel", "native_kernel", "other_log", "robot_file", "run", "train_log"]
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,10 @@ from dynid.base.errors import DynidError, InputError, UnfitDataError
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
+from dynid.robot.model import RobotModel
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
+from dynid.simulation.rigid import rigid_torque
 
 ROBOT = """\
 name = "arm"
@@ -54,6 +56,35 @@ effort = { columns = "tau_{joint}", unit = "N m" }
 
 def floats(text: list[int] | list[float]) -> str:
     return str([float(x) for x in text])
+
+
+def write_arm(path: Path) -> Path:
+    """The description of the arm."""
+    parts = []
+    for joint in JOINTS:
+        values = {key: floats(v) if isinstance(v, list) else v for key, v in joint.items()}
+        parts.append(JOINT.format(**values | {"effort": float(joint["effort"])}))
+    path.write_text(ROBOT + "".join(parts), encoding="utf-8")
+    return path
+
+
+def clean_columns(robot: RobotModel) -> Columns:
+    """Twenty seconds of exciting motion of the arm with friction and noise: a log without fault."""
+    t = np.arange(ROWS) / RATE
+    q, dq, ddq = np.zeros((3, ROWS, 3))
+    for j, (f, a) in enumerate(((0.13, 0.9), (0.17, 0.8), (0.23, 1.0))):
+        for k, share in ((1, 1.0), (2, 0.3), (3, 0.15)):
+            w = 2 * np.pi * f * k
+            q[:, j] += a * share * np.sin(w * t + j + k)
+            dq[:, j] += a * share * w * np.cos(w * t + j + k)
+            ddq[:, j] -= a * share * w**2 * np.sin(w * t + j + k)
+    rng = np.random.default_rng(5)
+    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) + 0.4 * dq + 0.8 * np.tanh(dq / 0.02)
+    columns = {"t": t}
+    for prefix, values, noise in (("q", q, 2e-5), ("dq", dq, 2e-3), ("tau", tau, 0.05)):
+        for j, name in enumerate(NAMES):
+            columns[f"{prefix}_{name}"] = values[:, j] + noise * rng.normal(size=ROWS)
+    return columns
 
 
 def write_csv(path: Path, columns: Columns, delimiter: str = ",", decimal: str = ".") -> Path:

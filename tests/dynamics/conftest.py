@@ -17,9 +17,6 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.dynamics import Dynamics
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
-from tests.kernel.conftest import kernel
-
-__all__ = ["kernel"]
 
 ROBOTS = (
     "ur_description/urdf/ur3_robot.urdf",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +11,7 @@ import pinocchio as pin
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.kernel import Tree, using
-
-BACKENDS = ("numpy", "native")
-
-
-@pytest.fixture(params=BACKENDS)
-def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs a test once with each kernel."""
-    try:
-        context = using(request.param)
-        context.__enter__()
-    except UsageError:
-        pytest.skip("the native kernel was not built")
-    yield request.param
-    context.__exit__(None, None, None)
+from dynid.kernel import Tree
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,18 +17,10 @@ from dynid.kernel.multibody import Control, Held, Multibody, Parameter, Rollout,
 from dynid.testing.trees import random_inertia, random_tree
 from tests.kernel.conftest import Oracle
 
+pytestmark = pytest.mark.usefixtures("native_kernel")
 H, COUNT = 4e-3, 2
 N = 4
 KP, KD = np.full(N, 40.0), np.full(N, 4.0)
-
-
-@pytest.fixture(autouse=True)
-def native() -> None:
-    try:
-        with using("native"):
-            pass
-    except UsageError:
-        pytest.skip("the native kernel was not built")
 
 
 def system(seed: int, elastic: bool = False, projected: bool = False) -> Multibody:

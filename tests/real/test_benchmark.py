@@ -10,6 +10,7 @@ import pinocchio as pin
 import pytest
 
 from benchmarks import real
+from benchmarks.pages import END, start_of, written
 from benchmarks.plain_least_squares import Motion, equations, fit
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot import load_example
@@ -73,10 +74,11 @@ def test_a_refusal_is_a_row(logs: Path, capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_a_page_keeps_its_text() -> None:
-    page = f"# T\n{real.START}\nold\n{real.END}\nmore\n"
-    assert real.written(page, "| new |") == f"# T\n{real.START}\n\n| new |\n\n{real.END}\nmore\n"
+    start = start_of("real.py")
+    page = f"# T\n{start}\nold\n{END}\nmore\n"
+    assert written(page, "real.py", "| new |") == f"# T\n{start}\n\n| new |\n\n{END}\nmore\n"
     with pytest.raises(ValueError, match="no <!--"):
-        real.written("# T\n", "| new |")
+        written(page, "agreement.py", "| new |")
 
 
 def test_goals_are_met_as_they_are_printed() -> None:

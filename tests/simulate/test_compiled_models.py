@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
 from dynid.kernel import using
 from dynid.kernel.multibody import Slope
 from dynid.robot.model import RobotModel
@@ -21,16 +20,8 @@ from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.elastic import JointDamping, LinkCoulomb, Stiffness
 from tests.simulate.robots import geared
 
+pytestmark = pytest.mark.usefixtures("native_kernel")
 TERMS = Terms((RigidBody(), RotorInertia(), Viscous(), Coulomb(0.05), Offset()))
-
-
-@pytest.fixture(autouse=True)
-def native() -> None:
-    try:
-        with using("native"):
-            pass
-    except UsageError:
-        pytest.skip("the native kernel was not built")
 
 
 def mechanism(robot: RobotModel, elastic: bool) -> Mechanism:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.errors import UsageError
 from dynid.kernel import using
 from dynid.robot.model import RobotModel
 from dynid.simulation.forward import ForwardModel
@@ -18,20 +15,10 @@ from dynid.simulation.stick import StickSlip, stick_slip
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.testing import random_robot
 
+pytestmark = pytest.mark.usefixtures("kernel")
 RATE, SECONDS = 500.0, 1.6
 LEVEL = np.array([6.0, 3.0])
 T = np.arange(round(RATE * SECONDS) + 1) / RATE
-
-
-@pytest.fixture(params=["numpy", "native"], autouse=True)
-def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        context = using(request.param)
-        context.__enter__()
-    except UsageError:
-        pytest.skip("the native kernel was not built")
-    yield request.param
-    context.__exit__(None, None, None)
 
 
 def model(robot: RobotModel, width: float = 0.0, scale: float = 1.0) -> ForwardModel:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid.base.arrays import Bool
-from dynid.base.errors import SolverError, UsageError
+from dynid.base.errors import SolverError
 from dynid.kernel import using
 from dynid.kernel.multibody import Control, Held, rollout
 from dynid.robot.model import RobotModel
@@ -20,18 +20,10 @@ from dynid.simulation.servo_loop import ServoLoop, cubic, servo_run
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot
 
+pytestmark = pytest.mark.usefixtures("native_kernel")
 RATE = 200.0
 TERMS = Terms((RigidBody(), RotorInertia(), Viscous(), Coulomb(0.1), Offset()))
 GAINS = Feedback(np.array([150.0, 60.0]), np.array([30.0, 12.0]))
-
-
-@pytest.fixture(autouse=True)
-def native() -> None:
-    try:
-        with using("native"):
-            pass
-    except UsageError:
-        pytest.skip("the native kernel was not built")
 
 
 def model(robot: RobotModel) -> Mechanism:

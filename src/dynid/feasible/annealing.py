@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.errors import SolverError, UsageError
+from dynid.base.errors import UsageError
 from dynid.base.options import check_options, option
 from dynid.base.parallel import default_threads, ordered_map
 from dynid.base.registry import Registry
 from dynid.feasible.bodies import body_columns, least_eigenvalues
 from dynid.feasible.constraints import Condition
-from dynid.feasible.penalty import FULFILLED, Bodies, Constraint, Penalised, checked
+from dynid.feasible.penalty import FULFILLED, Bodies, Constraint, Penalised, checked, not_met
 from dynid.terms.term import Column
 
 # Rules of one's own for `dynid retrieve --rule`: functions of Bodies that give at least zero where they are fulfilled.
@@ -95,13 +95,12 @@ def annealed_parameters(
     fulfilled = (values >= -FULFILLED).all(axis=1)
     costs = np.where(fulfilled, [task.phi(p)[0] for p in ends], np.inf)
     if not fulfilled.any():
-        nearest = values[int(np.argmin(np.maximum(-values, 0.0).sum(axis=1)))]
-        parts = [f"{name} by {-v:.4g}" for name, v in zip(task.names, nearest, strict=True) if v < -FULFILLED]
-        raise SolverError(
-            "constraints-not-met",
-            found=f"no parameters from {how.runs} runs that fulfil " + ", ".join(parts),
-            expected="rules that can be fulfilled together within the box",
-            do="widen the box or the rules, or run longer",
+        raise not_met(
+            task.names,
+            values,
+            f"{how.runs} runs",
+            "rules that can be fulfilled together within the box",
+            "widen the box or the rules, or run longer",
         )
     best = int(np.argmin(costs))
     theta = task.theta(ends[best])

@@ -97,6 +97,21 @@ class Penalised:
             object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
 
 
+def not_met(names: Sequence[str], values: Float, tried: str, expected: str, do: str) -> SolverError:
+    """The error of a search in which no end fulfils all constraints: what the nearest end violates, by how much.
+
+    values: (ends, constraints), fulfilled from 0 on.    tried: what ended there, in words.
+    """
+    nearest = values[int(np.argmin(np.maximum(-values, 0.0).sum(axis=1)))]
+    parts = [f"{name} by {-v:.4g}" for name, v in zip(names, nearest, strict=True) if v < -FULFILLED]
+    return SolverError(
+        "constraints-not-met",
+        found=f"no parameters from {tried} that fulfil " + ", ".join(parts),
+        expected=expected,
+        do=do,
+    )
+
+
 def penalised_parameters(
     A: Float,
     y: Float,
@@ -138,13 +153,12 @@ def penalised_parameters(
     costs = np.array([task.cost(task.chart.parameters(x)) for x in ends])
     whole = np.where(missed <= FULFILLED, [task.smooth(x)[0] for x in ends], np.inf)
     if not np.isfinite(whole).any():
-        nearest = values[int(np.argmin(missed))]
-        parts = [f"{c.name} by {-v:.4g}" for c, v in zip(constraints, nearest, strict=True) if v < -FULFILLED]
-        raise SolverError(
-            "constraints-not-met",
-            found=f"no parameters from {len(ends)} starts that fulfil " + ", ".join(parts),
-            expected="constraints that can be fulfilled together",
-            do="widen them, or search longer: more starts, rounds or weight",
+        raise not_met(
+            [constraint.name for constraint in constraints],
+            values,
+            f"{len(ends)} starts",
+            "constraints that can be fulfilled together",
+            "widen them, or search longer: more starts, rounds or weight",
         )
     best = int(np.argmin(whole))
     theta = task.chart.parameters(ends[best])

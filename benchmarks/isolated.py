@@ -1,0 +1,84 @@
+"""Commands in processes of their own: how they ended, what they took, and what no ending may have."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMORY_GB, SECONDS = 2.0, 30.0  # of a command on a small file, the latter of processor
+WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning", re.MULTILINE)  # Python's own, and those of libraries
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Exit code, all that was printed, time (s), memory (GB) and processor time (s)."""
+
+    code: int
+    text: str
+    seconds: float
+    gb: float
+    cpu: float
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """What the command took."""
+        return {"seconds": round(self.seconds, 2), "gb": round(self.gb, 3), "cpu": round(self.cpu, 2)}
+
+    def fault(self, codes: Collection[int], left: Collection[str]) -> str:
+        """What is wrong with it, "" = nothing.    codes: that are right; left: what it wrote."""
+        if self.code not in codes:
+            return f"exit {self.code}, not {tuple(codes)}"
+        if "Traceback" in self.text:
+            return "traceback"
+        if WARNING.search(self.text):
+            return "warning of a library"
+        if self.code != 0 and left:
+            return f"left: {sorted(left)[:5]}"
+        if self.gb > MEMORY_GB or self.cpu > SECONDS:
+            return f"{self.gb:.1f} GB, {self.cpu:.0f} s of processor"
+        return ""
+
+
+def isolated(words: Sequence[object], prepare: Callable[[], None] = lambda: None) -> Ending:
+    """Runs `dynid words` in a fork of this process.    prepare: is called there first."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        code = 99
+        try:
+            prepare()
+            sys.argv = ["dynid", *map(str, words)]
+            from dynid.cli.main import main
+
+            main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    start = time.perf_counter()
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read().decode(errors="replace")
+    _, status, used = os.wait4(child, 0)
+    return Ending(
+        os.waitstatus_to_exitcode(status),
+        text,
+        time.perf_counter() - start,
+        used.ru_maxrss / 1e6,
+        used.ru_utime + used.ru_stime,
+    )
+
+
+def files_in(folder: Path) -> set[str]:
+    """Paths of all that lies in a folder."""
+    return {str(one.relative_to(folder)) for one in folder.rglob("*")}
