@@ -212,7 +212,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                 changed = copy.deepcopy(node)
                 place = [id(x) for x in ast.walk(node.slice)].index(id(part))
                 number = list(ast.walk(changed.slice))[place]
-                number.value = part.value + 1  # type: ignore[attr-defined]
+                number.value = part.value + 1  # type: ignore[attr-defined]  # a Constant
                 yield "index", changed
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         yield "comparison", with_(node, ops=[COMPARED[type(node.ops[0])]()])
@@ -244,7 +244,7 @@ def sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, str, Any]]:
                 yield child, function, node, (field, place)
                 yield from walk(child, inner)
 
-    yield from walk(tree, "")  # type: ignore[misc]
+    yield from walk(tree, "")  # type: ignore[misc]  # a generator that calls itself
 
 
 def python_mutants(file: str, source: str) -> Iterator[Mutant]:
@@ -256,7 +256,7 @@ def python_mutants(file: str, source: str) -> Iterator[Mutant]:
             key = (function, operator, before, after)
             number = count.get(key, 0)
             count[key] = number + 1
-            yield Mutant(file, function, operator, before, after, number, node.lineno)  # type: ignore[attr-defined]
+            yield Mutant(file, function, operator, before, after, number, node.lineno)  # type: ignore[attr-defined]  # nodes with lines alone come here
 
 
 def mutated_python(source: str, mutant: Mutant) -> str | None:
@@ -420,7 +420,7 @@ class Tracer:
     def pytest_runtest_teardown(self, item: Any) -> None:
         """Ends it."""
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)  # type: ignore[arg-type]  # None takes it off
         taken = time.process_time() - self.started
         self.tests[item.nodeid] = {"seconds": taken, "reached": sorted(self.reached)}
 
@@ -661,7 +661,7 @@ def built(copy_: Path) -> bool:
     if not build.exists():
         cmake = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
         subprocess.run(cmake, cwd=copy_, check=True, capture_output=True)
-    made = subprocess.run(["cmake", "--build", "build"], cwd=copy_, check=False, capture_output=True)  # noqa: S607
+    made = subprocess.run(["cmake", "--build", "build"], cwd=copy_, check=False, capture_output=True)  # noqa: S607  # cmake, wherever it is
     if made.returncode:
         return False
     (library,) = build.glob("_native*.so")

@@ -7,6 +7,7 @@ rooms and what they import, docs/images/rooms.svg.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -283,3 +284,16 @@ def test_switches_are_seen() -> None:
         "def g(x):\n    return x == 'spring'\n"
     )
     assert terms_asked_for(tree) == {"Viscous", "Drift", "drive_gain", "coulomb", "offset"}
+
+
+SUPPRESSED = re.compile(r"#\s*(?:noqa: [A-Z0-9, ]*[A-Z0-9]|type: ignore\[[^]]*\])(.*)")
+
+
+def test_every_warning_that_is_switched_off_has_a_reason_on_its_line() -> None:
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in (*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if (one := SUPPRESSED.search(line)) and not re.search("[a-z]", one[1])
+    ]
+    assert found == []

@@ -61,7 +61,7 @@ class Inner(Strict):
 
 
 class Outer(Strict):
-    inner: list[Inner] = []  # noqa: RUF012
+    inner: list[Inner] = []  # noqa: RUF012  # pydantic copies it
     name: str | None = None
     count: int = 1
 
@@ -85,7 +85,7 @@ def test_good_data_is_frozen() -> None:
     good = check('name = "n"\n[[inner]]\nsize = 2\nkind = [1.0]\n')
     assert good.inner[0].size == 2.0
     with pytest.raises(ValueError, match="frozen"):
-        good.count = 2  # type: ignore[misc]
+        good.count = 2  # type: ignore[misc]  # wrong on purpose
 
 
 @pytest.mark.parametrize(

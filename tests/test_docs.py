@@ -272,7 +272,7 @@ def test_terms_and_their_options_are_documented() -> None:
     rows = {code(term)[0]: options for term, options, _ in table(text, "term")}
     assert list(rows) == list(CATALOGUE)
     for name, kind in CATALOGUE.items():
-        options = {f.name: f for f in fields(kind) if f.name != "name"}  # type: ignore[arg-type]
+        options = {f.name: f for f in fields(kind) if f.name != "name"}  # type: ignore[arg-type]  # dataclasses
         assert set(code(rows[name])) == set(options)
         required = [key for key, f in options.items() if f.default is MISSING]
         assert ("(required)" in rows[name]) == bool(required)

@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_joints(run: Identification) -> None:
 
 def test_stiffness_range_holds_the_truth(run: Identification) -> None:
     found = run.log_summary["stiffness"]
-    for one, truth in zip(found, (3000, 1800), strict=True):  # type: ignore[call-overload]
+    for one, truth in zip(found, (3000, 1800), strict=True):  # type: ignore[call-overload]  # plain data
         assert one["lower"] <= truth <= one["upper"]
         assert one["upper"] / one["lower"] < 1.2
     assert not [d for d in run.diagnostics if d.identifier == "stiffness-disputed"]

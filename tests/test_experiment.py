@@ -161,7 +161,7 @@ def test_a_run_keeps_the_experiment_and_names_the_files(tmp_path: Path) -> None:
     assert files == {"robot": "arm.urdf", "logs": ["a.csv"], "validate": [], "config": experiment.file}
 
 
-def _ones():  # type: ignore[no-untyped-def]
+def _ones():  # type: ignore[no-untyped-def]  # fixtures
     import numpy as np
 
     return np.ones(len(DEFAULT_TERMS.columns(ROBOT)))

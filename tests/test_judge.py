@@ -263,7 +263,7 @@ def test_a_doubt_caps_the_verdict_and_is_named_first(
 def test_further_doubts_are_listed_behind_the_first() -> None:
     diagnostics = Diagnostics()
     for code in ("joint-order", "torque-sign", "joint-order"):
-        diagnostics.claim(code, found="something")  # type: ignore[arg-type]
+        diagnostics.claim(code, found="something")  # type: ignore[arg-type]  # a code in a variable
     verdict = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
     assert "joint-order: something" in verdict.headline
     assert "Doubts besides: torque-sign." in verdict.headline

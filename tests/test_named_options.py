@@ -38,7 +38,7 @@ def test_a_name_is_an_entry_without_options() -> None:
 )
 def test_what_is_unknown_is_reported(entry: object, identifier: str, says: str) -> None:
     with pytest.raises(InputError) as reported:
-        named_kind(entry, "rows", KINDS, tuple)  # type: ignore[arg-type]
+        named_kind(entry, "rows", KINDS, tuple)  # type: ignore[arg-type]  # wrong on purpose
     assert reported.value.identifier == identifier
     assert says in str(reported.value)
 

@@ -27,7 +27,7 @@ def test_the_conda_recipe_needs_what_the_package_needs() -> None:
     assert f"version: {project['version']}\n" in text
     wanted = {f"python {project['requires-python']}"}
     for line in project["dependencies"]:
-        name, bounds = re.fullmatch(r"([\w-]+)(.*)", line).groups()  # type: ignore[union-attr]
+        name, bounds = re.fullmatch(r"([\w-]+)(.*)", line).groups()  # type: ignore[union-attr]  # the pattern takes any line
         wanted.add(f"{CONDA.get(name, name)} {bounds}")
     assert set(section(text, "run")) == wanted
     built = {re.sub(r"==", " ==", line) for line in PROJECT["build-system"]["requires"]}

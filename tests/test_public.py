@@ -68,7 +68,7 @@ def test_the_package_shows_its_names_and_nothing_else() -> None:
     for name in NAMES:
         assert getattr(dynid, name).__doc__, name
     with pytest.raises(AttributeError, match="module 'dynid' has no attribute 'identfy'"):
-        dynid.identfy  # noqa: B018
+        dynid.identfy  # noqa: B018  # asking is the test
 
 
 def test_no_verb_shadows_a_room() -> None:
@@ -318,6 +318,6 @@ def test_every_public_name_exists_and_is_explained() -> None:
 def test_a_room_has_no_name_that_it_does_not_have() -> None:
     for room in rooms():
         with pytest.raises(AttributeError):
-            room.no_such_name  # noqa: B018
+            room.no_such_name  # noqa: B018  # asking is the test
     with pytest.raises(InputError, match="no such file"):
         dynid.load("nowhere")

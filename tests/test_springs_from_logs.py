@@ -82,7 +82,7 @@ def test_points_between_bodies_are_found(robot: RobotModel, tmp_path: Path) -> N
     start = replace(guess, geometry=replace(true, points=((-0.2, 0.5, 0.0), (0.2, -0.1, 0.0))))
     found = search_geometry(robot, log, replace(SETTINGS, terms=WITHOUT), start, bounds, starts=2)
     assert found.values == pytest.approx([-0.3, -0.15], abs=0.03)
-    assert found.term == replace(spring, geometry=found.term.geometry)  # type: ignore[attr-defined]
+    assert found.term == replace(spring, geometry=found.term.geometry)  # type: ignore[attr-defined]  # a spring
 
 
 @pytest.mark.parametrize(

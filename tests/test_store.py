@@ -76,9 +76,9 @@ def same(a: object, b: object, path: str = "") -> None:
     if isinstance(a, np.ndarray):
         np.testing.assert_array_equal(a, b, err_msg=path)
     elif isinstance(a, dict) or hasattr(a, "keys"):
-        assert set(a) == set(b), path  # type: ignore[call-overload]
-        for key in a:  # type: ignore[attr-defined]
-            same(a[key], b[key], f"{path}[{key!r}]")  # type: ignore[index]
+        assert set(a) == set(b), path  # type: ignore[call-overload]  # plain data
+        for key in a:  # type: ignore[attr-defined]  # plain data
+            same(a[key], b[key], f"{path}[{key!r}]")  # type: ignore[index]  # plain data
     elif isinstance(a, list | tuple):
         assert isinstance(b, list | tuple), path
         assert len(a) == len(b), path

@@ -194,7 +194,7 @@ def test_thinning_hardly_costs_accuracy() -> None:
     errors = []
     for every in (1, 2):
         watcher = Watcher(robot, WatchSettings(TERMS))
-        watcher._every = lambda step, every=every: every  # type: ignore[method-assign, misc]
+        watcher._every = lambda step, every=every: every  # type: ignore[method-assign, misc]  # in place of the clock
         watcher.feed(rows[:, 0], rows[:, 1:3], rows[:, 3:])
         watcher.finish()
         theta = np.append(robot.inertia_prior.ravel(), np.repeat([0.5, 0.4, 0.1], 2))

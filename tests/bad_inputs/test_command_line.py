@@ -87,7 +87,7 @@ def test_69_disk_full_at_any_write(
         def full(self: Path, *arguments: object, name: str = name, **options: object) -> int:
             if self.name == name:
                 raise OSError(errno.ENOSPC, "No space left on device", str(self))
-            return real(self, *arguments, **options)  # type: ignore[arg-type]
+            return real(self, *arguments, **options)  # type: ignore[arg-type]  # those of write_bytes
 
         monkeypatch.setattr(Path, "write_bytes", full)
         outcome = run("identify", robot_file, train_log, "--out", tmp_path / "run")

@@ -1,5 +1,5 @@
 """The bad-input catalogue's robot descriptions, cases 1 to 32: each stops, or warns, with place and reason."""
-# ruff: noqa: E501
+# ruff: noqa: E501  (files as they are written)
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_batches_that_are_made_anew_stay_so() -> None:
     class Anew:
         made = 0
 
-        def __iter__(self):  # type: ignore[no-untyped-def]
+        def __iter__(self):  # type: ignore[no-untyped-def]  # a stub
             Anew.made += 1
             return iter([ramp()])
 

@@ -23,7 +23,7 @@ def fitted(terms: Terms) -> dynid.Result:
 
 
 def motion(robot: object) -> tuple[Float, Float, Float]:
-    q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 20, robot.n))  # type: ignore[attr-defined]
+    q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 20, robot.n))  # type: ignore[attr-defined]  # a fixture
     return q, dq, ddq
 
 

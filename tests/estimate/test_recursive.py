@@ -158,7 +158,7 @@ def test_reset_keeps_values_and_opens_the_covariance() -> None:
 def test_bad_settings() -> None:
     for wrong in (
         lambda: Forgetting(memory=0.0),
-        lambda: Forgetting(direction="some"),  # type: ignore[arg-type]
+        lambda: Forgetting(direction="some"),  # type: ignore[arg-type]  # wrong on purpose
         lambda: RecursiveLeastSquares(np.arange(3), variance=0.0),
         lambda: RecursiveLeastSquares(np.arange(1, 3)).update(
             Equations((np.arange(1),), (np.zeros((2, 4)),))

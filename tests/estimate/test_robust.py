@@ -88,7 +88,7 @@ def test_rounds_that_run_out_are_no_success() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(UsageError, match="huber"):
-        IRLS("cauchy")  # type: ignore[arg-type]
+        IRLS("cauchy")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(UsageError, match="tuning"):
         IRLS(tuning=-1.0)
     with pytest.raises(UsageError, match="factors alone"):

@@ -77,7 +77,7 @@ def test_a_run_that_stops_is_no_good_status_and_names_something_to_do(
     known: list[np.ndarray] = []
     step = loop._Stepper.step
 
-    def failing(self, x, v, k):  # type: ignore[no-untyped-def]
+    def failing(self, x, v, k):  # type: ignore[no-untyped-def]  # a stub
         theta = self.mechanism.theta
         if not known:
             known.append(theta)
@@ -91,7 +91,7 @@ def test_a_run_that_stops_is_no_good_status_and_names_something_to_do(
 
     monkeypatch.setattr(loop._Stepper, "step", failing)
     with using("numpy"):  # compiled steps cannot be made to fail from here
-        status = replace(method, tolerance=1e-9).fit(case.regression).status  # type: ignore[type-var]
+        status = replace(method, tolerance=1e-9).fit(case.regression).status  # type: ignore[type-var]  # both are dataclasses
     assert not status.ok
     assert "positive definite" in status.text
     assert any(word in status.text for word in _ADVICE)
@@ -105,11 +105,11 @@ def test_noise_that_is_taken_for_too_strong_is_no_good_status() -> None:
 
 def test_velocities_that_lag_are_seen_and_do_not_matter() -> None:
     case = measured_regression(1, quiet=True)
-    samples = case.regression.source.batches[0]  # type: ignore[union-attr]
+    samples = case.regression.source.batches[0]  # type: ignore[union-attr]  # the case has a source
     np.testing.assert_allclose(lag_of([samples]), 0.0, atol=1e-6)
     ahead = replace(samples, q=samples.q + 0.005 * samples.dq)
     np.testing.assert_allclose(lag_of([ahead]), 0.005, rtol=0.02)
-    source = replace(case.regression.source, batches=[ahead])  # type: ignore[type-var]
+    source = replace(case.regression.source, batches=[ahead])  # type: ignore[type-var]  # the case has a source
     found = CLOE().fit(replace(case.regression, source=source))
     assert found.status.ok
     assert (np.abs(found.value - case.beta) / case.size < 0.02).all()

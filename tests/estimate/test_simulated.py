@@ -36,7 +36,7 @@ def mechanism(elastic: bool = False) -> Mechanism:
     case = measured_regression(1, elastic=elastic)
     source = case.regression.source
     second = (0, 1) if elastic else ()
-    return Mechanism(source.robot, source.terms, case.theta, second)  # type: ignore[union-attr]
+    return Mechanism(source.robot, source.terms, case.theta, second)  # type: ignore[union-attr]  # the case has a source
 
 
 # The mechanism
@@ -153,7 +153,7 @@ def test_feedback_with_the_controllers_gains_is_the_controller() -> None:
             at = [
                 np.stack([np.interp(t, samples.t, c) for c in z.T], axis=1) for z in (samples.q, samples.dq)
             ]
-            return table.torque(t, state) + kp * (at[0] - state.q) + kd * (at[1] - state.dq)  # type: ignore[attr-defined]
+            return table.torque(t, state) + kp * (at[0] - state.q) + kd * (at[1] - state.dq)  # type: ignore[attr-defined]  # a plant of this file
 
     true = simulate(
         plant, SameController(), plant.at_rest(np.zeros((1, 2)))[0], samples.t, Adaptive(rtol=1e-7, atol=1e-8)

@@ -64,7 +64,7 @@ def test_other_text_is_refused(text: str) -> None:
 def test_a_family_without_text_is_named() -> None:
     one = np.ones((2, 1))
     with pytest.raises(UsageError, match="TorqueSinusoids"):
-        to_json(TorqueSinusoids(np.ones(2), one, one, one))  # type: ignore[arg-type]
+        to_json(TorqueSinusoids(np.ones(2), one, one, one))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_motions_together_are_their_parts_in_a_row() -> None:

@@ -90,7 +90,7 @@ def plan(arm: RobotModel) -> TorquePlan:
 def simulated(
     arm: RobotModel, sines: TorqueSinusoids, start: Float, t: Float, wrong: Float
 ) -> tuple[Float, Float]:
-    width = task_of(arm).information.terms.terms[2].width  # type: ignore[attr-defined]
+    width = task_of(arm).information.terms.terms[2].width  # type: ignore[attr-defined]  # the Coulomb term
     friction = SmoothFriction(arm.friction_prior[:, 0], arm.friction_prior[:, 1], width)
     plant = Plant(arm, inertia=arm.inertia_prior * wrong[:, None], friction=friction)
     moved = simulate(plant, OpenLoop(sines.torque), plant.at_rest(start[None])[0], t)

@@ -141,7 +141,7 @@ def test_errors_are_kept_with_the_run_and_stand_in_its_report(
     again = keep_replay(run, replayed.plain() | {"logs": ["unseen.csv"]})
     assert again.replayed == load(run).replayed
     assert again.replayed is not None
-    assert again.replayed["rows"][0]["torque"] == replayed.rows[0].torque.tolist()  # type: ignore[union-attr]
+    assert again.replayed["rows"][0]["torque"] == replayed.rows[0].torque.tolist()  # type: ignore[union-attr]  # rows were kept
     html = str(ReplaySection().render(again, Page()))
     for text in ("MuJoCo", "pinocchio", "as described", "unseen.csv", *result.robot.joint_names):
         assert text in html

@@ -34,8 +34,8 @@ def is_triangular(R: Float) -> bool:
 @pytest.mark.parametrize("T", [1, 5, 64, 65, 1000])
 def test_fused_factors_are_those_of_the_dense_equations(T: int, masked: bool) -> None:
     arguments, X = dense(T, 4, seed=T, masked=masked)
-    factors = k.factor_torque(*arguments, method="qr")  # type: ignore[arg-type]
-    grams = k.factor_torque(*arguments, method="gram")  # type: ignore[arg-type]
+    factors = k.factor_torque(*arguments, method="qr")  # type: ignore[arg-type]  # arguments in a tuple
+    grams = k.factor_torque(*arguments, method="gram")  # type: ignore[arg-type]  # arguments in a tuple
     for R, gram, one in zip(factors, grams, X, strict=True):
         wanted = one.T @ one
         size = np.abs(wanted).max()
@@ -60,7 +60,7 @@ def test_full_rank_factor_is_unique() -> None:
 def test_threads_do_not_change_a_byte(method: str) -> None:
     arguments, _ = dense(4 * 16384 + 33, 2)
     first, *others = (
-        [R.tobytes() for R in k.factor_torque(*arguments, method=method, threads=threads)]  # type: ignore[arg-type]
+        [R.tobytes() for R in k.factor_torque(*arguments, method=method, threads=threads)]  # type: ignore[arg-type]  # arguments in a tuple
         for threads in (1, 2, 5)
     )
     assert all(other == first for other in others)
@@ -68,26 +68,26 @@ def test_threads_do_not_change_a_byte(method: str) -> None:
 
 def test_many_shards_make_the_same_factor() -> None:
     arguments, X = dense(2 * 16384 + 100, 2)
-    for R, one in zip(k.factor_torque(*arguments), X, strict=True):  # type: ignore[arg-type]
+    for R, one in zip(k.factor_torque(*arguments), X, strict=True):  # type: ignore[arg-type]  # arguments in a tuple
         assert np.abs(R.T @ R - one.T @ one).max() < 1e-11 * np.abs(one.T @ one).max()
 
 
 def test_no_sample_no_information() -> None:
     arguments, _ = dense(0, 3)
     for method in ("qr", "gram"):
-        for R in k.factor_torque(*arguments, method=method):  # type: ignore[arg-type]
+        for R in k.factor_torque(*arguments, method=method):  # type: ignore[arg-type]  # arguments in a tuple
             assert not R.any()
 
 
 def test_wrong_calls_are_refused() -> None:
     (tree, q, dq, ddq, tau, extra, _), _ = dense(10, 3)
     with pytest.raises(UsageError, match="method"):
-        k.factor_torque(tree, q, dq, ddq, tau, method="svd")  # type: ignore[arg-type]
+        k.factor_torque(tree, q, dq, ddq, tau, method="svd")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(UsageError, match="array-shape"):
-        k.factor_torque(tree, q, dq, ddq, tau[:, :2])  # type: ignore[arg-type, index]
-    for wrong in (extra[:2], [one[:, :9] for one in extra]):  # type: ignore[index, attr-defined]
+        k.factor_torque(tree, q, dq, ddq, tau[:, :2])  # type: ignore[arg-type, index]  # wrong on purpose
+    for wrong in (extra[:2], [one[:, :9] for one in extra]):  # type: ignore[index, attr-defined]  # wrong on purpose
         with pytest.raises(UsageError, match="array-shape"):
-            k.factor_torque(tree, q, dq, ddq, tau, wrong)  # type: ignore[arg-type]
+            k.factor_torque(tree, q, dq, ddq, tau, wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize(

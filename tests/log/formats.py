@@ -133,7 +133,7 @@ def torch(path: Path, content: Any, protocol: int = 2, byteorder: str = "little"
         raise AssertionError("nothing that a file names is called")
 
     rebuild.__module__, rebuild.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
-    modules["torch._utils"]._rebuild_tensor_v2 = rebuild  # type: ignore[attr-defined]
+    modules["torch._utils"]._rebuild_tensor_v2 = rebuild  # type: ignore[attr-defined]  # a module made here
     for name in kinds.values():
         setattr(modules["torch"], f"{name}Storage", type(f"{name}Storage", (), {"__module__": "torch"}))
 

@@ -229,5 +229,5 @@ def test_messages_that_are_cut_off(robot: RobotModel, tmp_path: Path) -> None:
             open_table(path)
             read_log(path, robot, MAPPING)
         except DynidError as error:
-            assert isinstance(error, InputError | RefusedError)  # noqa: PT017
+            assert isinstance(error, InputError | RefusedError)  # noqa: PT017  # either ending is right
     connection.close()

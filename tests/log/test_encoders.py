@@ -132,7 +132,7 @@ def test_readings_that_agree(robot: RobotModel, tmp_path: Path) -> None:
         (lambda th, q: np.sin(np.arange(len(th)) / 40), "motor-position", "does not follow the joint"),
     ],
 )
-def test_readings_that_contradict_each_other(robot, tmp_path, change, identifier: str, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_readings_that_contradict_each_other(robot, tmp_path, change, identifier: str, text: str) -> None:  # type: ignore[no-untyped-def]  # fixtures
     _, data = columns(robot)
     log = logged(robot, tmp_path, theta_joint2=change(data["theta_joint2"], data["q_joint2"]))
     sink = Diagnostics()

@@ -150,7 +150,7 @@ def test_statistics_of_the_file_only_save_time(robot: RobotModel, tmp_path: Path
             table = pa.table({"t": times, **COLUMNS})
             path = tmp_path / f"{name}_{reported}.parquet"
             pq.write_table(table, path, row_group_size=150, write_statistics=reported)
-            assert (open_table(path).extent("t") is not None) == reported  # type: ignore[attr-defined]
+            assert (open_table(path).extent("t") is not None) == reported  # type: ignore[attr-defined]  # text tables have it
         a, b = (
             read_log(tmp_path / f"{name}_{reported}.parquet", robot).trajectories[0]
             for reported in (True, False)
@@ -343,7 +343,7 @@ def test_identity_names_the_data_not_the_file(robot: RobotModel, tmp_path: Path)
     b.write_bytes(a.read_bytes())
     c = write_log(tmp_path / "c.parquet", t, {**COLUMNS, "q_elbow": q[:, 1] + 1e-16 + 1e-12})
 
-    def identity(path: Path, select: Selection = Selection()) -> list[list[object]]:  # noqa: B008
+    def identity(path: Path, select: Selection = Selection()) -> list[list[object]]:  # noqa: B008  # frozen
         return read_log(path, robot, select=[select]).identity()
 
     assert identity(a) == identity(b) == [[hashlib.sha256(a.read_bytes()).hexdigest(), 0, t[0], t[-1]]]

@@ -23,14 +23,14 @@ from tests.robot_files import ROBOTS
 
 
 @pytest.fixture(scope="module")
-def opened(data_dir: Path):  # type: ignore[no-untyped-def]
+def opened(data_dir: Path):  # type: ignore[no-untyped-def]  # fixtures
     robot = load_robot(ROBOTS / "kr300_rptu.toml")
     experiment = Experiment.read(ROBOTS / "kr300_elastic.experiment.toml")
     return robot, experiment, data_dir / "kr300_rptu" / "data.parquet"
 
 
 @pytest.fixture(scope="module")
-def run(opened) -> Identification:  # type: ignore[no-untyped-def]
+def run(opened) -> Identification:  # type: ignore[no-untyped-def]  # fixtures
     robot, experiment, path = opened
     diagnostics = Diagnostics()
     log = open_log(experiment, [path], robot, experiment.data.train, diagnostics)
@@ -86,7 +86,7 @@ def test_a_run_with_two_encoders_is_stored_and_read(run: Identification, tmp_pat
     assert "N m/rad" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
-def exchanged(opened, joints: tuple[str, ...]) -> tuple[RobotModel, object, Settings]:  # type: ignore[no-untyped-def]
+def exchanged(opened, joints: tuple[str, ...]) -> tuple[RobotModel, object, Settings]:  # type: ignore[no-untyped-def]  # fixtures
     robot, experiment, path = opened
     log = open_log(experiment, [path], robot, experiment.data.train, Diagnostics())
     m = log.mapping
@@ -99,7 +99,7 @@ def exchanged(opened, joints: tuple[str, ...]) -> tuple[RobotModel, object, Sett
     )
 
 
-def test_exchanged_encoders_are_doubted_with_the_evidence(opened) -> None:  # type: ignore[no-untyped-def]
+def test_exchanged_encoders_are_doubted_with_the_evidence(opened) -> None:  # type: ignore[no-untyped-def]  # fixtures
     robot, log, settings = exchanged(opened, ("j3",))
     only = replace(settings, rows=replace(settings.rows, joints=("j3",)))
     sink = Diagnostics()
@@ -113,7 +113,7 @@ def test_exchanged_encoders_are_doubted_with_the_evidence(opened) -> None:  # ty
     assert re.search(r"negative-stiffness.*columns of position and motor_position.*this joint", reported)
 
 
-def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type: ignore[no-untyped-def]
+def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type: ignore[no-untyped-def]  # fixtures
     robot, experiment, path = opened
     log = open_log(experiment, [path], robot, experiment.data.train, Diagnostics())
     wrong = replace(log, mapping=replace(log.mapping, motor_side="motor"))

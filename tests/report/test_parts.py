@@ -187,5 +187,5 @@ def test_true_base_parameters_need_every_member(identification: Identification) 
     truth = base_truth(identification)
     assert truth is not None
     estimate = identification.estimate
-    theta = np.array([identification.truth[c.name] for c in estimate.columns])  # type: ignore[index]
+    theta = np.array([identification.truth[c.name] for c in estimate.columns])  # type: ignore[index]  # the fixture has a truth
     np.testing.assert_allclose(truth, estimate.base.reduce(theta))

@@ -1,5 +1,5 @@
 """MJCF trees against MuJoCo's own inverse dynamics."""
-# ruff: noqa: E501
+# ruff: noqa: E501  (files as they are written)
 
 from __future__ import annotations
 

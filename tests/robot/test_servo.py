@@ -72,7 +72,7 @@ def test_settings_go_over_the_description() -> None:
 @pytest.mark.parametrize(("kp", "code"), [({"c": 1.0}, "unknown-joint"), ((1.0,), "joint-count")])
 def test_settings_of_other_joints_are_refused(kp: object, code: str) -> None:
     with pytest.raises(InputError, match=code):
-        servo_over(ServoSettings(kp=kp), None, ("a", "b"))  # type: ignore[arg-type]
+        servo_over(ServoSettings(kp=kp), None, ("a", "b"))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_delay_beyond_a_second_is_refused() -> None:

@@ -148,7 +148,7 @@ class Oracle:
 
 def states(n: int, seed: int, count: int = 4) -> tuple[Float, Float, Float]:
     random = np.random.default_rng(seed)
-    return tuple(random.uniform(-2, 2, (count, n)) for _ in range(3))  # type: ignore[return-value]
+    return tuple(random.uniform(-2, 2, (count, n)) for _ in range(3))  # type: ignore[return-value]  # three arrays
 
 
 def agree(found: Float, truth: Float, tolerance: float = 1e-10) -> None:

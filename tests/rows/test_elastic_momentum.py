@@ -101,4 +101,4 @@ def test_options() -> None:
     with pytest.raises(UsageError, match="degree = 3"):
         ElasticMomentumRows(degree=3)
     with pytest.raises(UsageError, match="form 'both'"):
-        ElasticMomentumRows(form="both")  # type: ignore[arg-type]
+        ElasticMomentumRows(form="both")  # type: ignore[arg-type]  # wrong on purpose

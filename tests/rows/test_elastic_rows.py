@@ -115,6 +115,6 @@ def test_experiments_name_rows() -> None:
     with pytest.raises(InputError, match="option 'joint' of rows 'elastic'"):
         rows_from_spec({"rows": "elastic", "joint": ["j1"]})
     with pytest.raises(UsageError, match="form 'both'"):
-        ElasticRows(form="both")  # type: ignore[arg-type]
+        ElasticRows(form="both")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(UsageError, match="joint 'j9'"):
         ElasticRows(joints=("j9",)).groups(random_robot(1, 3, 0.0))

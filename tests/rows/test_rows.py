@@ -23,7 +23,7 @@ class TestTorqueRowsWithKnownTorque(RowsContract):
     def terms(self) -> Terms:
         return RigidBody() + Viscous() + DriveGain()
 
-    def exact(self, robot):  # type: ignore[no-untyped-def]
+    def exact(self, robot):  # type: ignore[no-untyped-def]  # fixtures
         # tau = Y theta - dk tau: the torque itself stands on both sides.
         samples, theta = super().exact(robot)
         theta = np.append(theta[: -robot.n], np.random.default_rng(0).uniform(-0.2, 0.2, robot.n))

@@ -277,7 +277,7 @@ def test_bad_input() -> None:
         lambda: MomentumRows(cutoff=0),
         lambda: MomentumRows(degree=3),
         lambda: EnergyRows("first"),
-    ):  # type: ignore[arg-type]
+    ):  # type: ignore[arg-type]  # wrong on purpose
         with pytest.raises(UsageError):
             wrong()
     M = np.tile(np.eye(3), (4, 1, 1))

@@ -36,7 +36,7 @@ def cleaned(
         if found and found[-1].segment == piece.segment:
             assert not found[-1].last
             before = found.pop()
-            piece = Piece(  # noqa: PLW2901
+            piece = Piece(  # noqa: PLW2901  # joined to the one before
                 piece.segment,
                 np.concatenate([before.t, piece.t]),
                 np.concatenate([before.lines, piece.lines], axis=1),

@@ -150,7 +150,7 @@ def test_the_chosen_cutoff_predicts_as_well_as_the_best(arm: RobotModel, tmp_pat
 
 def missed(robot: RobotModel, log: Log, cutoff: float | str, unseen: Run) -> float:
     """Relative error of the true torque of an unseen motion below 10 Hz, %."""
-    prepared = prepare(log, Preparation(cutoff=cutoff), Diagnostics())  # type: ignore[arg-type]
+    prepared = prepare(log, Preparation(cutoff=cutoff), Diagnostics())  # type: ignore[arg-type]  # text or number
     base = structural_base(robot, DEFAULT_TERMS, TorqueRows())
     assembly = Assembly(robot, DEFAULT_TERMS, TorqueRows(), base.mask, prepared.parallel_filter(), 1.0)
     factors = assembly.factors(prepared, 1)
@@ -315,7 +315,7 @@ def test_samples_of_a_polled_log_are_better_for_it(arm: RobotModel, tmp_path: Pa
     plain = replace(prepared, time_bases=())
 
     def error(one: object) -> float:
-        (samples,) = one  # type: ignore[misc]
+        (samples,) = one  # type: ignore[misc]  # one piece
         keep = samples.keep
         true = [np.interp(samples.t[keep] - 0.0067, run.t, x) for x in run.dq.T]
         return float(np.sqrt(np.mean((samples.dq[keep].T - true) ** 2)))

@@ -413,4 +413,4 @@ def test_mixed_rates_are_brought_together_with_a_warning(make_log: MakeLog) -> N
 def test_settings_out_of_range(wrong: dict[str, float]) -> None:
     (name,) = wrong
     with pytest.raises(UsageError, match=f"prepare.{name}"):
-        Preparation(**wrong)  # type: ignore[arg-type]
+        Preparation(**wrong)  # type: ignore[arg-type]  # wrong on purpose

@@ -68,7 +68,7 @@ def by_events(robot: RobotModel) -> tuple[Float, list[tuple[float, int, bool]]]:
                     return float(y[2 + j] * fixed[j]) + 1e-12
                 return float(LEVEL[j] - np.abs(motion(t, y, fixed)[1][j]))
 
-            crossing.terminal, crossing.direction = True, -1.0  # type: ignore[attr-defined]
+            crossing.terminal, crossing.direction = True, -1.0  # type: ignore[attr-defined]  # attributes that solve_ivp reads
             crossings.append(crossing)
         run = solve_ivp(
             rate, (now, T[-1]), y, events=crossings, rtol=1e-8, atol=1e-10, dense_output=True, max_step=1e-2

@@ -89,4 +89,4 @@ def test_dahl_rounds_the_presliding_element() -> None:
 )
 def test_nonsense_is_refused(make: object) -> None:
     with pytest.raises(UsageError):
-        make()  # type: ignore[operator]
+        make()  # type: ignore[operator]  # a function or a class

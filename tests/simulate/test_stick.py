@@ -35,7 +35,7 @@ class Blocks:
 
 def at_rest(blocks: Blocks, tau: Float, rate: float = 100.0, hold: str = "zero") -> np.ndarray:
     n = len(blocks.mass)
-    return stick_slip(blocks, np.zeros(n), np.zeros(n), tau, rate, hold)  # type: ignore[arg-type,return-value]
+    return stick_slip(blocks, np.zeros(n), np.zeros(n), tau, rate, hold)  # type: ignore[arg-type,return-value]  # arrays of one block
 
 
 def test_a_block_slides_to_a_stop_and_stays() -> None:
@@ -95,7 +95,7 @@ def test_a_robot_without_friction_moves_as_the_kernel_says() -> None:
 
 
 @pytest.mark.parametrize("robot", [random_robot(2, 4, 0.5), random_robot(3, 4, mimic=True)])
-def test_forward_model_is_the_torque_of_the_terms(robot) -> None:  # type: ignore[no-untyped-def]
+def test_forward_model_is_the_torque_of_the_terms(robot) -> None:  # type: ignore[no-untyped-def]  # fixtures
     terms = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.1) + Offset() + KnownPayload(LOAD)
     rng = np.random.default_rng(1)
     theta = rng.normal(0, 1, len(terms.columns(robot)))

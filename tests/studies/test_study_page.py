@@ -63,7 +63,7 @@ def pendulum(dose: Dose, page: StudyPage) -> None:
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch) -> Study:
     module = ModuleType("pendulum_study")
-    module.PAPER, module.study = PAPER, pendulum  # type: ignore[attr-defined]
+    module.PAPER, module.study = PAPER, pendulum  # type: ignore[attr-defined]  # a module made here
     monkeypatch.setitem(sys.modules, "pendulum_study", module)
     monkeypatch.setitem(STUDIES, "pendulum", "pendulum_study")
     return run_study("pendulum")
@@ -215,7 +215,7 @@ def test_svg_puts_values_where_they_belong() -> None:
     points = dots(np.array([0.0, 10.0]), np.array([1.0, 100.0]), "p", BLUE, size=6)
     axis = Axis("x", span=(0.0, 10.0)), Axis("y", log=True, span=(1.0, 10000.0))
     figure = row_of([Panel((points,), *axis)], 300)
-    root = ET.fromstring(figure_svg(figure, 600))  # noqa: S314
+    root = ET.fromstring(figure_svg(figure, 600))  # noqa: S314  # text of our own
     a, b = ((float(c.get("cx")), float(c.get("cy"))) for c in root.findall(f".//{SVG}g/{SVG}circle"))
     margin = figure.layout["margin"]
     top, bottom = margin["t"] + 20, 300 + 20 - margin["b"]
@@ -228,7 +228,7 @@ def test_svg_draws_bars_and_errors() -> None:
     point = with_errors(dots(np.array([1.0]), np.array([2.0]), "e", VERMILION), np.array([0.5]), VERMILION)
     labels = Axis("", labels=("first", "second"))
     figure = row_of([Panel((bar,), labels, Axis("y")), Panel((point,), Axis(), Axis())], 300)
-    root = ET.fromstring(figure_svg(figure))  # noqa: S314
+    root = ET.fromstring(figure_svg(figure))  # noqa: S314  # text of our own
     heights = [float(r.get("height")) for r in root.findall(f".//{SVG}g/{SVG}rect")]
     assert heights[0] == pytest.approx(3 * heights[1], rel=1e-3)
     assert {"first", "second"} <= {element.text for element in root.iter(f"{SVG}text")}

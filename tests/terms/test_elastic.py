@@ -370,4 +370,4 @@ def test_compensation_needs_a_rotor_and_values_for_every_joint() -> None:
     with pytest.raises(UsageError, match="2 values of viscous"):
         RotorCompensation(inertia=(1.0,) * 3, viscous=(1.0, 1.0)).known_torque(robot, samples)
     with pytest.raises(UsageError, match="loaded_by = 'both'"):
-        RotorCompensation(loaded_by="both")  # type: ignore[arg-type]
+        RotorCompensation(loaded_by="both")  # type: ignore[arg-type]  # wrong on purpose

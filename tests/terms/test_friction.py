@@ -275,7 +275,7 @@ def test_a_load_needs_inertias() -> None:
         lambda: PolynomialFriction(()),
         lambda: PositionFriction(harmonic=0.0),
         lambda: TemperatureViscous(()),
-        lambda: LoadFriction("measured"),  # type: ignore[arg-type]
+        lambda: LoadFriction("measured"),  # type: ignore[arg-type]  # wrong on purpose
         lambda: LoadFriction(inertia=(1.0, 2.0)),
         lambda: FrictionChoice("viscous"),
         lambda: (
@@ -286,7 +286,7 @@ def test_a_load_needs_inertias() -> None:
 )
 def test_nonsense_is_refused(make: object) -> None:
     with pytest.raises(DynidError):
-        make()  # type: ignore[operator]
+        make()  # type: ignore[operator]  # a function or a class
 
 
 def test_ranges_hold_their_starts() -> None:

@@ -170,12 +170,12 @@ def test_an_experiment_says_which_geometry() -> None:
         (lambda: Spring(LEVER, label="two words"), "label 'two words'"),
         (lambda: Triangle("joint1", -0.8, 0.2, 0.0), "anchor -0.8"),
         (lambda: Points(("base", "base"), POINTS.points), "both ends"),
-        (lambda: Points(("base", "body1"), ((0, 0), (1, 1))), "3 numbers"),  # type: ignore[arg-type]
+        (lambda: Points(("base", "body1"), ((0, 0), (1, 1))), "3 numbers"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: replace(GAS, area=0.0), "area = 0.0"),
         (lambda: replace(GAS, pressure=-1.0), "pressure = -1.0"),
     ],
 )
-def test_nonsense_is_refused(make, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_nonsense_is_refused(make, text: str) -> None:  # type: ignore[no-untyped-def]  # fixtures
     with pytest.raises(UsageError, match=text):
         make()
 

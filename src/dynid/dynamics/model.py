@@ -294,7 +294,7 @@ class Dynamics:
             by_q = by_q + self._slopes(self._lean, x)
         if friction:
             by_dq = by_dq + self._friction_slopes(v)
-        return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]
+        return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
 
     def acceleration_derivatives(
         self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike, *, friction: bool = True

@@ -207,7 +207,7 @@ def _own_file(run: Identification, folder: Path) -> Path | None:
 def _without_shapes(text: bytes) -> str:
     # Of a file that dynid wrote: what is seen, touched or measured has no part in a replay, and its meshes would be
     # looked for beside the new file; a free base is held where the description puts it.
-    root = ElementTree.fromstring(text)  # noqa: S314
+    root = ElementTree.fromstring(text)  # noqa: S314  # bytes of our own
     for parent in list(root.iter()):
         for child in list(parent):
             free = child.tag == "freejoint" or (child.tag == "joint" and child.get("type") == "free")

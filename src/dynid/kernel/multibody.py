@@ -114,7 +114,7 @@ class Multibody:
         """The same in the native kernel; None where NumPy is in use."""
         if (kernel := _chosen()) is None:
             return None
-        if self._handle is None:  # type: ignore[attr-defined]
+        if self._handle is None:  # type: ignore[attr-defined]  # set past the frozen dataclass
             signs = np.column_stack([self.at, self.level, self.width]).astype(np.float64)
             handle = kernel.Multibody(
                 *_whole(self.tree),
@@ -129,7 +129,7 @@ class Multibody:
                 np.ascontiguousarray(self.driven, dtype=np.int32),
             )
             object.__setattr__(self, "_handle", handle)
-        return self._handle  # type: ignore[attr-defined]
+        return self._handle  # type: ignore[attr-defined]  # set past the frozen dataclass
 
     def __reduce__(self) -> tuple[Any, ...]:
         names = (

@@ -207,7 +207,7 @@ def _family(
         return Family(shown, tuple(of_joints[j] for j in have), have, True, 1, missing, meaning)
     numbers = sorted(k for k in members if isinstance(k, int))
     shown = template.replace(_PLACE, "{index}" if numbers[0] == 0 else "{number}")
-    ordered = tuple(str(members[k]) for k in numbers)  # type: ignore[index]
+    ordered = tuple(str(members[k]) for k in numbers)  # type: ignore[index]  # of numbers only here
     meaning = meaning_of(template.replace(_PLACE, "{number}"), "{number}", known, bag, ordered)
     return Family(shown, ordered, tuple(joints), False, numbers[0], (), meaning)
 

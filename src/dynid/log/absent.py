@@ -60,7 +60,7 @@ def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
         return {joint: value for joint, value in group.items() if joint not in gone}
 
     changed: dict[str, object] = {name: kept(getattr(mapping, name)) for name in _OF_JOINTS}
-    return replace(mapping, **changed)  # type: ignore[arg-type]
+    return replace(mapping, **changed)  # type: ignore[arg-type]  # fields of one type, each a mapping by joint
 
 
 @dataclass

@@ -258,7 +258,7 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
         return term
     factor = ratio if motors else 1.0 / ratio
     wide = any(field.name == "width" for field in fields(inner))
-    moved = replace(inner, width=getattr(inner, "width") * factor) if wide else inner  # noqa: B009
+    moved = replace(inner, width=getattr(inner, "width") * factor) if wide else inner  # noqa: B009  # no field of Term itself
     return OnMotor(moved) if motors else moved
 
 
