@@ -44,15 +44,15 @@ def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], 
     Scripts run by their hash alone, so nothing that comes with the data can run, whatever a joint is called.
     """
     plotly, script = plotly_javascript(), _asset("script.js")
+    scripts = [plotly, script, *([page.scene_script] if page.scene_script else [])]
     context = {
         "title": title,
         "kind": kind,
         "subject": subject,
         "chapters": chapters,
-        "policy": page_policy([plotly, script]),
-        "style": _trusted(_asset("style.css")),
-        "plotly": _trusted(plotly),
-        "script": _trusted(script),
+        "policy": page_policy(scripts),
+        "style": _trusted(_asset("style.css") + page.scene_style),
+        "scripts": [_trusted(one) for one in scripts],
         "figures": _trusted(script_json({"figures": page.figures, "dark": DARK})),
     }
     return str(render("page.html.jinja", context))

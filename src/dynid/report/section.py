@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,6 +15,9 @@ from dynid.estimate.scores import Origin
 from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit
 from dynid.run.result import Identification, Validation
+
+if TYPE_CHECKING:
+    from dynid.scene.scene import Scene
 
 __all__ = ["Page", "Section"]
 
@@ -36,10 +39,19 @@ class Section(Protocol):
 
 
 class Page:
-    """Collects the figures of one page while its sections are rendered."""
+    """Collects the figures and scenes of one page while its sections are rendered."""
 
     def __init__(self) -> None:
         self.figures: dict[str, dict[str, Any]] = {}
+        self.scene_style = self.scene_script = ""
+
+    def scene(self, scene: Scene, label: str) -> Markup:
+        """The place of a robot in 3-D; label: for screen readers."""
+        from dynid.scene.page import scene_fragment
+
+        part = scene_fragment(scene, label)
+        self.scene_style, self.scene_script = part.style, part.script
+        return Markup(part.html)  # noqa: S704  (escaped by `scene_fragment`)
 
     def figure(self, figure: Figure, label: str) -> Markup:
         """Adds a figure and returns the place where it will be drawn; label: for screen readers."""

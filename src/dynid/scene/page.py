@@ -18,6 +18,7 @@ from dynid.scene.still import still_png
 ASSETS = Path(__file__).parent / "assets"
 # Positions of a surface in its box by 16 bits: 0.01 mm in a link of 0.6 m.
 _STEPS = 65535
+STILL = (640, 370)  # pixels of the picture for print: 100 dpi on a page, some 60 kB
 _GRID = 8  # lines to each side of the middle
 _HINT = "Drag or arrow keys turn, wheel or + and - zoom, shift moves, Home resets"
 _TURN = np.pi  # a joint without limits is turned so far by hand
@@ -70,7 +71,7 @@ def scene_fragment(scene: Scene, label: str = "", full: bool = False) -> Fragmen
 
     full: the scene is the page: it starts to move, and the wheel zooms without a click.
     """
-    still = base64.b64encode(still_png(scene)).decode("ascii")
+    still = base64.b64encode(still_png(scene, *STILL)).decode("ascii")
     label = escape(label or f"{scene.robot.name or 'robot'} in 3-D", quote=True)
     legend = "".join(
         f'<li><i style="background:{one.value}"></i>{escape(one.meaning)}</li>' for one in scene.legend

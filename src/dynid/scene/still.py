@@ -72,7 +72,7 @@ def _fill(nearness: Float, picture: Float, corners: Float, colours: Float, wide:
     last = np.floor(corners[..., 1].max(axis=1) - 0.5).clip(-1, high - 1).astype(np.int64)
     triangle, row = _counted_up(np.maximum(last - first + 1, 0))
     row += first[triangle]
-    left, right = _spans(corners[triangle], row + 0.5)
+    left, right = _spans(corners[triangle], row.astype(np.float64) + 0.5)
     start = np.ceil(left - 0.5).clip(0, wide).astype(np.int64)
     count = np.maximum(np.floor(right - 0.5).clip(-1, wide - 1).astype(np.int64) - start + 1, 0)
     span, column = _counted_up(count)

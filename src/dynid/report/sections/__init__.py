@@ -13,6 +13,7 @@ from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.provenance import ProvenanceSection
 from dynid.report.sections.replay import ReplaySection
 from dynid.report.sections.residuals import ResidualsSection
+from dynid.report.sections.robot import RobotSection
 from dynid.report.sections.scores import ScoresSection
 from dynid.report.sections.selection import SelectionSection
 from dynid.report.sections.signals import SignalsSection
@@ -23,6 +24,7 @@ SECTIONS: tuple[Section, ...] = (
     VerdictSection(),
     LinksSection(),
     NextStepsSection(),
+    RobotSection(),
     FindingsSection(),
     JointsSection(),
     TorqueSection(),
