@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import base64
 import json
 import os
 import signal
@@ -128,7 +129,12 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert FourierTrajectory.from_json((out / "trajectory.json").read_text()).duration == 8.0
     assert "not checked: self-collision" in done.out
     page = (out / "picture.html").read_text()
-    assert all(word in page for word in ("Margins", "velocity", "torque"))
+    assert all(word in page for word in ("Margins", "velocity", "torque", "Least distances", "arm - floor"))
+    # The moving robot, on the floor that it keeps off, at most 30 frames a second of the 8 s.
+    scene = json.loads(page.split('class="scene-data">')[1].split("</script>")[0])
+    assert len(base64.b64decode(scene["motion"]["q"])) == 4 * 7 * 241
+    assert {round(line[2], 6) for line in scene["grid"]} == {-0.5}
+    assert len(scene["lines"]) == 4
     refused = run(*command, "--out", out)
     assert (refused.code, "--force to replace that plan" in refused.err) == (7, True)
     (out / "picture.html").unlink()

@@ -18,6 +18,7 @@ from dynid.feasible.mesh import mesh_triangles
 from dynid.robot import Reading, load_example, read_robot
 from dynid.robot.model import RobotModel
 from dynid.scene import Colour, LinkColour, Scene, scene_fragment, scene_of, scene_page, still_png
+from dynid.scene.room import outlines
 from dynid.scene.scene import MOST_BYTES
 from dynid.scene.shapes import shapes_of
 from dynid.scene.simplify import simplified, size_of
@@ -317,3 +318,24 @@ def test_the_page_holds_the_surfaces_to_a_hundredth_of_a_millimetre(arm: RobotMo
         np.testing.assert_array_equal(triangles[t : t + part["t"]], surface.triangles)
         v, t = v + part["v"], t + part["t"]
     assert data["motion"] is None
+
+
+def test_a_box_is_drawn_by_its_edges_and_a_floor_as_far_as_is_shown() -> None:
+    low, high = np.array([-0.5, -0.4, 0.0]), np.array([0.6, 0.7, 0.8])
+    normals = np.concatenate([np.eye(3), -np.eye(3)])
+    lines = outlines(normals, np.concatenate([high, -low]), np.zeros(3), 2.0)
+    edges = {
+        tuple(sorted((tuple(np.round(a, 9)), tuple(np.round(b, 9))))) for a, b in lines.reshape(-1, 2, 3)
+    }
+    assert len(edges) == 12
+    assert len(lines) == 24
+    ends = np.array(list(edges))
+    # Each edge runs along one axis, from face to face.
+    way = np.abs(ends[:, 1] - ends[:, 0])
+    assert np.allclose(np.sort(way.sum(axis=1)), np.sort(np.repeat(high - low, 4)))
+    assert ((way > 1e-9).sum(axis=1) == 1).all()
+    floor = outlines(np.array([[0.0, 0.0, -1.0]]), np.array([0.3]), np.array([1.0, 0.0, 0.0]), 0.5)
+    np.testing.assert_allclose(np.ptp(floor[:, :3], axis=0), [1.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(floor[:, 2], -0.3, atol=1e-12)
+    # A tilted wall beyond what is shown is not drawn.
+    assert len(outlines(np.array([[0.6, 0.0, 0.8]]), np.array([9.0]), np.zeros(3), 1.0)) == 0

@@ -1,7 +1,8 @@
-"""A page that shows a planned motion: positions, velocities and torque against their limits, and all margins."""
+"""A page to look at before a motion is run: the moving robot, least distances, torque against limits, all margins."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +13,18 @@ from dynid.excitation.plan import Sheet
 from dynid.signals.samples import Samples
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from dynid.report.figures import Figure, Trace
+    from dynid.report.section import Page
+    from dynid.scene.scene import Scene
 
 POINTS, ALL_TOLD = 1500, 1e6
+# Curves of distances that are shown: those that come nearest.
+MOST_PAIRS = 6
+_FLOOR = "floor"
+# Half of the part of the room that is drawn, in radii of a ball round the moving robot.
+ROOM = 1.6
 
 
 def plan_html(plan: Sheet) -> str:
@@ -26,6 +36,10 @@ def plan_html(plan: Sheet) -> str:
 
     page = Page()
     robot = plan.information.robot
+    t = np.linspace(0.0, plan.trajectory.duration, POINTS)
+    q = plan.trajectory.motion(t)[0]
+    about = f"{robot.name or 'robot'} along the planned motion"
+    moving = page.scene(_scene(plan, t, q), about, follows="time")
     drawn = [
         page.figure(_joint_figure(plan, j), f"planned motion of joint {name}")
         for j, name in enumerate(robot.joint_names)
@@ -47,11 +61,70 @@ def plan_html(plan: Sheet) -> str:
         " Stopped before the search had ended." if plan.stopped else "",
     )  # fmt: skip
     chapters = [
-        Chapter("motion", "Motion against its limits", summary + figures),
-        Chapter("margins", "Margins", Markup("<table>{}{}</table>").format(head, rows)),
+        Chapter("robot", "Look before you run", summary + moving),
+        Chapter("distances", "Least distances", _distances_shown(plan, t, q, page)),
+        Chapter("motion", "Motion against its limits", figures),
+        Chapter(
+            "margins",
+            "Margins",
+            Markup('<div class="scroll"><table class="data">{}{}</table></div>').format(head, rows),
+        ),
     ]
     name = robot.name or "robot"
     return page_html(f"{name}: planned motion", "Planned motion", name, chapters, page)
+
+
+def _scene(plan: Sheet, t: Float, q: Float) -> Scene:
+    from dynid.scene.room import outlines
+    from dynid.scene.scene import scene_of
+
+    robot, space = plan.information.robot, plan.bounds.workspace
+    scene = scene_of(robot, t, q, geometry="collision")
+    if space is None or not len(space.names):
+        return scene
+    centre, radius = scene.extent
+    lines = outlines(space.normal, space.offset, centre, ROOM * radius)
+    floor = -space.offset[space.names.index(_FLOOR)] if _FLOOR in space.names else 0.0
+    return replace(scene, lines=lines, floor=float(floor))
+
+
+def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
+    from markupsafe import Markup
+
+    from dynid.report.figures import CYCLE, VERMILION, Axis, Panel, column_of, level_line, line
+
+    found = sorted(_distances(plan, q), key=lambda one: float(one[1].min()))
+    if not found:
+        return Markup("<p>No distances were kept: neither surroundings nor shapes of the arm were given.</p>")
+    shown, rest = found[:MOST_PAIRS], found[MOST_PAIRS:]
+    curves = tuple(line(t, 1e3 * values, name, CYCLE[k]) for k, (name, values, _) in enumerate(shown))
+    asked = sorted({1e3 * bound for _, _, bound in shown})
+    panel = Panel(
+        curves, Axis("time, s"), Axis("distance, mm"), tuple(level_line(x, VERMILION) for x in asked)
+    )
+    figure = page.figure(column_of((panel,), 320, "time"), "least distances over time")
+    entry = Markup('<li><i style="background:{}"></i>{}: {:.1f} mm at least</li>')
+    legend = [entry.format(CYCLE[k], name, 1e3 * values.min()) for k, (name, values, _) in enumerate(shown)]
+    more = f"{len(rest)} further pairs stay at least {1e3 * rest[0][1].min():.0f} mm apart." if rest else ""
+    return Markup('<ul class="scene-legend">{}</ul>{}<p class="note">{}</p>').format(
+        Markup("").join(legend), figure, more
+    )
+
+
+def _distances(plan: Sheet, q: Float) -> list[tuple[str, Float, float]]:
+    # Names, distances (T,), m, and what was asked for: of links from each other and from what bounds the room.
+    from dynid.excitation.kinematics import points
+
+    robot, bounds = plan.information.robot, plan.bounds
+    found: list[tuple[str, Float, float]] = []
+    if (capsules := bounds.capsules) is not None and capsules.pairs:
+        free, _ = capsules.distances(robot, q, jacobian=False)
+        found += [(name, free[:, k], bounds.clearance) for k, name in enumerate(capsules.names(robot))]
+    if (space := bounds.workspace) is not None:
+        x, _ = points(robot, q, space.body, space.local, jacobian=False)
+        room = (space.offset - x @ space.normal.T - space.radius[:, None]).min(axis=1)
+        found += [(f"arm - {name}", room[:, h], 0.0) for h, name in enumerate(space.names)]
+    return found
 
 
 def _room(margin: Margin) -> str:

@@ -45,11 +45,15 @@ class Page:
         self.figures: dict[str, dict[str, Any]] = {}
         self.scene_style = self.scene_script = ""
 
-    def scene(self, scene: Scene, label: str) -> Markup:
-        """The place of a robot in 3-D; label: for screen readers."""
+    def scene(self, scene: Scene, label: str, follows: str = "") -> Markup:
+        """The place of a robot in 3-D.
+
+        label: for screen readers.    follows: the axis of figures that a line marks the scene's time on, as in
+        `column_of`.
+        """
         from dynid.scene.page import scene_fragment
 
-        part = scene_fragment(scene, label)
+        part = scene_fragment(scene, label, follows=follows)
         self.scene_style, self.scene_script = part.style, part.script
         return Markup(part.html)  # noqa: S704  (escaped by `scene_fragment`)
 

@@ -66,9 +66,11 @@ def scene_page(scene: Scene, title: str = "") -> str:
 """
 
 
-def scene_fragment(scene: Scene, label: str = "", full: bool = False) -> Fragment:
-    """A scene as a part of a page; label: for screen readers.
+def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: str = "") -> Fragment:
+    """A scene as a part of a page.
 
+    label: for screen readers.    follows: what figures of the page may go by to follow the scene, which sends an event
+    "scene-time" with detail.t, s, and takes "scene-seek": the attribute data-follows.
     full: the scene is the page: it starts to move, and the wheel zooms without a click.
     """
     still = base64.b64encode(still_png(scene, *STILL)).decode("ascii")
@@ -76,7 +78,7 @@ def scene_fragment(scene: Scene, label: str = "", full: bool = False) -> Fragmen
     legend = "".join(
         f'<li><i style="background:{one.value}"></i>{escape(one.meaning)}</li>' for one in scene.legend
     )
-    html = f"""<div class="scene">
+    html = f"""<div class="scene" data-follows="{escape(follows, quote=True)}">
 <div class="scene-view"><img class="scene-still" alt="{label}" src="data:image/png;base64,{still}"><canvas tabindex="0" role="img" aria-label="{label}. {_HINT}."></canvas></div>
 <p class="scene-said" aria-live="polite"></p>
 <div class="scene-bar" hidden><button type="button" class="timed" data-act="play">Play</button><input class="timed" type="range" min="0" max="1" value="0" step="any" aria-label="time"><output class="timed">0.00 s</output><select class="timed" aria-label="speed"><option value="0.25">0.25 x</option><option value="0.5">0.5 x</option><option value="1" selected>1 x</option><option value="2">2 x</option><option value="5">5 x</option></select><button type="button" data-act="front">Front</button><button type="button" data-act="side">Side</button><button type="button" data-act="top">Top</button><button type="button" data-act="reset">Reset</button></div>

@@ -137,6 +137,21 @@
     if (visible(element)) { draw(element, element.clientWidth, 1); }
   }
 
+  // A line in every figure that follows a moving robot, at its time.
+  document.addEventListener("scene-time", function (event) {
+    var axis = event.target.dataset.follows;
+    plots.forEach(function (plot) {
+      if (!axis || !plot.dataset.drawn || figures[plot.id].sync !== axis) { return; }
+      var layout = plot._fullLayout, x = layout.xaxis, now = plot.querySelector(".now");
+      if (!now) { now = document.createElement("i"); now.className = "now"; plot.append(now); }
+      var at = x.l2p(event.detail.t);
+      now.style.display = at >= 0 && at <= x._length ? "block" : "none";
+      now.style.left = (x._offset + at) + "px";
+      now.style.top = layout.margin.t + "px";
+      now.style.height = (layout.height - layout.margin.t - layout.margin.b) + "px";
+    });
+  });
+
   plots.forEach(function (plot) {
     if (plot.getBoundingClientRect().top < window.innerHeight + 300) { drawVisible(plot); }
   });

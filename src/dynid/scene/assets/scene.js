@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   var PIXELS_MOVING = 5e5, PIXELS_STILL = 2e6, SETTLE_MS = 160, CREASE = Math.cos(50 * Math.PI / 180);
-  var NEAR = 0.01, FIELD = 2.2, DISTANCE = 2.1, AMBIENT = 0.34, LIGHT = unit([-0.4, 0.55, -0.75]);
+  var NEAR = 0.01, FIELD = 1.95, DISTANCE = 2.1, AMBIENT = 0.34, LIGHT = unit([-0.4, 0.55, -0.75]);
   var calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
 
