@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import base64
+import csv
 import json
 import os
 import signal
