@@ -1,6 +1,6 @@
-"""Writes the tables of keys in experiment.md and of options in cli.md from the settings they describe.
+"""Writes what pages take from the code: keys in experiment.md, options in cli.md, every code in findings.md.
 
-python docs/make_tables.py: rewrites both pages.    A test holds them in step.
+python docs/make_tables.py: rewrites these pages.    A test holds them in step.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from dynid.base.checked_toml import words_of
+from dynid.base.explanation import Explanation
 from dynid.cli.robot_options import described_robot
 from dynid.cli.settings_options import described
 from dynid.identification import schema
 from dynid.log import mapping
+from dynid.verbs.explanations import sections
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
@@ -51,6 +53,7 @@ WITH_ROBOT = (
     "excite", "simulate",
 )  # fmt: skip
 PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
+FROM_CODE = "<!-- from here on made from the code: python docs/make_tables.py -->"
 KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
 
 
@@ -171,7 +174,25 @@ def rows_at(text: str) -> list[str]:
     return rows
 
 
-PAGES = {"experiment.md": experiment_page, "cli.md": command_page}
+def findings_page(text: str) -> str:
+    """The page with every code below the line that says where they are from."""
+    head, line, _ = text.partition(FROM_CODE)
+    parts = [f"## {subject}\n\n" + "\n".join(map(section_of, known)) for subject, known in sections().items()]
+    return head + line + "\n\n" + "\n".join(parts)
+
+
+def section_of(one: Explanation) -> str:
+    """What one code, or several that are alike, means."""
+    title = one.title[0].upper() + one.title[1:]
+    head = [f"### `{one.code}`", f"{title}. *{one.appears.capitalize()}.*"]
+    if one.also:
+        head = [f"### {title.replace('`', '')}", ", ".join(f"`{code}`" for code in one.codes)]
+    parts = [("What it means", one.means), ("How sure", one.sure), ("What to do", one.do)]
+    parts += [("Accepting it", one.accept)]
+    return "\n\n".join([*head, *(f"**{name}.** {text}" for name, text in parts if text)]) + "\n"
+
+
+PAGES = {"experiment.md": experiment_page, "cli.md": command_page, "findings.md": findings_page}
 
 
 def main() -> None:

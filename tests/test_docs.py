@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import runpy
@@ -22,8 +23,10 @@ import dynid
 from dynid.base import errors, units
 from dynid.base.checked_toml import Strict
 from dynid.base.diagnostics import CLAIMS, Diagnostics
+from dynid.base.explanation import KINDS
 from dynid.base.tables import read_table
 from dynid.cli.main import app
+from dynid.diagnosis.diagnosis import every_diagnosis
 from dynid.estimate.scores import Origin, Sums
 from dynid.estimate.verdict import Word
 from dynid.excitation.plan import prior_theta
@@ -43,6 +46,7 @@ from dynid.signals import cutoff, prepare
 from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE
 from dynid.verbs.demo import run_demo
+from dynid.verbs.explanations import sections
 from tests.command_line import make_log
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,7 +55,6 @@ MADE = runpy.run_path(str(DOCS / "make_tables.py"))
 EXPERIMENT_TABLES: dict[str, type[BaseModel]] = MADE["EXPERIMENT_TABLES"]
 PAGES = sorted(DOCS.glob("*.md"))
 TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
-SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
@@ -312,38 +315,87 @@ def some_scores() -> Any:
     return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
 
 
-def identifiers() -> set[str]:
-    """Identifiers of messages that the tables of that page explain."""
-    titles = {
-        "Findings": "in the report",
-        "Diagnosis": "finding",
-        "Messages about the log": "identifier",
-        "Messages about the model": "identifier",
-    }
-    found = (table(section("how-to-choose.md", title), first) for title, first in titles.items())
-    return {name for rows in found for row in rows for name in code(row[0])}
-
-
-def test_identifiers_of_messages_exist() -> None:
-    named = {name for name in identifiers() if re.fullmatch(r"[a-z]+(-[a-z]+)*", name)}
-    assert len(named) > 50
-    assert {name for name in named if f'"{name}"' not in SOURCE} == set()
-
-
-def test_every_warning_is_explained() -> None:
-    warnings = set(re.findall(r'\.warn\(\s*"([^"]+)"', SOURCE))
-    assert len(warnings) > 35
-    assert warnings - identifiers() == set()
-
-
-def test_every_claim_is_explained() -> None:
-    rows = table(section("experiment.md", "`accept`: doubts that are not to cap the verdict"), "code")
-    assert [code(row[0])[0] for row in rows] == list(CLAIMS)
-    made = set(re.findall(r'\.claim\(\s*"([^"]+)"', SOURCE)) | set(
-        re.findall(r'yield Rival\(\s*"([^"]+)"', SOURCE)
+def printed() -> dict[str, set[str]]:
+    """As what each code appears, by the calls that name it in the source."""
+    levels = {"warn": "warning", "note": "note", "claim": "doubt"}
+    found: dict[str, set[str]] = {}
+    calls = (
+        (node, ast.unparse(node.func).split(".")[-1])
+        for path in sorted((ROOT / "src" / "dynid").rglob("*.py"))
+        if "testing" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
     )
-    made |= set(re.findall(r'Notice\(\s*"([^"]+)",\s*Level\.DOUBT', SOURCE))
-    assert made | {"gravity-compensated", "negative-stiffness"} == set(CLAIMS)
+    for node, name in calls:
+        texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        if (
+            not texts
+            or not isinstance(texts[0], str)
+            or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", texts[0])
+        ):
+            continue
+        first = ast.unparse(node.args[0]) == repr(texts[0])
+        named = found.setdefault(texts[0], set())
+        if name in levels and first:
+            named.add(levels[name])
+        elif (name in ERRORS or name == "fail") and first:
+            named.add("error")
+        elif name == "Diagnostic":
+            named.add(ast.unparse(node.args[0]).split(".")[-1].lower())
+        elif name == "Notice":
+            named |= {
+                one.attr.lower()
+                for one in ast.walk(node)
+                if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "Level"
+            }
+        elif name == "Rival":
+            named.add("doubt")
+        elif name == "FeatureGroup":
+            named.add("finding")
+    return {code: kinds for code, kinds in found.items() if kinds}
+
+
+ERRORS = {kind.__name__ for kind in kinds_in(errors, errors.DynidError)}
+EXPLAINED = {code: one for known in sections().values() for one in known for code in one.codes}
+
+
+def test_every_code_is_explained_once_as_what_it_appears() -> None:
+    every = [code for known in sections().values() for one in known for code in one.codes]
+    assert len(every) == len(EXPLAINED), sorted(code for code in EXPLAINED if every.count(code) > 1)
+    found = printed()
+    assert len(found) > 500
+    assert sorted(set(found) - set(EXPLAINED)) == []
+    wrong = {code: kinds - set(EXPLAINED[code].kinds) for code, kinds in found.items()}
+    assert {code: kinds for code, kinds in wrong.items() if kinds} == {}
+    assert {kind for one in EXPLAINED.values() for kind in one.kinds} == set(KINDS)
+
+
+def test_every_explanation_is_of_a_code_that_there_is() -> None:
+    texts = {"explanations.py", "stops.py"}
+    source = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if path.name not in texts
+    )
+    own = {"unknown-code"}  # of the explanations themselves
+    assert {code for code in EXPLAINED if f'"{code}"' not in source} == own
+
+
+def test_claims_diagnoses_and_verdicts_are_explained_whole() -> None:
+    assert {code for code, one in EXPLAINED.items() if "doubt" in one.kinds} == set(CLAIMS)
+    assert {code for code, one in EXPLAINED.items() if one.accept} == set(CLAIMS)
+    assert {one.identifier for one in every_diagnosis()} <= set(EXPLAINED)
+    assert all(one.sure for one in EXPLAINED.values() if {"doubt", "finding"} & set(one.kinds))
+    assert all(one.means and one.do for one in EXPLAINED.values())
+
+
+def test_explanations_name_commands_and_options_that_exist() -> None:
+    known = commands()
+    every = set().union(*known.values(), EVERYWHERE)
+    for one in EXPLAINED.values():
+        text = " ".join((one.means, one.sure, one.do, one.accept))
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= every, one.code
+        assert set(re.findall(r"`dynid ([a-z]+)", text)) <= set(known), one.code
 
 
 def console_lines() -> Iterator[tuple[str, list[str]]]:

@@ -10,12 +10,16 @@ LEVELS = ("good", "usable", "doubtful", "poor")
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence of the verdict: how much it matters, what was seen, what to do."""
+    """One sentence of the verdict: how much it matters, what was seen, what to do.
+
+    code: under which `dynid explain` says more, "" = none.
+    """
 
     level: str
     title: str
     text: str
     advice: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     held = [one for one in selection.measurement_effects if one.adopted and one.fault]
     if held:
         text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
-    return [Finding("good", f"Model chosen among {selection.compared} on held-out blocks", text)]
+    title = f"Model chosen among {selection.compared} on held-out blocks"
+    return [Finding("good", title, text, code="model-chosen")]
 
 
 def _in_words(one: MeasurementEffect) -> str:

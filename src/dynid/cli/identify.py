@@ -122,7 +122,7 @@ def command(
             diagnostics=diagnostics,
         )
     report = save(result, out, force)
-    print_diagnostics(result.diagnostics)
+    print_diagnostics(result.diagnostics, explained=True)
     set_results(lambda: identification_data(result) | {"run": out, "report": report})
     for line in (*identification_lines(result), f"report: {report}"):
         say(line)

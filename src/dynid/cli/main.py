@@ -18,6 +18,7 @@ from dynid.cli import (
     demo,
     doctor,
     excite,
+    explain,
     export,
     fleet,
     identify,
@@ -38,7 +39,7 @@ from dynid.cli import (
     watch,
 )
 from dynid.cli.ending import interruption, listen, say_bug, say_interrupted
-from dynid.cli.output import finish, reset, say, with_output
+from dynid.cli.output import finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
 app = typer.Typer(
@@ -61,6 +62,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
     "Identify and judge": (
         ("identify", identify.command, True),
         ("report", report.command, True),
+        ("explain", explain.command, False),
         ("validate", validate.command, True),
         ("replay", replay.command, True),
         ("compare", compare.command, True),
@@ -157,5 +159,14 @@ def _run() -> int:
 
 def _ended(error: DynidError) -> int:
     say(str(error), err=True)
+    _say_where_explained(error)
     finish(error.exit_code, error)
     return error.exit_code
+
+
+def _say_where_explained(error: DynidError) -> None:
+    from dynid.base.explanation import see
+    from dynid.verbs.stops import has_more
+
+    if has_more(error.identifier):
+        note(see((error.identifier,)))

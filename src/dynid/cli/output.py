@@ -80,8 +80,11 @@ def set_results(results: Callable[[], Mapping[str, object]]) -> None:
         _now.results |= plain(results())
 
 
-def print_diagnostics(diagnostics: Diagnostics) -> None:
-    """Doubts, then warnings, on standard error; notes are for the report, or for --verbose."""
+def print_diagnostics(diagnostics: Diagnostics, explained: bool = False) -> None:
+    """Doubts, then warnings, on standard error; notes are for the report, or for --verbose.
+
+    explained: whether the command says elsewhere where their codes are explained.
+    """
     if not any(one is diagnostics for one in _now.diagnostics):
         _now.diagnostics.append(diagnostics)
     if _now.as_json or _now.quiet:
@@ -89,6 +92,11 @@ def print_diagnostics(diagnostics: Diagnostics) -> None:
     notes = [one for one in diagnostics if one.severity == "note"] if _now.verbose else []
     for item in (*diagnostics.doubts, *diagnostics.warnings, *notes):
         say(str(item), err=True)
+    codes = [one.identifier for one in (*diagnostics.doubts, *diagnostics.warnings)]
+    if codes and not explained:
+        from dynid.base.explanation import see
+
+        say(see(codes), err=True)
 
 
 def shows_progress() -> bool:

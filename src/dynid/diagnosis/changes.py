@@ -10,6 +10,7 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.explanation import Explanation
 from dynid.diagnosis.proof import (
     CHANCE,
     HeldOut,
@@ -36,6 +37,36 @@ LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
 BEYOND_PLACE = 2.0
 # A drift of friction alone that gains this share of it is the simpler cause.
 AS_WELL = 0.8
+
+
+EXPLANATIONS = (
+    Explanation(
+        "changed-within-log",
+        "a robot that does not stay the same",
+        ("doubt",),
+        """From some time on, or all the time, the log is of another robot: a tool or a load was taken up, a drive
+        was exchanged, two robots' logs were put into one. One model for both is wrong for either.""",
+        """Identify the parts by themselves: `window` or `train` under `[data]`; the message says from when on. A
+        load that was taken up is found from both parts with `dynid payload`.""",
+        f"""Parameters of their own have to take {100 * LEAST_GAIN:g} % off the held-out mean square error, and to
+        gain {BEYOND_PLACE:g} times as much as those of either half of the positions or speeds, which follow
+        what the model lacks there; friction that drifts is the simpler cause, and is named instead where it
+        explains {100 * AS_WELL:g} % of it.""",
+        """Accept it if the change belongs to the robot and an average model is what you want.""",
+    ),
+    Explanation(
+        "friction-drift",
+        "friction that changes while the drives warm up",
+        ("warning",),
+        f"""Viscous or dry friction of all joints together changes by more than {100 * USUAL_CHANGE:g} % over the
+        log. The model holds its mean.""",
+        """Warm the drives up before recording. Or log their temperature and add `temperature_viscous`, or identify
+        warm and cold apart.""",
+        f"""A straight line in time, times the fitted friction, is tested on what the model leaves of the residuals,
+        all joints together, with a chance of {ALARM:g} for a false alarm; the 95 % interval is counted in.
+        Drives that start at room temperature lose {100 * USUAL_CHANGE:g} % in a minute, which is not reported.""",
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)

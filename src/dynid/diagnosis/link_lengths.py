@@ -9,6 +9,7 @@ from scipy.special import stdtrit
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.explanation import PROVEN, Explanation
 from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
@@ -21,6 +22,30 @@ STEP = 1e-3
 WARN, MATTERS = 0.02, 0.05
 # m, and share of the longest: shorter distances between joints carry no lever.
 LEAST_LENGTH, LEAST_PART = 0.05, 0.2
+
+
+EXPLANATIONS = (
+    Explanation(
+        "link-length",
+        "a link of another length than described",
+        ("warning",),
+        """The distance between two joints differs from the description's: another variant of the arm, an exchanged
+        link, a wrong row of the Denavit-Hartenberg table. Inertias are taken along wrong levers then, and so is
+        every position that is computed from the description.""",
+        """Check the link against its drawing or with a tape, and correct the description.""",
+        f"""From {100 * WARN:g} % on, 95 % interval included. {PROVEN}; rivals are a cosine of each joint's own
+        position, friction of another form and a joint's zero that is off. Gravity alone cannot show it, so it
+        takes fast motion.""",
+    ),
+    Explanation(
+        "link-length-unseen",
+        "links whose lengths the log cannot tell",
+        ("note",),
+        f"""An error of {100 * MATTERS:g} % in the lengths of these links would look like other effects in this log.
+        They are taken from the description.""",
+        """Nothing if the description is the maker's. Else measure them.""",
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.explanation import RESIDUAL_TESTS, TRAPS, Explanation
 from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
@@ -17,6 +18,21 @@ LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.
 MISSING = (0.45, 2.0)
 LEAST_SAMPLES = 10
+
+
+EXPLANATIONS = (
+    Explanation(
+        "saturation",
+        "torque that is missing at its peaks",
+        ("finding",),
+        """Beyond a level the motion takes more torque than was measured: the drive was at its limit, or the log
+        cuts the value off. The fit is bent towards what was logged.""",
+        """Record with less load or speed, or find the limit in the driver. Where this makes up most of the
+        residual, these times are left out for you: see [`masked`](findings.md#masked).""",
+        f"""{RESIDUAL_TESTS} At least {100 * MISSING[0]:g} % of the torque beyond the level has to be missing.
+        {TRAPS}""",
+    ),
+)
 
 
 @dataclass(frozen=True)

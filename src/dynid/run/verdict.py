@@ -83,7 +83,11 @@ def judge(
         level = "usable"
         findings.append(
             Finding(
-                "warning", "Not validated", "No data was held out.", "Pass a second log to dynid validate."
+                "warning",
+                "Not validated",
+                "No data was held out.",
+                "Pass a second log to dynid validate.",
+                "not-validated",
             )
         )
     _identifiability(estimate, structural, findings)
@@ -100,23 +104,28 @@ def judge(
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     findings += [
-        Finding("warning", s.title, s.text, s.advice) for s in residual_findings if s.level == "warning"
+        Finding("warning", s.title, s.text, s.advice, s.identifier)
+        for s in residual_findings
+        if s.level == "warning"
     ]
     if any(_bends(finding, training.scores) for finding in residual_findings):
         level = _worse(level, "usable")
     if not estimate.status.ok:
         level = _worse(level, "usable")
-        findings.append(Finding("warning", "The fit did not converge", estimate.status.text))
+        findings.append(
+            Finding("warning", "The fit did not converge", estimate.status.text, code="not-converged")
+        )
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
         if warning.identifier == LIKELY_CAUSE:
             title, text = "What keeps the bodies from being physically consistent", _placed(warning)
-            findings.append(Finding("warning", title, text))
+            findings.append(Finding("warning", title, text, code=warning.identifier))
         else:
-            findings.append(Finding("warning", f"Log: {warning.identifier}", _placed(warning)))
+            title = f"Log: {warning.identifier}"
+            findings.append(Finding("warning", title, _placed(warning), code=warning.identifier))
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
-        findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt)))
+        findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
     headline = _headline(level, unseen, headline_scores, diagnostics.doubts)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
@@ -158,22 +167,25 @@ def _score_findings(validation: Validation, training: Validation, findings: list
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
         if not np.isfinite(r2):
-            findings.append(Finding("warning", f"{name}: no torque variation", "Its score has no meaning."))
+            text = "Its score has no meaning."
+            findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))
             continue
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}"
         if name in scores.useless:
             level = "poor"
             text += ": no model at all, a constant torque, misses less."
             advice = "Leave this joint's model out, or look at its residuals against velocity and position."
-            findings.append(Finding("problem", f"{name}: worse than predicting nothing", text, advice))
+            findings.append(
+                Finding("problem", f"{name}: worse than predicting nothing", text, advice, "useless-joint")
+            )
         elif r2 < USABLE_R2:
             level = "poor"
             advice = "Look at its residuals against velocity and position; try another friction model."
-            findings.append(Finding("problem", f"{name}: poorly predicted", text, advice))
+            findings.append(Finding("problem", f"{name}: poorly predicted", text, advice, "poor-joint"))
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
             advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
-            findings.append(Finding("warning", f"{name}: weakly predicted", text, advice))
+            findings.append(Finding("warning", f"{name}: weakly predicted", text, advice, "weak-joint"))
     if scores.beyond_text:
         findings.append(
             Finding(
@@ -181,6 +193,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
                 f"Scored outside the training's range on {scores.origin}",
                 f"Outside it, by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
                 "There the model extrapolates; train on motion as far and as fast as the model is for.",
+                "extrapolation",
             )
         )
     if (
@@ -194,6 +207,7 @@ def _score_findings(validation: Validation, training: Validation, findings: list
                 f"Worse on {scores.origin} than in training",
                 f"{100 * scores.total_relative:.3g} % against {100 * training.scores.total_relative:.3g} %.",
                 "Record a longer or richer motion, or draw the fit towards the prior (method = 'ridge').",
+                "overfit",
             )
         )
     return level
@@ -205,7 +219,8 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
     if base.condition > CONDITION_BAD:
         text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
-        found.append(Finding("warning", f"Hardly identifiable: condition {base.condition:.2g}", text, more))
+        title = f"Hardly identifiable: condition {base.condition:.2g}"
+        found.append(Finding("warning", title, text, more, "ill-conditioned"))
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters come from the description"
@@ -215,6 +230,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
                 title,
                 "It says more of them than the log, for want of motion or since the model misses too much.",
                 more,
+                "from-description",
             )
         )
     r = training.residuals
@@ -224,7 +240,9 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
         values = 2.0 * bandwidth * seconds * len(r.joint_names) / base.rank
         if values < VALUES_FEW:
             text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
-            found.append(Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more))
+            found.append(
+                Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more, "little-data")
+            )
     return found
 
 
@@ -234,6 +252,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
             "good",
             "Can be exported",
             "All bodies are physically consistent: URDF, MJCF, SDF and C hold these very bodies.",
+            code="exportable",
         )
     shown = "; ".join(faults[:FAULTS_SHOWN])
     shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
@@ -249,6 +268,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
         f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best; "
         "dynid export tells by how much their torque differs, joint by joint.",
         "Look for what the model lacks or the description has wrong.",
+        "not-exportable",
     )
 
 
@@ -283,15 +303,17 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
                 f"{len(lost)} of {structural.rank} base parameters were not excited",
                 f"The motion does not separate {names} from the others.",
                 "Move every joint through its range, several at a time, with changing acceleration.",
+                "not-excited",
             )
         )
     elif base.condition <= CONDITION_BAD:
         title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
         if borrowed:
             text = f"Yet {borrowed} of them hang on the description, which says more of them than the log."
-            findings.append(Finding("note", title, text))
+            findings.append(Finding("note", title, text, code="from-description"))
         else:
-            findings.append(Finding("good", title, "The motion informs every direction."))
+            text = "The motion informs every direction."
+            findings.append(Finding("good", title, text, code="excited"))
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
@@ -299,6 +321,7 @@ def _identifiability(estimate: Estimate, structural: BaseMap, findings: list[Fin
                 f"Condition number {base.condition:.3g}",
                 "Some parameters are only weakly identifiable; their intervals are wide.",
                 "Design a richer motion.",
+                "ill-conditioned",
             )
         )
 
@@ -315,13 +338,23 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
             text = "; ".join(_gain_text(c) for c in better) + "."
             text += f" Nothing to gain on {simple}." if kept else ""
             title = "Friction chosen by joint" if subject == "friction" else f"{subject} earned its place"
-            findings.append(Finding("good", title + f" on {len(better)} of {len(own)} joints", text))
+            findings.append(
+                Finding(
+                    "good", title + f" on {len(better)} of {len(own)} joints", text, code="friction-chosen"
+                )
+            )
         elif subject == "friction":
             text = "No other form predicts held-out blocks better by more than one standard error."
-            findings.append(Finding("good", "Viscous and Coulomb friction suffice", text))
+            findings.append(
+                Finding("good", "Viscous and Coulomb friction suffice", text, code="friction-chosen")
+            )
         else:
             text = f"On held-out blocks it is no better than '{kept[0].chosen}', beyond one standard error."
-            findings.append(Finding("warning", f"{subject} did not earn its place", text, "Leave it out."))
+            findings.append(
+                Finding(
+                    "warning", f"{subject} did not earn its place", text, "Leave it out.", "friction-chosen"
+                )
+            )
     return findings
 
 

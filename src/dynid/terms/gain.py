@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.explanation import Explanation
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -49,6 +50,24 @@ class DriveGain(JointTerm):
     lower = -1.0
     of_log = True
     scale = Scale.FREES
+    explanations = (
+        Explanation(
+            "torque-scale",
+            "torque of another size than the described masses have",
+            ("doubt",),
+            f"""On every joint that carries weight gravity's torque is {SCALE_DOUBT:g} times the description's or
+            more (or as much less), and one factor explains it. The robot is heavier than described, or the
+            torque has another unit, torque constant or gear ratio than declared. All masses of the model carry
+            that factor.""",
+            """Check `effort.unit`, `effort.side`, `drive_gain` and gear ratios against the data sheet. A known
+            load decides: hang it on, record again, and `dynid payload RUN LOG --expected KG` says what the
+            torque is worth.""",
+            f"""One factor has to explain {100 * SCALE_EXPLAINED:g} % of the difference and agree between joints; a
+            load at the last body that would explain it as well is named instead (`payload`). It takes a
+            description with masses: where those are rough, so is this.""",
+            "Accept it if the description's masses are placeholders and the torque's unit is certain.",
+        ),
+    )
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""

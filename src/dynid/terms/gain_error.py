@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.explanation import PROVEN, Explanation
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
@@ -40,6 +41,25 @@ class GainError(NominalTerm):
     role, question = Role.LOG, Question("gains", "as logged")
     as_cause = "the drive gain of '{joint}'"
     symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
+
+    explanations = (
+        Explanation(
+            "drive-gain",
+            "torque of one joint on another scale, or gains that nobody declared",
+            ("doubt", "warning", "note", "error"),
+            """One joint's torque is too large or too small for the bodies that the other joints' torque shows: its
+            torque constant, gear ratio or unit is off. For logs of commands it says that the position
+            controllers' gains were not declared: they are found on the scale of the description's masses, and
+            so is everything else. As an error: currents are declared, and nobody says what they are worth.""",
+            """Check the torque constant, gear ratio and `effort.unit` of that joint. For commands give the drives'
+            gains: `--kp` and `--kd`, or `kp` and `kd` under `[drive]` (see [servos](servos.md)).""",
+            f"""From {100 * WARN:g} % on, 95 % interval included, a doubt over {100 * DOUBT:g} %. {PROVEN}; rivals
+            are a cosine of each joint's own position, friction of another form and a joint's zero that is off.
+            Less is a warning, or a note where the description does not know every body.""",
+            """Accept it for commands if the scale does not matter to you (a simulator driven by the same gains),
+            or if the data sheet confirms the joint's torque constant.""",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_nominal(self.inertia, self.drives)

@@ -11,6 +11,7 @@ from scipy.special import chdtrc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.base.explanation import TRAPS, Explanation
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -41,6 +42,20 @@ class KnownPayload(Term):
     name: str = "known_payload"
     of_log = True
     scale = Scale.FIXES
+
+    explanations = (
+        Explanation(
+            "payload",
+            "an outermost body that is heavier than described",
+            ("warning",),
+            """The last body carries more than its description: a tool, a gripper or a load was mounted. The
+            identified model holds it, which is right if the robot is to work with it.""",
+            """Nothing, if the tool belongs to the robot. Else take it off and record again, subtract it with
+            `known_payload`, or describe it as a `[[fixed]]` part. To find a load itself use `dynid payload`.""",
+            f"""A load has to explain {100 * LOAD_EXPLAINED:g} % of the way from the described to the identified
+            bodies, with a chance below one in a million that none is there. {TRAPS}""",
+        ),
+    )
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -29,7 +30,21 @@ class PositionWaves(Term):
     count: int = 2
     name: str = "position_waves"
     role = Role.SHIELD
-    group = FeatureGroup("follows-position", "residual against position")
+    group = FeatureGroup(
+        "follows-position",
+        "residual against position",
+        explanation=Explanation(
+            "follows-position",
+            "a residual that follows position",
+            ("finding",),
+            """A slow function of a joint's own angle explains what the model misses there: weight that the
+            description has in another direction, a cable or hose, a spring or counterbalance, friction that
+            varies over the turn.""",
+            """Check `gravity` and `[base]` in the robot file first. A cable or hose is a `channel`, a spring or
+            counterbalance a [spring term](experiment.md#model-terms), friction that varies `position_friction`.""",
+            RESIDUAL_TESTS,
+        ),
+    )
 
     @classmethod
     def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:

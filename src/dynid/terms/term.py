@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
+from dynid.base.explanation import Explanation
 from dynid.base.registry import Registry
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
@@ -112,6 +113,7 @@ class Term(ABC):
     role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
     question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
     group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
+    explanations: ClassVar[tuple[Explanation, ...]] = ()  # of the codes that it reports
     steps: ClassVar[bool] = False  # whether it is friction with a step at rest
     hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
     # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.

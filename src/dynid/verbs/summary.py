@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.atomic_write import refuse_existing, staged_files
+from dynid.base.explanation import see
 from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.run.links import Value, joint_values, links
@@ -24,6 +25,8 @@ def identification_lines(result: Identification) -> list[str]:
     for finding in result.verdict.findings:
         advice = f" {finding.advice}" if finding.advice else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}")
+    codes = [one.code for one in result.verdict.findings if one.code and one.level != "good"]
+    lines += [f" {see(codes)}"] if codes else []
     lines += ["", *link_lines(result), "", *parameter_lines(result)]
     chosen = result.preparation.get("rows")
     if isinstance(chosen, Mapping):

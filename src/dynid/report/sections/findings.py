@@ -9,7 +9,8 @@ from dynid.base.findings import Finding
 from dynid.estimate.verdict import Word, base_verdicts
 from dynid.report.section import Page, render, worst_held_out
 from dynid.report.symbols import symbol
-from dynid.report.text import percent
+from dynid.report.text import markdown, percent
+from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 
 _ORDER = {"doubt": 0, "problem": 1, "warning": 2, "note": 3, "good": 4}
@@ -32,12 +33,22 @@ class FindingsSection:
             {
                 "joints": _joint_bars(identification),
                 "shown": "" if worst is None else worst[0],
-                "open": [f for f in findings if f.level != "good"],
-                "fine": [f for f in findings if f.level == "good"],
+                "findings": _explained(findings),
                 "mark": _mark,
                 "weak": _weakest(identification),
             },
         )
+
+
+def _explained(findings: list[Finding]) -> list[tuple[Finding, list[tuple[str, Markup]]]]:
+    """What is open first; with the first finding of a code what it means, how sure it is and what to do."""
+    ordered = [f for f in findings if f.level != "good"] + [f for f in findings if f.level == "good"]
+    first = {finding.code: finding for finding in reversed(ordered)}
+    found = []
+    for finding in ordered:
+        one = explanation(finding.code) if finding.code and first[finding.code] is finding else None
+        found.append((finding, [(head, markdown(text)) for head, text in one.parts] if one else []))
+    return found
 
 
 def _mark(finding: Finding) -> str:

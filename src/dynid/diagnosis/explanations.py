@@ -1,0 +1,34 @@
+"""What the codes of this room mean."""
+
+from __future__ import annotations
+
+from dynid.base.explanation import Explanation
+from dynid.diagnosis import (
+    bursts,
+    changes,
+    link_lengths,
+    masking,
+    measurement,
+    negative_friction,
+    resonance,
+    ripple,
+    saturation,
+    wiring_checks,
+)
+
+EXPLANATIONS: tuple[Explanation, ...] = tuple(
+    one
+    for module in (
+        wiring_checks,
+        measurement,
+        changes,
+        negative_friction,
+        link_lengths,
+        bursts,
+        saturation,
+        resonance,
+        ripple,
+        masking,
+    )
+    for one in module.EXPLANATIONS
+)

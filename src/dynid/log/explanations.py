@@ -1,0 +1,337 @@
+"""What the codes of logs mean: their files, channels, clocks and units."""
+
+from __future__ import annotations
+
+from dynid.base.explanation import TRAPS, Explanation
+from dynid.log.checks import CLOCK_DOUBT, CLOCK_STOP, DUPLICATE_SHARE, MIN_ROWS, MISSING_SHARE
+from dynid.log.peaks import COARSE, SATURATED_SHARE
+from dynid.log.recording_faults import FROZEN_SECONDS
+
+EXPLANATIONS = (
+    Explanation(
+        "unit-suspicion",
+        "values far from what the robot can do",
+        ("doubt", "warning"),
+        """A position range of many times the joint's limits, a velocity that is 57.3 times the change of position,
+        an effort of many times the limit, or masses of many times the description's: degrees for radians,
+        millimetres for metres, mA for N m, the motor's side for the joint's.""",
+        """Declare the unit, and for efforts the side, under `[log]`: `position.unit = "deg"`, `effort.unit = "mA"`
+        with `drive_gain`, `effort.side = "motor"`. `dynid init ROBOT LOG` looks for the units by physics and
+        says how sure each is.""",
+        f"""Positions: over 6 times the span between limits. Efforts: over 20 times the limit, or gravity's torque
+        off by more than a factor of 30. Identified bodies: off by a factor of 5 (a warning) or 30 (a doubt).
+        Units are declared, never guessed: a guess that is off by 57.3 still looks like a robot. {TRAPS}""",
+        """Accept it if the limits of the description are placeholders.""",
+    ),
+    Explanation(
+        "gear-ratio-side",
+        "torque that is off by the gear ratio",
+        ("doubt", "error"),
+        """Measured torque is the gear ratio (or its square) times the description's gravity torque, or that part
+        of it: it was measured on the other side of the gear than declared, or the ratio is upside down. As an
+        error: a `gear_ratio` by which the joint would turn faster than its motor.""",
+        """`effort.side = "motor"` or `"link"` under `[log]`, as the message says; `gear_ratio` is motor turns per
+        joint turn.""",
+        """Gravity has to explain 70 % of what the rest of a fit leaves, and the factor has to be the ratio to a
+        factor of two. It takes a description with masses.""",
+        """Accept it if the description's masses are off by as much.""",
+    ),
+    Explanation(
+        "velocity-sign",
+        "a velocity that opposes the change of position",
+        ("doubt",),
+        """Logged velocity and the derivative of the logged position have opposite signs on a joint. One of them is
+        turned.""",
+        """Set `position.sign = { JOINT = -1 }` under `[log]` if the position is turned, or leave velocity out: it
+        is then differentiated from the position.""",
+        """Their correlation is below -0.6.""",
+        """Accept it if you know the position to be right: with `velocity = "differentiate"` the logged one is not
+        used.""",
+    ),
+    Explanation(
+        "wrong-clock",
+        "velocities that are all off by one factor",
+        ("doubt",),
+        f"""On every joint the logged velocity is the same factor away from the derivative of the position, by more
+        than {100 * CLOCK_DOUBT:g} %: time runs too fast or too slowly in this log. Inertias are then off by the
+        square of that factor.""",
+        """Declare the unit of `time`, or log the stamps of measurement: stamps that were numbered by a nominal
+        rate are the usual cause.""",
+        f"""All joints have to agree on the factor; single ones speak of units. A factor beyond {CLOCK_STOP:g} stops
+        the run (`time-base`).""",
+        """Accept it if it is the velocity that is scaled on all joints alike; then add `velocity =
+        "differentiate"`.""",
+    ),
+    Explanation(
+        "rows-lost",
+        "rows that were lost behind even time stamps",
+        ("doubt",),
+        """All joints jump along their motion while time goes on evenly: rows were lost and time was numbered anew.
+        What lies behind a jump is early by the rows that are missing, and accelerations there are false.""",
+        """Log time as it was measured. Or split the log at the jumps with a column that numbers its parts
+        (`trajectory` under `[log]`).""",
+        """A jump has to leave all joints' unevenness at once, by 12 times its usual size and 5 rows; sampling that
+        jitters makes one or two.""",
+        """Accept it if the jumps are real: a simulator that was reset, or a gap that you know of.""",
+    ),
+    Explanation(
+        "constant-effort",
+        "an effort that does not change",
+        ("doubt",),
+        f"""A joint moves while its effort stands still, throughout or for more than {FROZEN_SECONDS:g} s at a time:
+        a column that was never filled, or a driver that stopped updating it.""",
+        """Map the column that holds this joint's effort under `[log]`, leave the frozen times out (`window` under
+        `[data]`), or mend the driver.""",
+        """The joint has to move on by 0.02 rad (m) meanwhile, and the effort to stand still five times as long as
+        it usually repeats itself. An effort at the end of its range is `saturated` instead.""",
+        """Accept it for a joint that is driven by nothing, as a wheel that rolls along.""",
+    ),
+    Explanation(
+        "unsigned-effort",
+        "an effort without a sign",
+        ("doubt",),
+        """The effort ends at zero and turns back there sharply: its absolute value was logged. No sign can be
+        given back afterwards.""",
+        """Log the signed torque or current.""",
+        """Its least value lies within 0.2 % of the peak above zero, and it turns back there as a line does, not as
+        a parabola, which one does that happens to end at zero.""",
+        """Accept it for a joint whose torque really never changes its sign and touches zero (one-sided tendons).""",
+    ),
+    Explanation(
+        "motor-position",
+        "a motor position that does not follow its joint",
+        ("doubt",),
+        """The column under `motor_position` belongs to another joint, or to nothing that turns with this one.""",
+        """Check the columns under `motor_position` of `[log]`.""",
+        """The correlation of both encoders is looked at.""",
+        """Accept it only for joints that are decoupled on purpose.""",
+    ),
+    Explanation(
+        "motor-position-sign",
+        "a motor position that runs against its joint",
+        ("doubt",),
+        """Motor and joint turn in opposite directions in the log. Gears may turn the direction round, but then the
+        log or the gear ratio has to say so.""",
+        """Set `motor_position.sign` of this joint under `[log]`, or a negative `gear_ratio`.""",
+        """The slope of the motor's position against the joint's is negative.""",
+        """There is hardly a good reason to: stiffness would come out negative.""",
+    ),
+    Explanation(
+        "motor-position-side",
+        "a motor position that is off by the gear ratio",
+        ("doubt",),
+        """The motor moves the gear ratio times as far as the joint, or that part of it: the ratio was not applied,
+        or twice.""",
+        """`motor_position.side = "motor"` or `"link"` under `[log]`, as the message says.""",
+        """The slope of both encoders agrees with the gear ratio of the description.""",
+        """There is hardly a good reason to: every deflection would be off by that factor.""",
+    ),
+    Explanation(
+        "encoders-apart",
+        "motor and link position that differ by a constant",
+        ("warning",),
+        """The two encoders of a joint have different zeros.""",
+        """Set `motor_position.offset` under `[log]` if it is the encoders' zero.""",
+    ),
+    Explanation(
+        "saturated",
+        "effort that lies at the end of its range",
+        ("warning",),
+        f"""More than {100 * SATURATED_SHARE:g} % of a joint's effort has exactly its greatest value: the drive or
+        the log cut it off. These times are left out of the fit where they are not too many
+        ([`masked`](findings.md#masked)).""",
+        """Record with less load or speed.""",
+        f"""A coarse effort gathers at its ends, too; that is taken into account. {TRAPS}""",
+    ),
+    Explanation(
+        "quantised-effort",
+        "a coarse effort",
+        ("warning",),
+        f"""The effort comes in steps of more than {100 * COARSE:g} % of its range. Small friction and light links
+        drown in that.""",
+        """Log it finer: raw counts or mA with decimals, where the driver has them.""",
+        """The steps are read off the values themselves.""",
+    ),
+    Explanation(
+        "velocity-differs",
+        "a logged velocity that hardly follows the position",
+        ("warning",),
+        """The logged velocity has little to do with the change of position (correlation below 0.5).""",
+        """Nothing: by default the better of the two is used. `velocity = "differentiate"` settles it.""",
+    ),
+    Explanation(
+        "quantised-velocity",
+        "a velocity in steps",
+        ("note",),
+        """The logged velocity is a count of encoder steps; whether it is used depends on its noise.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "gap",
+        "a long step in time",
+        ("warning",),
+        """Rows are missing for a while; the trajectory is split there, so nothing is interpolated across.""",
+        """Nothing. `gap` under `[log]` sets from which step on.""",
+    ),
+    Explanation(
+        "jitter",
+        "uneven time steps",
+        ("note",),
+        """Some steps are longer than 1.5 usual ones. Signals are resampled by their time stamps.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "duplicate-rows",
+        "rows that stand there twice",
+        ("note", "error"),
+        f"""Exact duplicates were dropped. More than {100 * DUPLICATE_SHARE:g} % of a trajectory is an error: the
+        logger then writes faster than the robot reports.""",
+        """Log at the rate at which the robot reports.""",
+    ),
+    Explanation(
+        "missing-values",
+        "values that are missing or infinite",
+        ("warning", "error"),
+        f"""Rows without a number in some channel are masked. More than {100 * MISSING_SHARE:g} % of a channel is an
+        error.""",
+        """Repair the log, or unmap the channel.""",
+    ),
+    Explanation(
+        "unwrapped",
+        "angles that jump by a turn",
+        ("note",),
+        """Jumps by 2 pi were undone.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "dialect",
+        "how a CSV file was read",
+        ("note",),
+        """Its delimiter, decimal sign and lines without data were detected, since only one reading makes numbers
+        of it.""",
+        """Nothing, or compare the words with the file.""",
+    ),
+    Explanation(
+        "transposed",
+        "an array whose rows run along its second axis",
+        ("note",),
+        """It was turned.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "row-count",
+        "a data set with another number of rows than it says",
+        ("warning",),
+        """The files of a LeRobot data set hold more or fewer rows than its index claims.""",
+        """Download the data set anew.""",
+    ),
+    Explanation(
+        "topic",
+        "which topic of a bag was read",
+        ("note",),
+        """The topic that holds the robot's joints, and those beside it.""",
+        """`--topic NAME` reads another.""",
+    ),
+    Explanation(
+        "other-joints",
+        "joints that the robot does not have",
+        ("note", "error"),
+        """The bag's messages name joints that the description lacks. As an error: two logs, or a log and a run,
+        are of different joints.""",
+        """Nothing, or check that log and description are of one robot.""",
+    ),
+    Explanation(
+        "other-messages",
+        "messages of other robots",
+        ("note",),
+        """Messages of the topic that hold none of the robot's joints were left out.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "partial-messages",
+        "messages that lack some of the robot's joints",
+        ("warning",),
+        """They are left out, since a row needs all joints of one moment.""",
+        """Look at the driver, or publish all joints in one message.""",
+    ),
+    Explanation(
+        "no-checksums",
+        "a bag without checksums",
+        ("note",),
+        """Flipped bits in it would go unnoticed.""",
+        """Nothing. MCAP files are written with checksums by most recorders.""",
+    ),
+    Explanation(
+        "message-count",
+        "a bag that holds more or fewer messages than it says",
+        ("warning",),
+        """The recorder ended before it wrote its index, or the file was cut off.""",
+        """`ros2 bag reindex` on a copy.""",
+    ),
+    Explanation(
+        "not-measured",
+        "velocity or effort that is missing",
+        ("warning", "note"),
+        """The channel is empty, not finite, or absent in many messages of some joints, and counts as not measured.""",
+        """For velocities nothing: they are differentiated. For efforts name another topic with `--topic`.""",
+    ),
+    Explanation(
+        "no-stamps",
+        "messages without time stamps",
+        ("warning",),
+        """The headers' stamps are 0 or never change: the time of reception is used, which jitters with the
+        recording computer; lags of a few milliseconds come and go with it.""",
+        """Set stamps in the driver.""",
+    ),
+    Explanation(
+        "two-clocks",
+        "topics with different delays behind their stamps",
+        ("warning",),
+        """Messages of two topics arrive differently late behind their stamps: clocks of two machines that differ,
+        or stamps that are set late. Torque then lags behind the motion or runs ahead.""",
+        """Synchronise the clocks (chrony, PTP), or stamp where it is measured.""",
+    ),
+    Explanation(
+        "mixed-rates",
+        "channels of different rates",
+        ("warning",),
+        """Trajectories, or topics, are sampled at different rates or times: they are brought to one by
+        interpolation.""",
+        """Nothing, or set `rate` under `[prepare]`.""",
+    ),
+    Explanation(
+        "joined",
+        "topics joined by equal stamps",
+        ("note",),
+        """Channels of two topics have the same stamps and were put into one row each.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "empty-rows",
+        "rows without any value",
+        ("note",),
+        """Rows without a position, made by other clocks, were left out.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "common-time",
+        "the time that all clocks have in common",
+        ("note",),
+        """Rows before the first or after the last sample of another clock were left out.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "clock",
+        "what time counts from",
+        ("note",),
+        """Stamps since 1970 count from the first one.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "too-few-rows",
+        "a trajectory that is too short",
+        ("error",),
+        f"""It has fewer than {MIN_ROWS} rows.""",
+        """Record longer, or leave it out: `train` under `[data]`.""",
+    ),
+)

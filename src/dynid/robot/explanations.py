@@ -1,0 +1,135 @@
+"""What the codes of descriptions mean."""
+
+from __future__ import annotations
+
+from dynid.base.explanation import Explanation
+from dynid.robot.link_checks import SLIGHT
+
+EXPLANATIONS = (
+    Explanation(
+        "inertia-not-psd",
+        "an inertia that no body has",
+        ("warning", "error"),
+        """A described inertia has a negative principal moment. It is no body's, and a simulator may refuse it.""",
+        f"""Correct the description: a sign of a product of inertia, a unit (g mm^2), or a tensor about the joint
+        given as one about the centre of mass. The nearest possible inertia is the prior; if the inertia about
+        the joint is negative by more than {100 * SLIGHT:g} % of its greatest moment, the file is refused.""",
+    ),
+    Explanation(
+        "triangle-inequality",
+        "principal inertias that belong to no body",
+        ("warning",),
+        """The greatest principal moment of inertia exceeds the sum of the other two, which no distribution of mass
+        has.""",
+        """Correct the description, or ignore it: the nearest possible inertia is the prior, and the log decides.""",
+    ),
+    Explanation(
+        "zero-mass",
+        "a moving link without mass",
+        ("warning", "error"),
+        """A link that moves has mass 0: usually an exporter's way to say that nobody knew.""",
+        """Give its mass if you know it. Otherwise nothing: it has no prior, and the log decides. In MJCF a body of
+        no mass that moves and carries nothing heavy is an error, since MuJoCo refuses it as well.""",
+    ),
+    Explanation(
+        "inertial-missing",
+        "nothing is known of a body's mass",
+        ("warning",),
+        """The description has no mass for a moving body. Sizes, signs and loads cannot be checked against it, and
+        directions that the log does not show stay open.""",
+        """Nothing, or add a rough mass and box: even a guess to a factor of two makes checks of units and signs
+        possible.""",
+    ),
+    Explanation(
+        "axis-length",
+        "a joint axis that is no unit vector",
+        ("warning",),
+        """It was normalised.""",
+        """Check the axis: `1 1 0` may have been meant as `1 0 0`.""",
+    ),
+    Explanation(
+        "limit-missing",
+        "a joint without limits",
+        ("warning",),
+        """The description has no position limits for it: it is taken as unlimited.""",
+        """Add `<limit>`, above all before `dynid excite`, which keeps motions inside of it.""",
+    ),
+    Explanation(
+        "free-base",
+        "a floating base that is held still",
+        ("warning",),
+        """Logs hold joints alone, so the base of a legged or mobile robot is taken to stand where the description
+        puts it. It is right if the robot hung or stood still and level.""",
+        """`--gravity=GX,GY,GZ` in the base frame if it stood otherwise. Leave out the times at which it walked.""",
+    ),
+    Explanation(
+        "joint-held",
+        "joints that are held at one position",
+        ("warning", "note"),
+        """The description has joints that the log does not have (a hand, a gripper), or that you locked. Their
+        bodies move with the link before them.""",
+        """`--lock JOINT=VALUE` where they stood elsewhere than the message says.""",
+    ),
+    Explanation(
+        "mimic-missing",
+        "a joint that follows one that does not exist",
+        ("warning",),
+        """A `<mimic>` names no moving joint of the file. It is taken as a joint of its own, which then needs
+        columns.""",
+        """Name an existing joint, or hold it: `--lock JOINT=VALUE`.""",
+    ),
+    Explanation(
+        "mjcf-left-out",
+        "parts of an MJCF file that the model does not hold",
+        ("warning",),
+        """Joint stiffness, gravity compensation, fluid forces, tendons, constraints: what rigid-body dynamics from
+        logs of joints does not describe. If the motion depends on them, the model misses it.""",
+        """Check that the robot does not have them, or add a term: a `spring` for stiffness, `coupling` for
+        tendons.""",
+    ),
+    Explanation(
+        "sdf-left-out",
+        "parts of an SDF file that the model does not hold",
+        ("warning",),
+        """A joint's spring is not read from SDF.""",
+        """Add the term `spring` if the robot has it.""",
+    ),
+    Explanation(
+        "usd-left-out",
+        "a joint that is no part of the articulation",
+        ("warning",),
+        """Joints that USD excludes from the articulation close loops, which a tree has not: it was left out.""",
+        """Where it moves the arm (a parallelogram), describe it as a coupling of the drives.""",
+    ),
+    Explanation(
+        "mesh-missing",
+        "meshes that are not there",
+        ("note", "error"),
+        """Mesh files that the description names were not found. Identification does not read them. As an error:
+        shapes were asked for.""",
+        """Nothing, unless you want `dynid limits` or `dynid excite --shapes`: then put them beside the file, or
+        name the folder of their package with `--packages`.""",
+    ),
+    Explanation(
+        "mesh-outside",
+        "meshes outside the description's folder",
+        ("note",),
+        """Nothing outside the folder of the description is opened, for safety: a file from a stranger could name
+        any path.""",
+        """`--packages FOLDER` names further folders that may be read.""",
+    ),
+    Explanation(
+        "mesh-remote",
+        "meshes on a network",
+        ("note",),
+        """Nothing is fetched from a network.""",
+        """Download them, if you need shapes.""",
+    ),
+    Explanation(
+        "xacro",
+        "what xacro said",
+        ("note", "error"),
+        """A message of the xacro program while it expanded the file. As an error: it could not expand it.""",
+        """Arguments are given with `--xacro NAME=VALUE`.""",
+    ),
+)

@@ -1,0 +1,396 @@
+"""What the codes of a run mean: of its verdict, its fit and choice, and of all that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynid.base.explanation import Explanation
+from dynid.choose.consistency_cause import AHEAD, MOST
+from dynid.diagnosis.explanations import EXPLANATIONS as OF_RESIDUALS
+from dynid.estimate.scores import RANGE_MARGIN
+from dynid.log.explanations import EXPLANATIONS as OF_LOGS
+from dynid.robot.explanations import EXPLANATIONS as OF_ROBOTS
+from dynid.run.verdict import (
+    CONDITION_BAD,
+    CONDITION_HIGH,
+    FRICTION_SIGNIFICANCE,
+    GOOD_R2,
+    OVERFIT_RATIO,
+    PRIOR_MANY,
+    USABLE_R2,
+    VALUES_FEW,
+)
+from dynid.signals.explanations import EXPLANATIONS as OF_SIGNALS
+from dynid.terms.catalogue import CATALOGUE
+
+OF_VERDICTS = (
+    Explanation(
+        "not-validated",
+        "nothing was held out",
+        ("verdict",),
+        """The model was scored on the data that it was fitted to, so nothing is known about other motions. The
+        verdict is at best usable.""",
+        """`dynid validate RUN OTHER_LOG` scores it on a log that it has not seen; leave `blocks` under `[data]` at
+        its default and blocks of the same log are held out in turn.""",
+    ),
+    Explanation(
+        "unscored-joint",
+        "a joint without torque variation",
+        ("verdict",),
+        """The torque of a joint does not vary in the held-out data, so that no share of it can be missed.""",
+        """Hold out a motion in which this joint moves.""",
+    ),
+    Explanation(
+        "useless-joint",
+        "a joint that is predicted worse than by a constant",
+        ("verdict",),
+        """A constant torque would miss less than the model on this joint. The verdict is poor.""",
+        """Look at its residual against velocity and position in the report; check sign, unit and order of its
+        columns. Leave its model out until then.""",
+        """Scored on motion that was not fitted.""",
+    ),
+    Explanation(
+        "poor-joint",
+        "a joint that is poorly predicted",
+        ("verdict",),
+        f"""R2 of a joint lies below {USABLE_R2:g} on held-out data: the verdict is poor. On a joint that gravity
+        hardly loads (a wrist) friction is most of the torque, and a small error is a large share.""",
+        """Look at its residual against velocity and position: another form of friction, a cable, an elastic joint.
+        Compare the absolute error with what the model is for: 0.1 N m may be all you need.""",
+        """Scored on motion that was not fitted.""",
+    ),
+    Explanation(
+        "weak-joint",
+        "a joint that is weakly predicted",
+        ("verdict",),
+        f"""R2 of a joint lies between {USABLE_R2:g} and {GOOD_R2:g} on held-out data: the verdict is at best
+        usable.""",
+        """Its residual plot shows what is missing: friction at low speed, elasticity, a cable.""",
+        """Scored on motion that was not fitted.""",
+    ),
+    Explanation(
+        "extrapolation",
+        "scored outside the range of the training",
+        ("verdict",),
+        f"""The held-out motion goes farther or faster than the fitted one, by more than {100 * RANGE_MARGIN:g} % of
+        its width. The model extrapolates there, friction above all.""",
+        """Train on motion as far and as fast as the model is for: `dynid excite ROBOT --after RUN`.""",
+    ),
+    Explanation(
+        "overfit",
+        "worse on unseen data than in training",
+        ("verdict",),
+        f"""The held-out error is more than {OVERFIT_RATIO:g} times the training error: the model follows what is
+        particular to the recorded motion.""",
+        """Record a longer or richer motion. Or draw the fit towards the description: `method = "ridge"` under
+        `[estimate]`.""",
+    ),
+    Explanation(
+        "ill-conditioned",
+        "directions that the motion hardly shows",
+        ("verdict",),
+        f"""The condition number is above {CONDITION_HIGH:g}: some combinations of parameters have wide intervals,
+        though the torque of such motions is predicted well. Above {CONDITION_BAD:g} the log says next to
+        nothing of them.""",
+        """Move every joint through its range, several at once: `dynid excite ROBOT --after RUN` plans what is
+        missing. If the model is for motions like the recorded one, nothing.""",
+    ),
+    Explanation(
+        "from-description",
+        "parameters that come from the description",
+        ("verdict",),
+        f"""The description says more of some base parameters than the log does. From {100 * PRIOR_MANY:g} % of them
+        on that is a warning: the model is then to a good part what you gave it.""",
+        """Record a longer motion in which every joint moves through its range; `dynid excite ROBOT --after RUN`
+        plans one.""",
+    ),
+    Explanation(
+        "little-data",
+        "fewer independent values than parameters bear",
+        ("verdict",),
+        f"""The motion below the cut-off holds fewer than {VALUES_FEW:g} independent torques for each parameter (two
+        a period of the cut-off and joint).""",
+        """Record longer.""",
+    ),
+    Explanation(
+        "not-excited",
+        "base parameters that the motion does not show",
+        ("verdict",),
+        """Some base parameters cannot be separated from others, since joints stood still or moved alone. They are
+        left out.""",
+        """Move every joint through its range, several at a time, with changing acceleration: `dynid excite ROBOT
+        --after RUN`.""",
+        """By the rank of the equations' factor, beside the rank that the robot has on a rich motion.""",
+    ),
+    Explanation(
+        "excited",
+        "all base parameters were excited",
+        ("verdict",),
+        """The motion informs every direction that can be informed at all.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "exportable",
+        "can be exported",
+        ("verdict",),
+        """All bodies are physically consistent, so that URDF, MJCF, SDF and C hold these very bodies.""",
+        """`dynid export RUN --to model.urdf`.""",
+        """Every pseudo-inertia is positive definite, and rotors and friction are not negative.""",
+    ),
+    Explanation(
+        "not-exportable",
+        "can be exported, but as another model",
+        ("verdict",),
+        """The identified bodies are no bodies: a mass is negative, or an inertia. Exports hold the physically
+        consistent ones that the data like best, and `dynid export` says by how much their torque differs, joint
+        by joint.""",
+        """Under one percent is harmless. Much more says that parameters follow noise, or that something is
+        missing: look at the other findings first.""",
+    ),
+    Explanation(
+        "model-chosen",
+        "which model was chosen",
+        ("verdict",),
+        """Without terms of your own the log chooses friction, rotors, couplings and faults of the log itself on
+        held-out blocks. The finding says what was chosen on each question.""",
+        """Nothing. The report's section Model choice says what each effect is worth.""",
+        """An effect joins where it gains two standard errors on held-out blocks; a fault of the log needs three.""",
+    ),
+    Explanation(
+        "friction-chosen",
+        "which friction was chosen",
+        ("verdict",),
+        """Forms of friction were compared joint by joint on held-out blocks, and the finding says which earned
+        their place.""",
+        """Nothing; or leave out the form that did not earn its place.""",
+        """A form has to predict held-out blocks better by more than one standard error.""",
+    ),
+    Explanation(
+        "not-converged",
+        "the fit did not converge",
+        ("verdict",),
+        """The estimator stopped before its steps were small. Often one joint is fitted without any residual, as in
+        a simulated log.""",
+        """`method = "ols"` under `[estimate]`, or a longer log.""",
+    ),
+)
+OF_FITS = (
+    Explanation(
+        "negative-stiffness",
+        "a spring that pulls on",
+        ("doubt", "error"),
+        """A stiffness is negative beyond doubt. Springs push back, so a sign, a geometry or an encoder is wrong.
+        As an error: the description itself has a stiffness below zero.""",
+        """Check the spring's geometry (joint, points, angle and its unit) and the sign of the effort. Between
+        motor and link: whether both encoders of this joint are exchanged under `[log]`.""",
+        f"""The value lies {FRICTION_SIGNIFICANCE:g} standard deviations below zero.""",
+        """Accept it where the mechanism really is unstable, as a counterbalance past its dead centre.""",
+    ),
+    Explanation(
+        "encoders-exchanged",
+        "motor and link encoders exchanged",
+        ("doubt",),
+        """The stiffness of every joint between motor and link is negative: the deflection has the other sign, as
+        when both encoders are exchanged.""",
+        """Exchange the columns of `position` and `motor_position` under `[log]`, or check the sign of the effort.""",
+        """All stiffnesses lie beyond doubt below zero; if only some do it is `negative-stiffness`.""",
+        """There is hardly a good reason to.""",
+    ),
+    Explanation(
+        "command-delay",
+        "how late commands act",
+        ("note", "warning"),
+        """Commands in place of a torque act some time after they were logged. The delay was found and taken into
+        account; the message has its interval. As a warning: no delay up to 0.1 s fits best.""",
+        """Nothing for the note. For the warning bring commands and measurements on one clock, or give
+        `drive.delay`.""",
+        """The delay with the least held-out error is taken; its interval comes from leaving out blocks in turn.""",
+    ),
+    Explanation(
+        "joint-at-rest",
+        "a joint that never moved",
+        ("warning",),
+        """Its friction and rotor inertia are not identified, and of the bodies behind it only what other joints
+        show.""",
+        """Move it. Or hold it for good with `--lock JOINT=VALUE`.""",
+    ),
+    Explanation(
+        "model",
+        "which model was chosen",
+        ("note",),
+        """How many models were compared on held-out blocks, and the chosen answer to each question.""",
+        """Nothing. The report's section Model choice says more.""",
+    ),
+    Explanation(
+        "model-not-chosen",
+        "the default model, as it is",
+        ("warning",),
+        """The method that was asked for works on every sample, so the model was not chosen by the log first: the
+        default terms were fitted.""",
+        """Run without a method first and give the terms that it chose, or say `--auto`.""",
+    ),
+    Explanation(
+        "too-short-to-choose",
+        "too little data to compare models",
+        ("warning",),
+        """There are too few blocks of time to compare models on; the default model is kept.""",
+        """A longer log, a smaller `block_seconds`, or terms of your own.""",
+    ),
+    Explanation(
+        "too-short-to-hold-out",
+        "too little data to hold any out",
+        ("warning", "error"),
+        """With so few blocks of time nothing can be left out and predicted. As an error: what was asked for, such
+        as a comparison, takes held-out blocks.""",
+        """`--validate OTHER_LOG`, or a longer log.""",
+    ),
+    Explanation(
+        "folds",
+        "fewer folds than usual",
+        ("note",),
+        """The log has fewer blocks of time than folds were wanted.""",
+        """Nothing, or a longer log.""",
+    ),
+    Explanation(
+        "shapes-not-held-out",
+        "equations that cannot be held out",
+        ("warning",),
+        """These rows have no equation of single joints, so that nonlinear friction cannot be scored on held-out
+        blocks.""",
+        """`--validate OTHER_LOG`.""",
+    ),
+    Explanation(
+        "held-out-gone",
+        "the held-out log is not there any more",
+        ("warning",),
+        """The logs that the run was validated on were moved or changed, so unseen motion cannot be scored again.""",
+        """Put them back, or name one with `--validate`.""",
+    ),
+    Explanation(
+        "training-is-validation",
+        "held-out data that was fitted",
+        ("warning",),
+        """The log given for validation served for fitting as well, so its scores are called training.""",
+        """Give another log or other parts of it.""",
+        """Files are compared by their contents (SHA-256), rows and times.""",
+    ),
+    Explanation(
+        "no-scale",
+        "drive gains without a known mass",
+        ("warning",),
+        """All drive gains are free, and nothing of known mass fixes their scale: all parameters share one unknown
+        factor.""",
+        """Add `known_payload`, or take one gain from the data sheet.""",
+    ),
+    Explanation(
+        "rows",
+        "which equations were fitted",
+        ("note",),
+        """Torque, momentum, power or elastic equations, and why.""",
+        """Nothing; `rows` under `[model]` chooses otherwise ([how to choose](how-to-choose.md#rows)).""",
+    ),
+    Explanation(
+        "states-low-passed",
+        "positions that are low-passed where the motion ends",
+        ("note", "warning"),
+        """The filters let so much noise through that positions and velocities are smoothed at the motion's end. A
+        warning where you had asked for another cut-off.""",
+        """Leave `cutoff` and `state_cutoff` at auto, or name the rows.""",
+    ),
+    Explanation(
+        "noisy-accelerations",
+        "accelerations that are mostly noise",
+        ("warning",),
+        """At this cut-off the second derivative of the position is noise. Equations without accelerations are
+        fitted, but scores and inertias need them.""",
+        """Leave both cut-offs at auto, or log a finer position.""",
+    ),
+    Explanation(
+        "not-consistent",
+        "bodies that cannot be made physically consistent at a fair price",
+        ("warning",),
+        """Physically consistent bodies would predict left-out blocks more than 1.2 times as far off, or the solver
+        found none. The estimate without constraints is kept: only combinations of its parameters have a
+        meaning. Exports hold the consistent bodies.""",
+        """Something is missing from the model or wrong in the description: see
+        [`likely-cause`](findings.md#likely-cause). Where limits are named, loosen or correct them.""",
+        """Both are fitted, and compared on blocks that were left out.""",
+    ),
+    Explanation(
+        "consistency-costs",
+        "physical consistency costs some accuracy",
+        ("warning",),
+        """Physically consistent bodies fit a joint 1.2 times as badly, and predict left-out blocks a little worse.
+        They are kept, and the constraints in force are named.""",
+        """Look for a rotor, a hand or load, a drive gain or a lean of the base that the model lacks.""",
+        """Both are fitted, and compared on blocks that were left out.""",
+    ),
+    Explanation(
+        "likely-cause",
+        "what keeps the bodies from being physically consistent",
+        ("warning",),
+        """Rotors, each drive gain, a lean of the base and the last link's description were freed in turn, and the
+        errors on left-out blocks say which of them it is, or that none stands out.""",
+        """Mend or declare what is named.""",
+        f"""A cause is named where freeing it removes {100 * MOST:g} % of what consistency costs on left-out blocks,
+        and every other one leaves at least {AHEAD:g} times its error (`benchmarks/causes.py`).""",
+    ),
+    Explanation(
+        "constraints-cost",
+        "what was asked for costs accuracy",
+        ("warning",),
+        """Limits, a prior or its strength make a joint fit 1.2 times as badly as without them. The verdict is at
+        best usable.""",
+        """Loosen what the message names, or look for what the model lacks.""",
+    ),
+    Explanation(
+        "one-encoder",
+        "a spring between motor and link, and one encoder",
+        ("warning", "error"),
+        """The joint is identified as rigid: its stiffness and damping are lost, and vibration counts as error. As
+        an error: what was asked for takes both encoders.""",
+        """Map the second encoder as `motor_position` under `[log]`, or keep the cut-off below the first resonance.""",
+    ),
+    Explanation(
+        "stiffness",
+        "what deflection and torque say of the stiffness",
+        ("note",),
+        """The range of stiffness between both regressions, of deflection on torque and of torque on deflection.""",
+        """Nothing.""",
+    ),
+    Explanation(
+        "stiffness-disputed",
+        "two answers for the stiffness",
+        ("warning",),
+        """The equations of motion give another stiffness than deflection against torque: hysteresis, play, or an
+        error of an encoder.""",
+        """Trust the wider range. Load the joint slowly from both sides to see the hysteresis.""",
+    ),
+    Explanation(
+        "edited-run",
+        "a run folder that was changed",
+        ("warning",),
+        """A file of the run folder is not what dynid wrote, by its checksum.""",
+        """Identify anew, or trust who edited it.""",
+    ),
+)
+
+
+def sections_of_runs() -> Mapping[str, tuple[Explanation, ...]]:
+    """What a run may say, by subject, of the effects that are known now."""
+    kinds = CATALOGUE.values()
+    groups = dict.fromkeys(kind.group.explanation for kind in kinds if kind.group is not None)
+    of_terms = dict.fromkeys(one for kind in kinds for one in kind.explanations)
+    effects = (*of_terms, *OF_RESIDUALS, *(one for one in groups if one is not None))
+    return {
+        "Doubts and effects": tuple(sorted(effects, key=lambda one: ("doubt" not in one.kinds, one.code))),
+        "The verdict": OF_VERDICTS,
+        "Fit and model": OF_FITS,
+        "The log": (*OF_LOGS, *OF_SIGNALS),
+        "The description": OF_ROBOTS,
+    }
+
+
+def explanation(code: str) -> Explanation | None:
+    """Of a code that a run may hold; None where nobody explains it."""
+    return next((one for every in sections_of_runs().values() for one in every if one.code == code), None)

@@ -1,0 +1,41 @@
+"""What the codes of signals mean: their rate, filters and velocities."""
+
+from __future__ import annotations
+
+from dynid.base.explanation import Explanation
+
+EXPLANATIONS = (
+    Explanation(
+        "cutoff",
+        "the cut-off that was chosen",
+        ("note", "error"),
+        """The filter that all signals pass in parallel, and why it lies there: about ten times the frequency below
+        which the motion is. As an error: a cut-off was asked for that the log's rate does not bear.""",
+        """Nothing, or set `cutoff` under `[prepare]` (`--cutoff HZ`) to compare with a published figure: errors at
+        different cut-offs are different figures.""",
+    ),
+    Explanation(
+        "velocity",
+        "which velocity is used",
+        ("note",),
+        """Measured and differentiated velocity were compared; the one with less noise is used.""",
+        """Nothing, or `velocity = "measured"` or `"differentiate"` under `[prepare]`.""",
+    ),
+    Explanation(
+        "time-base",
+        "how time was read",
+        ("note", "error"),
+        """Rows that repeat the message before them were dropped, or stamps that scatter about a regular clock were
+        replaced by its times, since the positions then fit better. As an error: velocities are off by more than
+        a factor of two on all joints, so the unit of time is wrong.""",
+        """Nothing for the note. For the error declare `time = { column = "t", unit = "ms" }` under `[log]`, or
+        mend the stamps.""",
+    ),
+    Explanation(
+        "too-short",
+        "too little data for the cut-off",
+        ("error",),
+        """The filters need some periods of their cut-off, and the log has fewer.""",
+        """Record longer, or set a higher `cutoff`.""",
+    ),
+)

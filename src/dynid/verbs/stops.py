@@ -1,0 +1,279 @@
+"""What ends a command: errors, those alike together.
+
+The message of an error says where it was found, what was expected and what to do; this says what lies behind it.
+"""
+
+from __future__ import annotations
+
+from dynid.base.explanation import Explanation
+
+__all__ = ["STOPS", "WRONG_CALLS", "has_more"]
+
+
+def _stop(title: str, codes: str, means: str, do: str) -> Explanation:
+    first, *others = codes.split()
+    return Explanation(first, title, ("error",), means, do, also=tuple(others))
+
+
+STOPS = (
+    _stop(
+        "no torque in the log",
+        "no-effort",
+        """There is no column of torque or current, and nothing that stands in for it.""",
+        """Map the effort under `[log]`; `dynid init ROBOT LOG` looks for it. A log of commanded and measured
+        positions can be identified through the drives' gains: [servos](servos.md).""",
+    ),
+    _stop(
+        "commands without the drives' gains",
+        "no-gains no-command gains servo joint-count",
+        """Commands stand in for a torque only with the gains of the position controllers, and gains have to be
+        numbers, one a joint.""",
+        """Give `--kp` and `--kd`, or `kp` and `kd` under `[drive]`, in the order of the joints; the drives'
+        settings have them.""",
+    ),
+    _stop(
+        "columns that nobody mapped",
+        "no-mapping missing-column missing-joint missing-channel template joint-missing no-position no-velocity "
+        "no-temperature no-columns unknown-joint joint-names",
+        """The log's columns have names of their own, one that is needed is absent or empty, or one is mapped that
+        is not there.""",
+        """`dynid init ROBOT LOG` writes the mapping and says why; compare its names with the file's.""",
+    ),
+    _stop(
+        "values that are no numbers",
+        "text-cell ragged-row column-type array-type number csv row",
+        """A cell holds text, a row has more or fewer cells than the header, or a column came as text.""",
+        """Open the file at the row that is named. Comments and units belong above the header, not between rows.""",
+    ),
+    _stop(
+        "a CSV file that can be read in several ways, or in none",
+        "delimiter encoding duplicate-column reserved-column csv-metadata",
+        """Delimiter and decimal sign are detected where one reading alone makes numbers of the file.""",
+        """Name `delimiter` and `decimal` under `[log]`, or save it as UTF-8 with a header of unique names.""",
+    ),
+    _stop(
+        "a file that is not what its name says",
+        "magic log-format log-ending file-empty parquet json damaged different-columns different-lengths "
+        "not-a-frame",
+        """The contents are of another format, empty, or broken.""",
+        """Check how it was written; formats that can be read are listed under
+        [`[log]`](experiment.md#log-which-column-measures-what).""",
+    ),
+    _stop(
+        "a log that was cut off",
+        "truncated checksum message",
+        """The file ends in the middle, or its checksum does not fit: the recorder was killed, or the copy failed.
+        The message says what is whole in it.""",
+        """Copy it again. `ros2 bag reindex` or `mcap recover` on a copy writes what is whole.""",
+    ),
+    _stop(
+        "a bag that does not hold the robot's joints",
+        "no-joint-states several-topics unknown-topic unknown-schema definitions bag no-overlap own-clock",
+        """No topic, or several, hold positions and efforts of the joints; or messages are of a kind that is not
+        described.""",
+        """`--topic NAME`; `dynid init ROBOT BAG` lists what is there.""",
+    ),
+    _stop(
+        "time that does not go on",
+        "time-backwards duplicate-time time-missing time-stands unknown-unit unit interleaved",
+        """Time runs back, stands still or is missing in a row, two different rows have one stamp, or the unit of a
+        channel is not known.""",
+        """`sort = true` under `[log]` where rows are only out of order; else the unit or the resolution of the
+        time column is wrong. Rows of several motions need a column that tells them apart: `trajectory` under
+        `[log]`.""",
+    ),
+    _stop(
+        "a robot that stands still",
+        "standstill no-excitation uninformed too-little-free-motion",
+        """Nothing moves, or nothing that the model needs.""",
+        """Record a motion in which every joint moves: `dynid excite ROBOT` plans one.""",
+    ),
+    _stop(
+        "too little data",
+        "too-few-samples too-few-blocks no-rows no-samples no-blocks empty-window unknown-trajectory no-window "
+        "no-trajectory",
+        """What was selected is empty, or shorter than filters or the method need.""",
+        """Select more (`train`, `window` under `[data]`), or record longer.""",
+    ),
+    _stop(
+        "a file that is not there, or cannot be read or written",
+        "file-missing file-unreadable cannot-write io name-too-long",
+        """The path is wrong, the disk is full, or a permission is missing. Nothing half-written stays.""",
+        """Check path, space and permissions.""",
+    ),
+    _stop(
+        "an output that is there already",
+        "output-exists output-is-input output-busy",
+        """Nothing is overwritten unasked, an input never, and two commands do not write one folder.""",
+        """Choose another `--out`, or `--force` to renew what dynid wrote there.""",
+    ),
+    _stop(
+        "no memory left",
+        "memory process-died",
+        """The system ended the work or refused memory.""",
+        """Close programs, or give `--threads 1`; logs longer than memory are read in pieces anyway.""",
+    ),
+    _stop(
+        "a package that is not installed",
+        "missing-package no-rosbags no-h5py no-clarabel no-coal missing-plugin plugin-broken broken-installation "
+        "kernel",
+        """An optional package, a plug-in or the compiled kernel is missing or fails when it is imported.""",
+        """The message has the `pip install` line; `dynid doctor` shows what is there.""",
+    ),
+    _stop(
+        "refused for safety",
+        "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-replicate mjcf-hfield "
+        "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size",
+        """A file from a stranger may be made to fill memory, to read other files, or to run code: entities, deep
+        nesting, thousands of links, pickles, paths outside the folder. Such files are refused.""",
+        """Write the file out plainly. `--packages FOLDER` opens further folders.""",
+    ),
+    _stop(
+        "a description that is no valid file",
+        "xml-syntax xml-truncated toml-syntax robot-format mjcf mjcf-fragment mjcf-attach include-twice usd "
+        "xacro-argument no-links no-joints no-name joint-ends file-name package-missing no-example "
+        "no-size more-errors sdf-nested not-here",
+        """The file does not parse, or lacks what its format asks for. Line and column are in the message.""",
+        """Mend the file there. URDF in pieces is expanded by xacro: give the `.xacro` itself, with `--xacro
+        NAME=VALUE`.""",
+    ),
+    _stop(
+        "a robot that is no tree of joints",
+        "cycle two-parents two-roots unknown-link unknown-parent duplicate-joint joint-type mimic-cycle root "
+        "self-coupling follows driven-follower transmission",
+        """Links and joints have to form one tree below one base, of hinges and slides.""",
+        """`--root` and `--tip` choose a chain of it; `--lock` holds joints of other kinds.""",
+    ),
+    _stop(
+        "numbers in a description that no robot has",
+        "negative-mass no-mass zero-axis limits-swapped negative-limit negative-rotor-inertia singular-transmission "
+        "coupled-lock coupled-drive gear-ratio dh-rows mixed-convention no-convention two-rotations not-a-rotation "
+        "two-sources linkage linkage-apart linkage-count linkage-limits unknown-inertia massless no-extent "
+        "not-physical",
+        """A mass, axis, limit, ratio or placement that cannot be.""",
+        """Correct it at the line that is named.""",
+    ),
+    _stop(
+        "a key or a value that the experiment file does not have",
+        "unknown-key wrong-value missing-key unknown-option missing-option unknown-method option-range unknown-claim "
+        "nothing-to-accept unknown-answer unknown-source limits-format",
+        """Every key has a kind, a unit and a range, and a misspelt one would change the result silently.""",
+        """The message has the nearest name. `dynid schema --template experiment.toml` writes a file that editors
+        check.""",
+    ),
+    _stop(
+        "constraints that no robot can meet",
+        "constraints-in-conflict constraints-not-met constraint-failed constraint-nan body-limits box ellipsoid "
+        "flat-hull half-space prior-strength prior-pull feasible-values feasible-shapes constraint-unnamed",
+        """Limits under `[estimate]` contradict one another or the data, or are no numbers. The message says which
+        have to give way, and by how much.""",
+        """Correct or loosen them.""",
+    ),
+    _stop(
+        "a problem that the solver did not solve",
+        "not-solved l-curve no-strength not-simulable filter-diverged diverged singular-mass-matrix "
+        "singular-instruments "
+        "posterior-mode load-friction integration-error mujoco-refuses replay-diverged mass-matrix-asymmetric "
+        "mass-matrix-indefinite bandwidth",
+        """A simulated robot ran away, or a numerical problem has no answer that stands its checks. Bodies that are
+        not physically consistent are the usual cause.""",
+        """Fit with the default first (`feasible`), and with its terms; simulate its result. Lower the cut-off, or
+        give limits under `[estimate]`.""",
+    ),
+    _stop(
+        "a run folder that cannot be opened",
+        "not-a-run damaged-run run-format migrate-by-hand model-json no-factors no-residuals",
+        """The folder holds no run, was changed, or is of another version.""",
+        """`dynid migrate RUN` brings it to the present format; else identify again.""",
+    ),
+    _stop(
+        "runs or logs that do not belong together",
+        "different-robots same-data one-run nothing-to-pool one-part run-robot other-robot log-twice factor-columns "
+        "factor-model nothing-known given-columns expected-mass",
+        """They are of different robots or terms, of the same data, or there is only one.""",
+        """Give runs of one robot, from recordings of their own.""",
+    ),
+    _stop(
+        "an export that cannot be made",
+        "export-differs export-format export-finite c-file-name no-rigid-body samples-ensemble ensemble-count "
+        "ensemble-width thresholds-format table-header replay-window validate-ensemble no-inertia",
+        """The format cannot hold the model, or the written file, read again, gave another torque.""",
+        """The message names the format's limits. `.json` and `.c` hold every model.""",
+    ),
+    _stop(
+        "a motion that cannot be planned",
+        "infeasible infeasible-limits no-limits start-pose pose-limits poses resume plan-json plan-not-found plan-size "
+        "plan-joints unidentifiable payload-recorded payload-model payload-mass mesh no-shapes shape "
+        "limit-count limit-share limit-margin capsule capsules floor free-knots counts candidates channel-terms family "
+        "focus format geometry noise prediction shrinkage sweep-speeds torque-sines torque-sines-model torque-spread "
+        "urscript option-numbers run rate",
+        """Limits, obstacles or the model leave no room for the motion, options contradict one another, or the plan
+        of a log is not in it.""",
+        """Give limits with the description or the options; start from fewer constraints and add them one by one.""",
+    ),
+    _stop(
+        "static poses, springs and payloads that are not in the log",
+        "no-poses no-statics wrong-pose pose-moves pose-tables statics-motion statics-channel "
+        "standstill-settings no-springs springs-in-rigid-rows spring-search which-spring bound spring-geometry "
+        "spring-label spring-weights payload-flange payload-inertia payload-rows payload-scale payload-tool "
+        "reference-mass",
+        """The log, the table or the options do not hold what the command looks for.""",
+        """See [payload](payload.md), [elastic joints](elastic-joints.md) and the command's page.""",
+    ),
+    _stop(
+        "a simulation that is not described",
+        "controller coupling elasticity friction forward-model ideal-motion integrator mujoco-export mujoco-friction "
+        "open-loop open-loop-samples open-loop-option parameters rigid rotor-inertia runs sensor simulate-memory "
+        "simulator step stick-slip times torque-table trajectory unknown-body",
+        """Plant, controller, sensors or trajectory contradict one another, or are incomplete.""",
+        """See [simulation](simulation.md); `dynid simulate` takes its files.""",
+    ),
+    _stop(
+        "a running log that cannot be followed",
+        "watch watch-channels watch-output watch-rows watch-shape missing-signal kalman kalman-noise kalman-start "
+        "too-long forgetting recursive-columns variance",
+        """The stream lacks a channel, or the filter's options do not suit it.""",
+        """`dynid watch` with `--filter rls` is the simplest; see [how to choose](how-to-choose.md#running-logs).""",
+    ),
+    _stop(
+        "a mean over periods that do not repeat",
+        "not-periodic period periods",
+        """The motion does not repeat with the period that was given or found.""",
+        """Give the period that was commanded, or leave the approach out.""",
+    ),
+    _stop(
+        "a command of `dynid retrieve` or `reveal` that lacks something",
+        "retrieve-method formula unknown-rule unknown-parameter",
+        """A formula, rule or parameter is not known.""",
+        """See [`dynid retrieve`](cli.md#dynid-retrieve).""",
+    ),
+    _stop(
+        "a mistake in dynid",
+        "internal",
+        """Nobody foresaw this.""",
+        """Send the file that the message names to those who keep dynid; it holds the command and where it failed,
+        no data.""",
+    ),
+)
+# Said of no error: their messages say all there is.
+WRONG_CALLS = _stop(
+    "a wrong call",
+    "array-shape not-a-robot block-seconds bootstrap chain answer coulomb-width delay-about "
+    "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
+    "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
+    "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
+    "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
+    "past-of-motors "
+    "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
+    "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
+    "schema-template self-locking servo-count shape-values speed-limit spline-knots stribeck sweep-velocity "
+    "temperature-channel term-joints torque-motion torque-sinusoids trajectory-family trajectory-json tree-axis "
+    "tree-order tuning unknown-friction unknown-function zero-about base-dynamics unknown-code",
+    """A program, a file or a command line gave an argument that is none.""",
+    """The message says what was expected.""",
+)
+
+
+def has_more(code: str) -> bool:
+    """Whether more is to be said of an error than its message."""
+    return any(code in one.codes for one in STOPS if one.code != "internal")
