@@ -170,10 +170,10 @@ def _score_findings(validation: Validation, training: Validation, findings: list
             text = "Its score has no meaning."
             findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))
             continue
-        text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}"
+        text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
         if name in scores.useless:
             level = "poor"
-            text += ": no model at all, a constant torque, misses less."
+            text += " A constant torque would miss less."
             advice = "Leave this joint's model out, or look at its residuals against velocity and position."
             findings.append(
                 Finding("problem", f"{name}: worse than predicting nothing", text, advice, "useless-joint")
