@@ -18,19 +18,19 @@ from dynid.base.explanation import Explanation
 from dynid.cli.robot_options import described_robot
 from dynid.cli.settings_options import described
 from dynid.identification import schema
-from dynid.log import mapping
+from dynid.log import section
 from dynid.verbs.explanations import sections
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "Plug-ins": schema.ExperimentFile,
-    "`[log]`: which column measures what": mapping.LogSection,
-    "`[log.time]`": mapping.TimeEntry,
-    "`[log.position]`": mapping.PositionEntry,
-    "`[log.velocity]`": mapping.TimedEntry,
-    "`[log.motor_position]`": mapping.MotorEntry,
-    "`[log.effort]`": mapping.EffortEntry,
-    "`[log.extra]`": mapping.ExtraEntry,
+    "`[log]`: which column measures what": section.LogSection,
+    "`[log.time]`": section.TimeEntry,
+    "`[log.position]`": section.PositionEntry,
+    "`[log.velocity]`": section.TimedEntry,
+    "`[log.motor_position]`": section.MotorEntry,
+    "`[log.effort]`": section.EffortEntry,
+    "`[log.extra]`": section.ExtraEntry,
     "`[data]`: what is fitted and what is held out": schema.DataSection,
     "Selections": schema.SelectionEntry,
     "`[prepare]`: signals": schema.PrepareSection,

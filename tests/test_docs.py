@@ -41,7 +41,7 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
-from dynid.run.store import scores_to_dict
+from dynid.run.serial import scores_to_dict
 from dynid.signals import cutoff, prepare
 from dynid.simulation import rig, setup
 from dynid.terms.catalogue import CATALOGUE

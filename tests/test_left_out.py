@@ -21,7 +21,7 @@ from dynid.log.write import canonical_columns, write_log
 from dynid.report.section import Page
 from dynid.report.sections.scores import ScoresSection
 from dynid.run.result import Identification
-from dynid.run.store import scores_from_dict, scores_to_dict
+from dynid.run.serial import scores_from_dict, scores_to_dict
 from dynid.run.validation import validate
 from dynid.run.verdict import judge
 from dynid.signals.samples import Samples

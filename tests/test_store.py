@@ -22,7 +22,8 @@ from dynid.identification.settings import DEFAULT_TERMS, Settings
 from dynid.log.read import read_log
 from dynid.run import store
 from dynid.run.result import Identification
-from dynid.run.store import check_output, load, scores_from_dict, scores_to_dict
+from dynid.run.serial import scores_from_dict, scores_to_dict
+from dynid.run.store import check_output, load
 from dynid.signals.settings import Preparation
 from dynid.testing import random_robot, simulated_log
 from dynid.verbs.save import save

@@ -40,7 +40,8 @@ def command(
     """Predict the torque of other logs and print the errors by joint."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.run.store import load, scores_to_dict
+    from dynid.run.serial import scores_to_dict
+    from dynid.run.store import load
     from dynid.run.validation import validate
     from dynid.verbs.summary import score_lines, write_scores
 

@@ -17,7 +17,7 @@ from dynid.base.options import Described, constrained, options_of
 from dynid.estimate import CATALOGUE
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.identification.blocks import Blocks
-from dynid.log.mapping import LogSection
+from dynid.log.section import LogSection
 from dynid.log.selection import Selection
 from dynid.robot.reading import Reading
 from dynid.robot.servo_settings import ServoSettings

@@ -21,11 +21,13 @@ from dynid.log.absent import EffortWatch, absent_joints, reason_of, without_join
 from dynid.log.bag import joints_of_columns
 from dynid.log.chunks import joined, taken, within
 from dynid.log.clocks import OnOneClock
-from dynid.log.commands import Commands, delayed, slopes
+from dynid.log.commands import Commands, delayed
+from dynid.log.conversion import Conversion
 from dynid.log.files import file_hash, open_table
 from dynid.log.log import Channel, ChannelMap, ManyTopics, RawChunk, Table, Trajectory
-from dynid.log.mapping import LogSection, canonical_map, channel_map, completed
+from dynid.log.mapping import canonical_map, channel_map, completed
 from dynid.log.memory import Arrays, frame_table
+from dynid.log.section import LogSection
 from dynid.log.selection import ROWS, Selection, column_numbers, selected, trajectories_in
 from dynid.robot.locking import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
@@ -319,15 +321,19 @@ class Log:
             raise UsageError(
                 "no-command", found="a log without commanded positions", expected="q_des of every joint"
             )
-        parts = [self._commands(numbers) for _, numbers in self._numbers(trajectory, ROWS)]
+        parts = [self._conversion.commands(numbers) for _, numbers in self._numbers(trajectory, ROWS)]
         t, q_des, dq_des, tau_ff = (np.concatenate(part) for part in zip(*parts, strict=True))
         own = (t >= trajectory.start_time) & (t <= trajectory.end_time)
         order = np.flatnonzero(own)[np.argsort(t[own], kind="stable")]
         return Commands(t[order], q_des[order], dq_des[order], tau_ff[order])
 
+    @cached_property
+    def _conversion(self) -> Conversion:
+        return Conversion(self.robot, self.mapping)
+
     def _chunks(self, trajectory: Trajectory, rows: int) -> Iterator[RawChunk]:
         for row, numbers in self._numbers(trajectory, rows):
-            yield self._chunk(trajectory, row, numbers)
+            yield self._conversion.chunk(trajectory, row, numbers)
 
     def _numbers(self, trajectory: Trajectory, rows: int) -> Iterator[tuple[int, dict[str, Float]]]:
         table = next(table for table in self.tables if table.path == trajectory.file)
@@ -337,148 +343,6 @@ class Log:
             numbers = {name: column_numbers(values, name, table, row) for name, values in batch.items()}
             yield row, numbers
             row += len(numbers[columns[0]])
-
-    def _chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
-        m, drive = self.mapping, self.robot.drive
-        t = data[m.time.column] * m.time.factor
-        q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
-        if q is None:
-            raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
-        q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
-        theta, dtheta = self._motors(data, q, dq)
-        tau = _mapped(effort, self._effort_matrix) if effort is not None else None
-        if tau is not None and drive.linkages and self._effort_at_motors:
-            tau = tau * drive.linkage_slopes(q)
-        if m.commanded:
-            tau = self._commanded(data, t, q, dq)
-        return RawChunk(
-            trajectory=trajectory,
-            first_row=row,
-            t=t,
-            q=q,
-            dq=dq,
-            tau=tau,
-            theta=theta,
-            dtheta=dtheta,
-            temperature=self._stack(data, m.temperature),
-            extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
-        )
-
-    def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
-        """The torque that the drives' controllers make of the commands, on time."""
-        servo = self.robot.drive.servo
-        if servo is None or not servo.known:
-            raise InputError(
-                "no-gains",
-                found="commands in place of a measured torque, and no gains of the position controllers",
-                expected="kp, and kd if there is damping, of every joint",
-                do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
-            )
-        _, q_des, dq_des, tau_ff = self._commands(data)
-        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
-
-    def _commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
-        """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""
-        m = self.mapping
-        t = data[m.time.column] * m.time.factor
-        q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
-        if q_des is None:
-            raise UsageError("no-command", found="no commanded positions", expected="one a joint")
-        q_des, dq_des = self._at_joints(q_des, dq_des, m.position_side, m.position_sign, m.position_offset)
-        tau_ff = self._stack(data, m.command_effort)
-        nothing = np.zeros_like(q_des)
-        return t, q_des, nothing if dq_des is None else dq_des, nothing if tau_ff is None else tau_ff
-
-    def _motors(
-        self, data: Mapping[str, Float], q: Float, dq: Float | None
-    ) -> tuple[Float | None, Float | None]:
-        # Where there is no second encoder the motor is taken to move with the link.
-        m = self.mapping
-        theta, dtheta = self._stack(data, m.motor_position), self._stack(data, m.motor_velocity)
-        if theta is None:
-            return None, None
-        sign = m.position_sign if m.motor_sign is None else m.motor_sign
-        offset = m.position_offset if m.motor_offset is None else m.motor_offset
-        complete = dq is not None and set(m.motor_velocity) >= set(m.motor_position)
-        theta, dtheta = self._at_joints(theta, dtheta if complete else None, m.motor_side, sign, offset)
-        alone = np.array([name not in m.motor_position for name in self.robot.joint_names])
-        theta = np.where(alone, q, theta)
-        return theta, np.where(alone, dq, dtheta) if dq is not None and dtheta is not None else None
-
-    def _at_joints(
-        self,
-        q: Float,
-        dq: Float | None,
-        side: str,
-        signs: Mapping[str, float],
-        offsets: Mapping[str, float],
-    ) -> tuple[Float, Float | None]:
-        drive, names = self.robot.drive, self.robot.joint_names
-        if side == "motor":
-            back = np.linalg.inv(drive.transmission).T
-            q = _mapped(q, back)
-            dq = _mapped(dq, back) if dq is not None else None
-        if signs or offsets:
-            sign = np.array([signs.get(j, 1.0) for j in names])
-            q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
-            dq = dq * sign if dq is not None else None
-        if side == "motor" and drive.linkages:
-            q = drive.through_linkages(q)
-            dq = dq / drive.linkage_slopes(q) if dq is not None else None
-        return q, dq
-
-    def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
-        if not channels:
-            return None
-        T = len(data[self.mapping.time.column])
-        return self._filled(np.empty((self.robot.n, T)), data, channels)
-
-    def _stacks(
-        self, data: Mapping[str, Float], groups: Sequence[Mapping[str, Channel]]
-    ) -> list[Float | None]:
-        # One block for all of them, so that what follows finds them under one another and need not copy them there.
-        n = self.robot.n
-        block = iter(np.empty((sum(map(bool, groups)), n, len(data[self.mapping.time.column]))))
-        return [self._filled(next(block), data, channels) if channels else None for channels in groups]
-
-    def _filled(self, lines: Float, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float:
-        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
-        for j, name in enumerate(self.robot.joint_names):
-            if name in channels:
-                with np.errstate(
-                    invalid="ignore", over="ignore"
-                ):  # what damage may leave: the checks report it
-                    np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
-            else:
-                lines[j] = np.nan
-        return lines.T
-
-    @property
-    def _effort_at_motors(self) -> bool:
-        if self.mapping.effort_quantity == "torque":
-            return self.mapping.effort_side == "motor"
-        return not np.isfinite(self.robot.drive.drive_gain).all()
-
-    @cached_property
-    def _effort_matrix(self) -> Float:
-        # tau_joint = effort @ matrix
-        m, drive, names = self.mapping, self.robot.drive, self.robot.joint_names
-        sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
-        if m.effort_quantity == "torque":
-            return sign if m.effort_side == "link" else sign @ drive.transmission
-        gain, constant = drive.drive_gain, drive.torque_constant
-        if np.isfinite(gain).all():
-            return sign @ np.diag(gain)
-        if m.effort_quantity == "current" and np.isfinite(constant).all():
-            return sign @ np.diag(constant) @ drive.transmission
-        missing = [name for name, value in zip(names, gain, strict=True) if not np.isfinite(value)]
-        raise InputError(
-            "drive-gain",
-            found=f"effort in {m.effort_quantity} and no drive_gain for {', '.join(missing)}",
-            expected="joint torque per ampere (or per raw unit) of every joint",
-            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
-            "or under drive in a robot file of dynid's own",
-        )
 
 
 def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
@@ -491,20 +355,6 @@ def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
 
 def _units(channels: Mapping[str, Channel]) -> str:
     return ", ".join(dict.fromkeys(channel.unit for channel in channels.values()))
-
-
-def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
-    """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
-    if np.array_equal(matrix, np.eye(len(matrix))):
-        return values
-    with np.errstate(invalid="ignore"):
-        mapped = np.asarray((matrix.T @ values.T).T, dtype=np.float64)
-        complete = np.isfinite(mapped.sum())
-    if not complete:
-        missing = ~np.isfinite(values)
-        mapped = np.asarray((matrix.T @ np.where(missing, 0.0, values).T).T, dtype=np.float64)
-        mapped[missing.astype(np.float64) @ (matrix != 0) > 0] = np.nan
-    return mapped
 
 
 def _joints_and_topics(

@@ -12,7 +12,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.links import Value, joint_values, links
 from dynid.run.result import Identification
-from dynid.run.store import scores_to_dict
+from dynid.run.serial import scores_to_dict
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.verbs.statics import StaticEstimate

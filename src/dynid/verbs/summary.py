@@ -14,7 +14,7 @@ from dynid.estimate.scores import Scores
 from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.run.links import Value, joint_values, links
 from dynid.run.result import Identification
-from dynid.run.store import scores_to_dict
+from dynid.run.serial import scores_to_dict
 from dynid.verbs.statics import StaticEstimate
 
 

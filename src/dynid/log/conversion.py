@@ -1,0 +1,185 @@
+"""From columns of a log to motion and torque of the joints, in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynid.base.arrays import Float
+from dynid.base.errors import InputError, UsageError
+from dynid.log.commands import slopes
+from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
+from dynid.robot.model import RobotModel
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """Columns of numbers to what moves and drives the joints: units, signs, offsets, gears, linkages, gains.
+
+    data: by column, (T,) each.
+    """
+
+    robot: RobotModel
+    mapping: ChannelMap
+
+    def chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
+        """Rows of a trajectory, the first of which is `row` of the file."""
+        m, drive = self.mapping, self.robot.drive
+        t = data[m.time.column] * m.time.factor
+        q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
+        if q is None:
+            raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
+        q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
+        theta, dtheta = self._motors(data, q, dq)
+        tau = _mapped(effort, self._effort_matrix) if effort is not None else None
+        if tau is not None and drive.linkages and self._effort_at_motors:
+            tau = tau * drive.linkage_slopes(q)
+        if m.commanded:
+            tau = self._commanded(data, t, q, dq)
+        return RawChunk(
+            trajectory=trajectory,
+            first_row=row,
+            t=t,
+            q=q,
+            dq=dq,
+            tau=tau,
+            theta=theta,
+            dtheta=dtheta,
+            temperature=self._stack(data, m.temperature),
+            extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
+        )
+
+    def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
+        """The torque that the drives' controllers make of the commands, on time."""
+        servo = self.robot.drive.servo
+        if servo is None or not servo.known:
+            raise InputError(
+                "no-gains",
+                found="commands in place of a measured torque, and no gains of the position controllers",
+                expected="kp, and kd if there is damping, of every joint",
+                do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
+            )
+        _, q_des, dq_des, tau_ff = self.commands(data)
+        return servo.torque(q, slopes(t, q) if dq is None else dq, q_des, dq_des, tau_ff)
+
+    def commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
+        """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""
+        m = self.mapping
+        t = data[m.time.column] * m.time.factor
+        q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
+        if q_des is None:
+            raise UsageError("no-command", found="no commanded positions", expected="one a joint")
+        q_des, dq_des = self._at_joints(q_des, dq_des, m.position_side, m.position_sign, m.position_offset)
+        tau_ff = self._stack(data, m.command_effort)
+        nothing = np.zeros_like(q_des)
+        return t, q_des, nothing if dq_des is None else dq_des, nothing if tau_ff is None else tau_ff
+
+    def _motors(
+        self, data: Mapping[str, Float], q: Float, dq: Float | None
+    ) -> tuple[Float | None, Float | None]:
+        # Where there is no second encoder the motor is taken to move with the link.
+        m = self.mapping
+        theta, dtheta = self._stack(data, m.motor_position), self._stack(data, m.motor_velocity)
+        if theta is None:
+            return None, None
+        sign = m.position_sign if m.motor_sign is None else m.motor_sign
+        offset = m.position_offset if m.motor_offset is None else m.motor_offset
+        complete = dq is not None and set(m.motor_velocity) >= set(m.motor_position)
+        theta, dtheta = self._at_joints(theta, dtheta if complete else None, m.motor_side, sign, offset)
+        alone = np.array([name not in m.motor_position for name in self.robot.joint_names])
+        theta = np.where(alone, q, theta)
+        return theta, np.where(alone, dq, dtheta) if dq is not None and dtheta is not None else None
+
+    def _at_joints(
+        self,
+        q: Float,
+        dq: Float | None,
+        side: str,
+        signs: Mapping[str, float],
+        offsets: Mapping[str, float],
+    ) -> tuple[Float, Float | None]:
+        drive, names = self.robot.drive, self.robot.joint_names
+        if side == "motor":
+            back = np.linalg.inv(drive.transmission).T
+            q = _mapped(q, back)
+            dq = _mapped(dq, back) if dq is not None else None
+        if signs or offsets:
+            sign = np.array([signs.get(j, 1.0) for j in names])
+            q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
+            dq = dq * sign if dq is not None else None
+        if side == "motor" and drive.linkages:
+            q = drive.through_linkages(q)
+            dq = dq / drive.linkage_slopes(q) if dq is not None else None
+        return q, dq
+
+    def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:
+        if not channels:
+            return None
+        T = len(data[self.mapping.time.column])
+        return self._filled(np.empty((self.robot.n, T)), data, channels)
+
+    def _stacks(
+        self, data: Mapping[str, Float], groups: Sequence[Mapping[str, Channel]]
+    ) -> list[Float | None]:
+        # One block for all of them, so that what follows finds them under one another and need not copy them there.
+        n = self.robot.n
+        block = iter(np.empty((sum(map(bool, groups)), n, len(data[self.mapping.time.column]))))
+        return [self._filled(next(block), data, channels) if channels else None for channels in groups]
+
+    def _filled(self, lines: Float, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float:
+        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
+        for j, name in enumerate(self.robot.joint_names):
+            if name in channels:
+                with np.errstate(
+                    invalid="ignore", over="ignore"
+                ):  # what damage may leave: the checks report it
+                    np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
+            else:
+                lines[j] = np.nan
+        return lines.T
+
+    @property
+    def _effort_at_motors(self) -> bool:
+        if self.mapping.effort_quantity == "torque":
+            return self.mapping.effort_side == "motor"
+        return not np.isfinite(self.robot.drive.drive_gain).all()
+
+    @cached_property
+    def _effort_matrix(self) -> Float:
+        # tau_joint = effort @ matrix
+        m, drive, names = self.mapping, self.robot.drive, self.robot.joint_names
+        sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
+        if m.effort_quantity == "torque":
+            return sign if m.effort_side == "link" else sign @ drive.transmission
+        gain, constant = drive.drive_gain, drive.torque_constant
+        if np.isfinite(gain).all():
+            return sign @ np.diag(gain)
+        if m.effort_quantity == "current" and np.isfinite(constant).all():
+            return sign @ np.diag(constant) @ drive.transmission
+        missing = [name for name, value in zip(names, gain, strict=True) if not np.isfinite(value)]
+        raise InputError(
+            "drive-gain",
+            found=f"effort in {m.effort_quantity} and no drive_gain for {', '.join(missing)}",
+            expected="joint torque per ampere (or per raw unit) of every joint",
+            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
+            "or under drive in a robot file of dynid's own",
+        )
+
+
+def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
+    """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
+    if np.array_equal(matrix, np.eye(len(matrix))):
+        return values
+    with np.errstate(invalid="ignore"):
+        mapped = np.asarray((matrix.T @ values.T).T, dtype=np.float64)
+        complete = np.isfinite(mapped.sum())
+    if not complete:
+        missing = ~np.isfinite(values)
+        mapped = np.asarray((matrix.T @ np.where(missing, 0.0, values).T).T, dtype=np.float64)
+        mapped[missing.astype(np.float64) @ (matrix != 0) > 0] = np.nan
+    return mapped

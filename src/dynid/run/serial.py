@@ -1,0 +1,251 @@
+"""A result as plain data, as run.json and model.json hold it, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Float, finite_or_none
+from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
+from dynid.base.errors import Place
+from dynid.base.findings import Finding, Verdict
+from dynid.base.plain import plain
+from dynid.choose.serial import selection_to_dict
+from dynid.choose.shapes import Choice, FormScore, ShapeEstimate
+from dynid.diagnosis.finding import finding_to_dict
+from dynid.estimate.estimator import Estimate, Status
+from dynid.estimate.scores import MotionRange, Origin, Scores
+from dynid.factor.base import BaseMap
+from dynid.robot.serial import robot_to_dict
+from dynid.run.migrate import FORMAT
+from dynid.run.result import Identification
+from dynid.terms.catalogue import terms_to_spec
+from dynid.terms.term import Column
+
+_SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "count")
+
+
+def scores_to_dict(scores: Scores) -> dict[str, Any]:
+    """Plain data of scores."""
+    whole, motion = scores.all_samples, scores.motion
+    return {
+        "origin": str(scores.origin),
+        "joints": list(scores.joint_names),
+        "trajectories": list(scores.trajectories),
+        **_figures(scores),
+        "left_out": plain(scores.left_out),
+        "all_samples": None if whole is None else _figures(whole),
+        "motion": None if motion is None else plain(vars(motion)),
+        "beyond": plain(scores.beyond),
+    }
+
+
+def _figures(scores: Scores) -> dict[str, Any]:
+    return {
+        "total_relative": finite_or_none(scores.total_relative),
+        "total_nmse": finite_or_none(scores.total_nmse),
+    } | {name: plain(getattr(scores, name)) for name in _SCORE_ARRAYS}
+
+
+def scores_from_dict(data: Mapping[str, Any]) -> Scores:
+    """Scores from plain data."""
+    whole, motion = data["all_samples"], data["motion"]
+    return replace(
+        _scores(data, data),
+        left_out={reason: float(share) for reason, share in data["left_out"].items()},
+        all_samples=None if whole is None else _scores(data, whole),
+        motion=None if motion is None else MotionRange(**{name: _array(motion[name]) for name in motion}),
+        beyond={quantity: _array(shares) for quantity, shares in data["beyond"].items()},
+    )
+
+
+def _scores(data: Mapping[str, Any], figures: Mapping[str, Any]) -> Scores:
+    arrays = {name: _array(figures[name]) for name in _SCORE_ARRAYS}
+    total = figures["total_relative"]
+    return Scores(
+        Origin(data["origin"]),
+        tuple(data["joints"]),
+        tuple(data["trajectories"]),
+        total_relative=math.nan if total is None else float(total),
+        rms=arrays["rms"],
+        relative=arrays["relative"],
+        r2=arrays["r2"],
+        nmse=arrays["nmse"],
+        mse=arrays["mse"],
+        sde=arrays["sde"],
+        torque_rms=arrays["torque_rms"],
+        count=arrays["count"],
+    )
+
+
+def run_to_dict(one: Identification) -> dict[str, Any]:
+    """What run.json holds."""
+    every = (one.training, *one.validations)
+    return {
+        "format": FORMAT,
+        "experiment": one.experiment,
+        "files": one.files,
+        "provenance": one.provenance,
+        "verdict": {
+            "level": one.verdict.level,
+            "headline": one.verdict.headline,
+            "findings": [vars(finding) for finding in one.verdict.findings],
+            "accepted": list(one.verdict.accepted),
+        },
+        "scores": [scores_to_dict(v.scores) for v in every],
+        "residuals": {
+            str(i): {"rate": v.residuals.rate, "trajectories": list(v.residuals.trajectories)}
+            for i, v in enumerate(every)
+            if v.residuals is not None
+        },
+        "preparation": one.preparation,
+        "log": one.log_summary,
+        "diagnostics": [
+            {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
+            | ({"accepted": True} if d.accepted else {})
+            for d in one.diagnostics
+        ],
+        "truth": one.truth,
+        "choices": [
+            {
+                "joint": choice.joint,
+                "subject": choice.subject,
+                "chosen": choice.chosen,
+                "candidates": [vars(candidate) for candidate in choice.candidates],
+            }
+            for choice in one.choices
+        ],
+        "selection": selection_to_dict(one.selection),
+        "residual_findings": [finding_to_dict(finding) for finding in one.residual_findings],
+    }
+
+
+def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
+    """The verdict of a run, from its plain data."""
+    findings = tuple(Finding(**entry) for entry in data["findings"])
+    return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())))
+
+
+def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:
+    """Diagnostics, from their plain data."""
+    return Diagnostics(
+        [
+            Diagnostic(
+                Severity(d["severity"]),
+                d["id"],
+                d["text"],
+                Place(**d["place"]),
+                bool(d.get("accepted", False)),
+            )
+            for d in data
+        ]
+    )
+
+
+def model_to_dict(one: Identification) -> dict[str, Any]:
+    """What model.json holds."""
+    estimate = one.estimate
+    return {
+        "format": FORMAT,
+        "robot": robot_to_dict(one.robot),
+        "terms": terms_to_spec(one.terms),
+        "parameters": {
+            column.name: {"value": float(value), "unit": column.unit, "category": str(category)}
+            for column, value, category in zip(
+                estimate.columns, estimate.parameters, estimate.base.categories(), strict=True
+            )
+        },
+        "structural": _base(one.structural),
+        "shapes": [vars(shape) for shape in one.shapes],
+        "estimate": {
+            "method": estimate.method,
+            "names": list(estimate.names),
+            "units": list(estimate.units),
+            "value": plain(estimate.value),
+            "std": plain(estimate.std),
+            "covariance": plain(estimate.covariance),
+            "textbook_covariance": plain(estimate.textbook_covariance),
+            "degrees_of_freedom": estimate.degrees_of_freedom,
+            "sigma": plain(estimate.sigma),
+            "weights": plain(estimate.weights),
+            "groups": list(estimate.group_names),
+            "parameters": plain(estimate.parameters),
+            "block_leverage": plain(estimate.block_leverage),
+            "prior_share": plain(estimate.prior_share),
+            "prior_strength": estimate.prior_strength,
+            "consistent": plain(estimate.consistent),
+            "count": estimate.count,
+            "status": vars(estimate.status),
+            "base": _base(estimate.base),
+        },
+    }
+
+
+def shape_from_dict(data: Mapping[str, Any]) -> ShapeEstimate:
+    """A nonlinear parameter, from its plain data."""
+    std = math.nan if data["std"] is None else float(data["std"])
+    return ShapeEstimate(**{**data, "std": std})
+
+
+def choice_from_dict(data: Mapping[str, Any]) -> Choice:
+    """A choice between forms, from its plain data."""
+    candidates = tuple(
+        FormScore(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
+        for entry in data["candidates"]
+    )
+    return Choice(data["joint"], data["subject"], candidates, data["chosen"])
+
+
+def _base(base: BaseMap) -> dict[str, Any]:
+    return {
+        "rank": base.rank,
+        "condition": base.condition,
+        "independent": base.independent.tolist(),
+        "B": plain(base.B),
+        "singular_values": plain(base.singular_values),
+        "gap": base.gap,
+        "scale": plain(base.scale),
+    }
+
+
+def base_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> BaseMap:
+    """Base parameters of columns, from their plain data."""
+    return BaseMap(
+        names=tuple(column.name for column in columns),
+        independent=np.array(data["independent"], dtype=np.int64),
+        B=_array(data["B"]),
+        singular_values=_array(data["singular_values"]),
+        gap=math.inf if data["gap"] is None else float(data["gap"]),
+        scale=_array(data["scale"]),
+    )
+
+
+def estimate_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Estimate:
+    """The estimate of columns, from its plain data."""
+    return Estimate(
+        method=data["method"],
+        columns=columns,
+        base=base_from_dict(data["base"], columns),
+        group_names=tuple(data["groups"]),
+        value=_array(data["value"]),
+        covariance=_array(data["covariance"]),
+        textbook_covariance=_array(data["textbook_covariance"]),
+        degrees_of_freedom=float(data["degrees_of_freedom"]),
+        sigma=_array(data["sigma"]),
+        weights=_array(data["weights"]),
+        parameters=_array(data["parameters"]),
+        block_leverage=_array(data["block_leverage"]),
+        prior_share=_array(data["prior_share"]),
+        prior_strength=float(data.get("prior_strength", 1.0)),
+        consistent=_array(data.get("consistent", [])),
+        count=int(data["count"]),
+        status=Status(**data["status"]),
+    )
+
+
+def _array(values: Any) -> Float:
+    return np.array(values, dtype=np.float64)
