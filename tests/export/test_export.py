@@ -130,7 +130,9 @@ def test_bodies_that_cannot_exist_are_written_as_ones_that_can(
 
 
 @pytest.mark.parametrize("suffix", ["urdf", "xml", "json"])
-def test_the_closest_real_bodies_are_written(identified: Identification, tmp_path: Path, suffix: str) -> None:
+def test_the_closest_consistent_bodies_are_written(
+    identified: Identification, tmp_path: Path, suffix: str
+) -> None:
     assert ExportModel.of_run(identified).unphysical()
     exported = export(identified, tmp_path / f"m.{suffix}", feasible=True)
     assert exported.moved is not None

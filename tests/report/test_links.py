@@ -76,7 +76,7 @@ def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: 
     assert not np.isfinite(first.mass.half)
     assert first.said == "the description"
     moved = replace(first, mass=replace(first.mass, value=1.1 * first.mass.value))
-    assert "moved so that the body can exist" in moved.said
+    assert "moved until the body is physically consistent" in moved.said
     assert replace(first, guessed=True).said == "a guess"
     assert replace(first, mass=replace(first.mass, data=(1 + DATAS) / 2)).said == "the data"
 
@@ -112,7 +112,7 @@ def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path:
     assert "N m s/rad" in text
     assert "all links" in text
     assert "all links" in html
-    # What is exported where the run's own bodies cannot exist is what is shown.
+    # What is exported where the run's own bodies are not physically consistent is what is shown.
     other = replace(run, estimate=replace(run.estimate, consistent=1.5 * run.estimate.parameters))
     assert links(other)[0][0].mass.value == pytest.approx(1.5 * links(run)[0][0].mass.value)
     assert "not those that are scored" in str(LinksSection().render(other, Page()))

@@ -70,7 +70,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     Rotor inertia and plain friction among the terms are put to the test; all others stay. One fit of a plain model
     gives the weights of the joints and the torque that delay, tilt and elasticity are linearised about; then the log is
     worked through once with every column that any candidate has, and all candidates are fitted and scored on what is
-    left of it. What the log shows is pursued first, faults beside forms of friction that imitate them; friction is
+    left of it. What the log shows is added first, faults beside forms of friction that imitate them; friction is
     chosen beside those faults, and then all options in all combinations. Deterministic. A log too short to hold blocks
     out keeps the terms it came with.
     """
@@ -178,7 +178,7 @@ def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: i
     """The form that earned its place on a joint, and one beside it; plain friction where none did.
 
     What turns round at a reversal and what bends with speed are two effects, so that a form may join another that does
-    not stand in the same place. A second one has to gain as surely as any effect that is pursued.
+    not stand in the same place. A second one has to gain as surely as any effect that is added.
     """
     wide, counts, held = comparison.wide, comparison.regression.counts, Option("plain")
     for _ in range(FORMS_A_JOINT):

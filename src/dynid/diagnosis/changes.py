@@ -94,7 +94,7 @@ class Change:
 
 
 def check_changes(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Tells of friction that drifts, and doubts that a log is of one robot throughout.
+    """Reports friction that drifts, and doubts that a log is of one robot throughout.
 
     Claims: changed-within-log.
     """

@@ -1,4 +1,4 @@
-"""Links that are longer or shorter than described, and links of which a log could not tell."""
+"""Links that are longer or shorter than described, and links whose length a log does not show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynid.terms.evidence import ALARM, Rival
 
 # Relative step of the differences.
 STEP = 1e-3
-# Drawings and tapes tell lengths to 2 %; a twentieth is what an exchanged link or a wrong variant makes.
+# Drawings and tapes give lengths to 2 %; a twentieth is what an exchanged link or a wrong variant makes.
 WARN, MATTERS = 0.02, 0.05
 # m, and share of the longest: shorter distances between joints carry no lever.
 LEAST_LENGTH, LEAST_PART = 0.05, 0.2
@@ -73,7 +73,7 @@ class LinkLength:
 
 
 def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Warns of a link of another length than described, and notes those of which the log cannot tell."""
+    """Warns of a link of another length than described, and notes those whose length the log does not show."""
     found, named = find_link_lengths(evidence), -1
     names = evidence.robot.tree_joint_names
     for one in sorted((one for one in found if one.differs), key=lambda one: -abs(one.change) / one.least)[
@@ -107,7 +107,7 @@ def find_link_lengths(evidence: ResidualAnalysis) -> list[LinkLength]:
     """By link, the relative change of its length that explains most of the residuals, to first order.
 
     Of the torque of the identified bodies that a longer link changes most is taken up by the other parameters, all of
-    its gravity by the first moments of the link itself; only what these leave tells of the length. Empty for a model
+    its gravity by the first moments of the link itself; only what these leave depends on the length. Empty for a model
     without rigid bodies.
     """
     bodies = evidence.bodies

@@ -72,7 +72,7 @@ def friction_power(evidence: ResidualAnalysis) -> Float:
 
 
 def check_negative_friction(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Tells of joints whose friction drives the motion.
+    """Reports joints whose friction drives the motion.
 
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
     other joints contradict both signs, the model lacks something, which is a warning.

@@ -98,7 +98,7 @@ EXPLANATIONS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
+class Interpretation:
     """A reading of the log.    identifier, what, do: of the claim.    joints: whose channels it changes."""
 
     identifier: Claim
@@ -152,9 +152,9 @@ def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     _add_large(evidence, before, diagnostics)
 
 
-def _mends(rival: Rival, before: Float, after: Float) -> bool:
+def _mends(tried: Interpretation, before: Float, after: Float) -> bool:
     # Where the model lacks most of the torque some reading is always a little less bad than another.
-    changed = list(rival.joints)
+    changed = list(tried.joints)
     worst = int(np.nanargmax(before - after))
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
 
@@ -213,9 +213,9 @@ def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> 
     return found
 
 
-def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
+def without_gravity(robot: RobotModel, samples: Samples) -> Interpretation:
     """Torque from which gravity has been taken off."""
-    return Rival(
+    return Interpretation(
         "gravity-compensated",
         "torque without gravity",
         "log the measured torque, not the one that is left after gravity compensation",
@@ -225,14 +225,14 @@ def without_gravity(robot: RobotModel, samples: Samples) -> Rival:
     )
 
 
-def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
+def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
     """Every two joints' efforts or positions exchanged, and every joint's effort or position of the other sign."""
     names = robot.joint_names
     for a, b in combinations(range(robot.n), 2):
         order = list(range(robot.n))
         order[a], order[b] = b, a
         pair = f"'{names[a]}' and '{names[b]}'"
-        yield Rival(
+        yield Interpretation(
             "joint-order",
             f"efforts of {pair} that are exchanged",
             "exchange their columns under effort in [log]",
@@ -240,7 +240,7 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
             robot,
             replace(samples, tau=samples.tau[:, order]),
         )
-        yield Rival(
+        yield Interpretation(
             "joint-order",
             f"positions of {pair} that are exchanged",
             "exchange their columns under position and velocity in [log]",
@@ -252,10 +252,10 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Rival]:
         yield from sign_readings(robot, samples, j)
 
 
-def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[Rival]:
+def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[Interpretation]:
     """One joint's effort, and its position, of the other sign."""
     name, sign = robot.joint_names[joint], np.where(np.arange(robot.n) == joint, -1.0, 1.0)
-    yield Rival(
+    yield Interpretation(
         "torque-sign",
         "effort of the other sign",
         f"set effort.sign = {{ {name} = -1 }} under [log]",
@@ -263,7 +263,7 @@ def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[R
         robot,
         replace(samples, tau=samples.tau * sign),
     )
-    yield Rival(
+    yield Interpretation(
         "position-sign",
         "position of the other sign",
         f"set position.sign = {{ {name} = -1 }} under [log]",

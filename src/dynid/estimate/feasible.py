@@ -134,10 +134,10 @@ class FeasibleFit:
 
     def around(self, regression: Regression, free: Estimate) -> Estimate:
         """The fit with constraints, given the one without."""
-        fit, reason = self.settled(regression, free)
+        fit, reason = self.resolved(regression, free)
         return fit.solution(regression, free, reason)[0]
 
-    def settled(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
+    def resolved(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
         """The same fit with a strength that is a number, and how that was chosen."""
         if not isinstance(self.strength, str):
             return self, ""

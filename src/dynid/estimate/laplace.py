@@ -75,7 +75,7 @@ class Posterior:
 
 
 def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Posterior:
-    """The posterior of full parameters theta whose bodies are all real.
+    """The posterior of full parameters theta whose bodies are all physically consistent.
 
     -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, for theta with
     consistent bodies, with C the estimate's covariance from blocks (see _whitening for its correlations). It is

@@ -60,7 +60,7 @@ def project_to_physical(
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:
-        fit, reason = wanted.settled(regression, free)
+        fit, reason = wanted.resolved(regression, free)
         real, found = fit.solution(regression, free, reason)
     except SolverError as error:
         warn_or_raise(error, asked, diagnostics)

@@ -22,7 +22,7 @@ from dynid.simulation.servo_loop import ServoLoop, servo_run
 # s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
 LEAST_SETTLING, MOST_SETTLING = 0.1, 1.0
 # s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
-# error is a fraction of a sample; and the step at which it has settled, far below what any log tells.
+# error is a fraction of a sample; and the step at which it has settled, far below what any log shows.
 LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-6
 LAG_ROUNDS = 4
 

@@ -301,7 +301,7 @@ def _spread(run: Identification) -> Float:
     return parameter_spread(run.robot, run.estimate.columns, influence(run.factors, run.estimate.base))
 
 
-def closest_real(run: Identification) -> tuple[Float, Float]:
+def closest_consistent(run: Identification) -> tuple[Float, Float]:
     """Physically consistent parameters (p,) closest to the estimate as the data weigh it, and what they cost.
 
     Those that the run found itself, if it did. Else min (B theta - beta)' C^-1 (B theta - beta) + entropic distance
@@ -322,7 +322,7 @@ def closest_real(run: Identification) -> tuple[Float, Float]:
 
 
 def _projected(run: Identification, drawn: Float, whiten: Float, spread: Float) -> Float:
-    # The solver is loaded for models that are to be made real alone.
+    # The solver is loaded for models that have to be made physically consistent alone.
     from dynid.feasible import feasible_parameters
     from dynid.feasible.problem import Distance
 

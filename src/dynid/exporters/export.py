@@ -14,7 +14,7 @@ from dynid.base.checked_toml import read_bytes
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.dynamics.thresholds import Thresholds
-from dynid.exporters.ensemble import Ensemble, Width, closest_real, sample_parameters, spread_on
+from dynid.exporters.ensemble import Ensemble, Width, closest_consistent, sample_parameters, spread_on
 from dynid.exporters.files import check_targets, write_files
 from dynid.exporters.formats import Request, files_of, samples_of
 from dynid.exporters.model import ExportModel, peak_speeds
@@ -58,7 +58,8 @@ _ROOTS = {"urdf": "robot", "mjcf": "mujoco", "samples": "mujoco"}
 class Exported:
     """Files that were written, and the ensemble behind them if there is one.
 
-    moved: (g,) change of torque on the fitted motion, relative to the measured torque, where bodies were made real.
+    moved: (g,) change of torque on the fitted motion, relative to the measured torque, where bodies were made
+    physically consistent.
     """
 
     files: tuple[Path, ...]
@@ -89,8 +90,9 @@ def export(
     kind: one of FORMATS; None = by the suffix of `to`.    source: URDF or MJCF to change in place; None = the run's own
     description, if that is in the wanted format, else a new one is written.    root: link that stands still in it; None
     = the run's.
-    allow_unphysical: write URDF, MJCF and SDF as identified even where a body is no real one.
-    feasible: the closest physically consistent parameters where a body is no real one, see `closest_real`, in any
+    allow_unphysical: write URDF, MJCF and SDF as identified even where a body is not physically
+    consistent.
+    feasible: the closest physically consistent parameters where a body is not, see `closest_consistent`, in any
     format; URDF, MJCF and SDF always hold these.
     ensemble: number of models drawn from the estimate's covariance, written beside each other with numbers; 0 = the
     estimate alone. They are projected on the feasible set unless `allow_unphysical`.    seed: of the draws.
@@ -135,17 +137,18 @@ def export(
     elif (feasible or (chosen in _SIMULATED and not allow_unphysical)) and ExportModel.of_run(
         run
     ).unphysical():
-        theta, moved = closest_real(run)
+        theta, moved = closest_consistent(run)
         thetas = theta[None]
         joints = ", ".join(
             f"'{name}' {100 * part:.2g} %"
             for name, part in zip(run.estimate.group_names, moved, strict=True)
             if part > 0
         )
+        faults = "; ".join(ExportModel.of_run(run).unphysical()[:2])
         sink.warn(
             "export-consistent",
-            f"the run's own bodies cannot exist ({'; '.join(ExportModel.of_run(run).unphysical()[:2])}): the "
-            "physically consistent ones that the data like best are written. Their torque on the fitted motion is "
+            f"the run's own bodies are not physically consistent ({faults}): those that are and fit the data best are "
+            "written. Their torque on the fitted motion is "
             f"another by {joints}",
         )
     files: dict[Path, bytes] = {}

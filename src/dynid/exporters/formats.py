@@ -43,7 +43,7 @@ _AGREE = 1e-10
 
 @dataclass(frozen=True)
 class Request:
-    """What a file is to hold, of which format, and whom to tell."""
+    """What a file is to hold, of which format, and where to report."""
 
     robot: RobotModel
     terms: Terms
@@ -218,7 +218,7 @@ def _physical(request: Request, faults: tuple[str, ...]) -> bool:
         raise RefusedError(
             "unphysical",
             found="; ".join(faults[:4]) + ("; ..." if len(faults) > 4 else ""),
-            expected="bodies that exist: simulators refuse others or run away",
+            expected="physically consistent bodies: simulators refuse others or run away",
             do="pass --allow-unphysical to have them all the same",
         )
     return not faults

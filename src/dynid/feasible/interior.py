@@ -68,14 +68,14 @@ class Entropic:
         return np.asarray(np.einsum("bk,kij->bij", theta[self.bodies], _BASIS))
 
     def exists(self, theta: Float) -> bool:
-        """Whether every body is a real one, no denser than the limit."""
+        """Whether every body is physically consistent, no denser than the limit."""
         inertias = self._inertias(theta)
         if not all(self._exists(P) for P in inertias):
             return False
         return bool((self._shares(theta, np.linalg.slogdet(inertias)[1]) < 1.0).all())
 
     def value(self, u: Float) -> float:
-        """f, infinite where a body cannot exist."""
+        """f, infinite where a body is not physically consistent."""
         program = self.program
         theta = program.theta(u)
         if not self.exists(theta):

@@ -55,7 +55,7 @@ def factors_of(
     diagnostics: Diagnostics,
     threads: int,
 ) -> Factors:
-    """Factors of a log's torque equations by joint, filtered as told, on the log's own time grid.
+    """Factors of a log's torque equations by joint, filtered as given, on the log's own time grid.
 
     wanted: (p,) mask of the parameters whose columns are kept.
     Raises UsageError for a log of other joints, UnfitDataError for one without a usable sample.

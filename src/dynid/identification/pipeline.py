@@ -206,7 +206,7 @@ class _Data:
 class _Found:
     """The fit of the model as it was chosen, with its nonlinear parameters.
 
-    free: the estimate before its bodies were made real; it shows signs that no real robot has.
+    free: the estimate before its bodies were made physically consistent; it shows signs that no real robot has.
     estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
     """
 

@@ -98,7 +98,7 @@ class RecordingWatch:
             self._ends(tau, low, high)
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Tells what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
+        """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
         for j in np.flatnonzero(moved & (self.frozen > FROZEN_SHARE * self.seconds)):
             sink.claim(
                 "constant-effort",

@@ -43,7 +43,7 @@ class Cause(StrEnum):
     CHANGED = "the robot changed between the runs"
     DRIFTS = "the robot changes during the runs"
     TOO_SMALL = "the model is too small"
-    OPEN = "cannot be told from these runs"
+    OPEN = "cannot be decided from these runs"
 
 
 @dataclass(frozen=True)
@@ -277,10 +277,10 @@ def _cause(found: Agreement, changes: Sequence[Change], fits: Sequence[Fit]) -> 
             [fit.halves_without_friction for fit in fits if fit.halves_without_friction is not None]
         )
         share = _explained(rest, found.halves.statistic - found.halves.expected)
-        told = f"halves of one run differ, too, and friction and offsets explain {100 * share:.0f} % of that"
+        text = f"halves of one run differ, too, and friction and offsets explain {100 * share:.0f} % of that"
         if share >= MOST or rest.p_value >= ALPHA:
-            return Cause.DRIFTS, told
-        return Cause.TOO_SMALL, f"{told}: one set of parameters does not describe one run"
+            return Cause.DRIFTS, text
+        return Cause.TOO_SMALL, f"{text}: one set of parameters does not describe one run"
     if within + 2.0 * unsure >= HALF * between:
         return Cause.OPEN, "the runs are too short to say whether their halves differ, too"
     simple = _simplest(changes)

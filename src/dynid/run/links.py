@@ -67,7 +67,7 @@ class Link:
         prior = "a guess" if self.guessed else "the description"
         if self.mass.data < PRIORS:
             moved = abs(self.mass.value - self.mass.described) > _STILL * self.mass.described
-            return f"{prior}, moved so that the body can exist" if moved else prior
+            return f"{prior}, moved until the body is physically consistent" if moved else prior
         if self.mass.data > DATAS:
             return "the data"
         return f"data {100 * self.mass.data:.0f} %, else {prior}"

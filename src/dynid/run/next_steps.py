@@ -59,7 +59,7 @@ def _record(one: Identification) -> Iterable[Step]:
     words = ("dynid", "excite", str(robot), "--after", ".", "--out", "../next-motion")
     return (
         Step(
-            "Record a motion that tells what this log does not; its joint limits are the description's.",
+            "Record a motion that determines what this log does not; its joint limits are the description's.",
             (shlex.join(words),) if isinstance(robot, str) else (),
         ),
     )

@@ -125,10 +125,10 @@ class Fit:
 
     @cached_property
     def paces(self) -> tuple[Part, Part] | None:
-        """The calmer and the livelier half of the blocks, by what an equation tells; None with few blocks."""
+        """The calmer and the livelier half of the blocks, by the information of an equation; None with few blocks."""
         counts = [sum(factor.count for factor in block.groups) for block in self.regression.factors.blocks]
-        told = np.trace(self.blocks.information, axis1=1, axis2=2) / np.maximum(counts, 1)
-        return self._split(told <= np.median(told))
+        information = np.trace(self.blocks.information, axis1=1, axis2=2) / np.maximum(counts, 1)
+        return self._split(information <= np.median(information))
 
     def _split(self, first: Bool) -> tuple[Part, Part] | None:
         """Blocks of a mask and the others in whitened coordinates, with the weights of the whole run."""
@@ -310,7 +310,7 @@ class Shared:
         return moved / np.maximum(size, 1e-300), chance / np.maximum(size, 1e-300)
 
     def alike(self) -> bool:
-        """Whether the runs' motions tell parameters apart as alike as those of the halves of a run."""
+        """Whether the runs' motions distinguish parameters as alike as those of the halves of a run."""
         pairs = [
             _unlikeness(one.information, other.information)
             for i, one in enumerate(self.parts)

@@ -266,7 +266,7 @@ def _export_finding(faults: Sequence[str], estimate: Estimate) -> Finding:
         "warning",
         "Can be exported, but as another model: this one is not physically consistent",
         f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best; "
-        "dynid export tells by how much their torque differs, joint by joint.",
+        "dynid export says by how much their torque differs, joint by joint.",
         "Look for what the model lacks or the description has wrong.",
         "not-exportable",
     )

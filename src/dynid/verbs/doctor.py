@@ -162,5 +162,8 @@ def _trial() -> Check:
     )
     works = after < BETTER * before and found.covered >= COVERED * found.base_count
     return Check(
-        name, works, text, "" if works else "this installation computes wrong results: tell its keepers"
+        name,
+        works,
+        text,
+        "" if works else "this installation computes wrong results: report it to its maintainers",
     )
