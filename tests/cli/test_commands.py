@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dynid.log.read import read_log
+from dynid.robot import load_robot
 from tests.command_line import RUN_FILES, Run
 
 
@@ -80,6 +84,33 @@ def test_inspect_and_check(run: Run, robot_file: Path, train_log: Path) -> None:
     checked = run("check", robot_file, train_log)
     assert checked.code == 0
     assert "fit for identification" in checked.out
+
+
+def test_inspect_shows_the_robot_and_its_recorded_motion(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "new" / "robot.html"
+    shown = run("inspect", robot_file, "--html", page)
+    assert shown.code == 0, shown.err
+    assert f"page: {page}" in shown.out
+    assert "Shown: capsules between the joints" in shown.out
+    assert '"motion":null' in page.read_text()
+    assert run("inspect", robot_file, "--html", page, "--log", train_log).code == 0
+    data = json.loads(page.read_text().split('class="scene-data">')[1].split("</script>")[0])
+    robot = load_robot(robot_file)
+    log = read_log(train_log, robot)
+    longest = max(log.trajectories, key=lambda one: one.end_time - one.start_time)
+    frames = np.frombuffer(base64.b64decode(data["motion"]["q"]), "<f4").reshape(-1, robot.n)
+    length = longest.end_time - longest.start_time
+    assert (len(frames) - 1) * data["motion"]["step"] == pytest.approx(length, abs=0.05)
+    whole = log.read(longest)
+    np.testing.assert_allclose(frames[0], whole.q[0], atol=1e-6)
+    middle = len(frames) // 2
+    at = int(np.argmin(np.abs(whole.t - whole.t[0] - middle * data["motion"]["step"])))
+    speed = np.abs(np.gradient(whole.q, whole.t, axis=0)).max()
+    np.testing.assert_allclose(frames[middle], whole.q[at], atol=0.02 * speed)
+    refused = run("inspect", robot_file, "--log", train_log)
+    assert (refused.code, "--html PAGE" in refused.err) == (2, True)
 
 
 def test_experiment_file(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:

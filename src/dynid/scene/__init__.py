@@ -1,6 +1,7 @@
 """A robot to look at: bodies, motion, colours by link; built once for the report, the motion page and the app."""
 
 from dynid.scene.page import Fragment, scene_fragment, scene_page
+from dynid.scene.recorded import scene_of_log
 from dynid.scene.scene import Colour, LinkColour, Scene, scene_of
 from dynid.scene.still import still_png
 
@@ -11,6 +12,7 @@ __all__ = [
     "Scene",
     "scene_fragment",
     "scene_of",
+    "scene_of_log",
     "scene_page",
     "still_png",
 ]
