@@ -12,7 +12,7 @@ import pytest
 
 from dynid.base.errors import UsageError
 from dynid.excitation.design import Task
-from dynid.excitation.export import movej_chain
+from dynid.excitation.formats.movej import movej_chain
 from dynid.excitation.knots import drawn_knots, with_free_knots
 from dynid.excitation.limits import Bounds, MotionLimits
 from dynid.excitation.plan import coefficients_of, design_motion, information_of

@@ -118,7 +118,11 @@ def command(
     config: ConfigOption = None,
     form: Annotated[
         list[str] | None,
-        typer.Option("--format", help="csv, parquet, ros2, urscript, movej or libfranka; may be repeated."),
+        typer.Option(
+            "--format",
+            help="csv, parquet, ros2, rosbag2, ros2_control, urscript, movej, libfranka, kuka_rsi, kuka_fri, "
+            "lerobot or mujoco; may be repeated.",
+        ),
     ] = None,
     rate: Annotated[float, typer.Option("--rate", help="Rate of the written motion, Hz.")] = 100.0,
     starts: Annotated[int, typer.Option("--starts", min=1, help="Starts that are optimised.")] = 4,

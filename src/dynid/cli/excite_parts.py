@@ -96,17 +96,11 @@ def check_formats(
     forms: Sequence[Format], model: RobotModel, family: str, rate: float, seconds: float
 ) -> None:
     """Raises UsageError for a format that cannot hold the arm or a rate out of range, before anything is computed."""
-    from dynid.base.errors import UsageError
-    from dynid.excitation.export import Format, times
+    from dynid.excitation.export import times
 
     times(seconds, rate)
-    if {Format.URSCRIPT, Format.MOVEJ} & set(forms) and model.n != 6:
-        raise UsageError("urscript", found=f"{model.n} joints", expected="six joints")
-    positions = [str(one) for one in forms if one not in (Format.CSV, Format.PARQUET)]
-    if family == "torque-sines" and positions:
-        raise UsageError(
-            "format", found=f"{positions[0]}, which holds positions, for torque", expected="csv or parquet"
-        )
+    for one in forms:
+        one.check(model.joint_names, family == "torque-sines")
 
 
 def word(text: str, kind: type[Word], what: str) -> Word:

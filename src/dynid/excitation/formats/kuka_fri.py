@@ -1,0 +1,31 @@
+"""KUKA FRI: rows of seven joint positions at 1 kHz, for LBRJointCommandClient::command of an LBR iiwa."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.excitation.formats.motion import Motion
+
+RATE = 1000.0  # Hz of the shortest FRI cycle; a client with a longer one takes every second or fifth row
+
+
+@dataclass(frozen=True)
+class KukaFri:
+    """Rows of numbers."""
+
+    name: str = "kuka_fri.csv"
+    joints: tuple[int, ...] = (7,)
+    rate: float | None = RATE
+    torque: bool = False
+
+    def write(self, motion: Motion, path: Path) -> None:
+        """Twelve digits; notes in a file beside it, as the rows have no place for them."""
+        path.write_text(
+            "".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in motion.q), encoding="utf-8"
+        )
+        told = ("columns: position of each joint, rad, a row a millisecond", *motion.notes())
+        path.with_suffix(".txt").write_text("\n".join(told) + "\n", encoding="utf-8")
+
+
+FORMAT = KukaFri()

@@ -1,0 +1,47 @@
+"""KUKA RSI over Ethernet: a telegram a cycle of 4 ms with corrections of the axes from the start, degrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid.excitation.formats.motion import Motion
+
+RATE = 250.0  # Hz of the IPO_FAST cycle, 4 ms
+SENDER = "dynid"
+
+
+def telegrams(motion: Motion) -> list[str]:
+    """Telegrams for RSI_AXISCORR in absolute mode; <IPOC> is the sender's to fill with that of the robot's packet."""
+    degrees = np.rad2deg(motion.q - motion.q[0])
+    return [
+        f'<Sen Type="{SENDER}"><AK '
+        + " ".join(f'A{j + 1}="{x:.9f}"' for j, x in enumerate(row))
+        + "/><IPOC>0</IPOC></Sen>"
+        for row in degrees
+    ]
+
+
+@dataclass(frozen=True)
+class KukaRsi:
+    """A telegram a line."""
+
+    name: str = "kuka_rsi.txt"
+    joints: tuple[int, ...] = (6,)
+    rate: float | None = RATE
+    torque: bool = False
+
+    def write(self, motion: Motion, path: Path) -> None:
+        """The start, as KRL has it, and notes stand in a file beside the telegrams, of which each line is one."""
+        path.write_text("\n".join(telegrams(motion)) + "\n", encoding="utf-8")
+        start = ", ".join(f"A{j + 1} {x:.9f}" for j, x in enumerate(np.rad2deg(motion.q[0])))
+        told = (
+            f"PTP {{{start}}}",
+            "; " + "\n; ".join(motion.notes("telegrams in degrees from the start, 4 ms apart")),
+        )
+        path.with_suffix(".start.src").write_text("\n".join(told) + "\n", encoding="utf-8")
+
+
+FORMAT = KukaRsi()

@@ -1,0 +1,32 @@
+"""libfranka: rows of t, q, dq, ddq at 1 kHz without a header, for a callback that returns franka::JointPositions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid.excitation.formats.motion import Motion
+
+RATE = 1000.0  # Hz of its control loop
+
+
+@dataclass(frozen=True)
+class LibFranka:
+    """Rows of numbers."""
+
+    name: str = "libfranka.csv"
+    joints: tuple[int, ...] = ()
+    rate: float | None = RATE
+    torque: bool = False
+
+    def write(self, motion: Motion, path: Path) -> None:
+        """Twelve digits; notes in a file beside it, as the rows have no place for them."""
+        table = np.concatenate([motion.t[:, None], motion.q, motion.dq, motion.ddq], axis=1)
+        path.write_text("".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in table), encoding="utf-8")
+        told = ("columns: t, q, dq, ddq of each joint", *motion.notes())
+        path.with_suffix(".txt").write_text("\n".join(told) + "\n", encoding="utf-8")
+
+
+FORMAT = LibFranka()

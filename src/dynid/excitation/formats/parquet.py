@@ -1,0 +1,28 @@
+"""Parquet: the columns of the CSV with every digit; notes in the metadata of the schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.excitation.formats.csv import columns
+from dynid.excitation.formats.motion import Motion
+from dynid.log.write import write_log
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """A table."""
+
+    name: str = "motion.parquet"
+    joints: tuple[int, ...] = ()
+    rate: float | None = None
+    torque: bool = True
+
+    def write(self, motion: Motion, path: Path) -> None:
+        """Metadata: not_checked, where something could not be checked, and notes."""
+        told = {"not_checked": motion.headline} if motion.headline else {}
+        write_log(path, motion.t, columns(motion), metadata=told | {"notes": "\n".join(motion.notes())})
+
+
+FORMAT = Parquet()

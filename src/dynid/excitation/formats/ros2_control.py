@@ -1,0 +1,39 @@
+"""ros2_control: a goal of joint_trajectory_controller's action control_msgs/FollowJointTrajectory, as YAML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.excitation.formats.motion import Motion, commented
+from dynid.excitation.formats.ros2 import points
+
+CONTROLLER = "/joint_trajectory_controller"
+ACTION = "control_msgs/action/FollowJointTrajectory"
+# The controller holds its last point for this long before it calls a goal that is not reached a failure.
+PATIENCE_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class Ros2Control:
+    """A goal as YAML."""
+
+    name: str = "follow_joint_trajectory.yaml"
+    joints: tuple[int, ...] = ()
+    rate: float | None = None
+    torque: bool = False
+
+    def write(self, motion: Motion, path: Path) -> None:
+        """Tolerances are those of the controller; the head holds the command that sends the goal."""
+        send = f'ros2 action send_goal {CONTROLLER}/follow_joint_trajectory {ACTION} "$(cat {path.name})"'
+        head = (
+            *motion.notes(),
+            "the arm has to stand at the first point: send it there first",
+            send,
+        )
+        body = points(motion.joints, motion.t, motion.q, motion.dq, motion.ddq, "  ")
+        text = f"trajectory:\n{body}goal_time_tolerance: {{sec: {PATIENCE_SECONDS}, nanosec: 0}}\n"
+        path.write_text(commented(head) + text, encoding="utf-8")
+
+
+FORMAT = Ros2Control()
