@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.excitation.formats.motion import Motion
+from dynid.excitation.formats.motion import Motion, commented
 
 RATE = 250.0  # Hz of the IPO_FAST cycle, 4 ms
 SENDER = "dynid"
@@ -37,11 +37,10 @@ class KukaRsi:
         """The start, as KRL has it, and notes stand in a file beside the telegrams, of which each line is one."""
         path.write_text("\n".join(telegrams(motion)) + "\n", encoding="utf-8")
         start = ", ".join(f"A{j + 1} {x:.9f}" for j, x in enumerate(np.rad2deg(motion.q[0])))
-        told = (
-            f"PTP {{{start}}}",
-            "; " + "\n; ".join(motion.notes("telegrams in degrees from the start, 4 ms apart")),
+        told = motion.notes("telegrams in degrees from the start, 4 ms apart")
+        path.with_suffix(".start.src").write_text(
+            commented(told, "; ") + f"PTP {{{start}}}\n", encoding="utf-8"
         )
-        path.with_suffix(".start.src").write_text("\n".join(told) + "\n", encoding="utf-8")
 
 
 FORMAT = KukaRsi()
