@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from dynid.base.errors import UsageError
 from dynid.base.explanation import Explanation
 from dynid.run.explanations import sections_of_runs
-from dynid.verbs.stops import STOPS, WRONG_CALLS
+from dynid.verbs.stops import SELF_EXPLANATORY, STOPS
 
 __all__ = ["explain", "sections"]
 
@@ -161,11 +161,12 @@ OF_EXPORTS = (
         """Carry them over by hand.""",
     ),
     Explanation(
-        "relative-files",
-        "meshes by paths that hold in another folder",
+        "absent-shapes",
+        "shapes that are not written",
         ("warning",),
-        """The written file names meshes relative to the folder of its source.""",
-        """Write it there, or copy the meshes.""",
+        """Meshes, textures or height fields that the description names do not exist, or MuJoCo refuses one. URDF
+        and MJCF are written without the shapes that they show; the dynamics are unchanged.""",
+        """Put the files where the description names them, and export again.""",
     ),
     Explanation(
         "urdf-gravity",
@@ -184,7 +185,7 @@ def sections() -> Mapping[str, tuple[Explanation, ...]]:
         "Motions": OF_MOTIONS,
         "Payloads and static poses": OF_LOADS,
         "Exports": OF_EXPORTS,
-        "Errors": (*STOPS, WRONG_CALLS),
+        "Errors": (*STOPS, *SELF_EXPLANATORY),
     }
 
 

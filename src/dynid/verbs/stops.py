@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dynid.base.explanation import Explanation
 
-__all__ = ["STOPS", "WRONG_CALLS", "has_more"]
+__all__ = ["SELF_EXPLANATORY", "STOPS", "has_more"]
 
 
 def _stop(title: str, codes: str, means: str, do: str) -> Explanation:
@@ -15,6 +15,7 @@ def _stop(title: str, codes: str, means: str, do: str) -> Explanation:
     return Explanation(first, title, ("error",), means, do, also=tuple(others))
 
 
+# Of these there is more to be said than their messages have room for.
 STOPS = (
     _stop(
         "no torque in the log",
@@ -96,31 +97,6 @@ STOPS = (
         """Select more (`train`, `window` under `[data]`), or record longer.""",
     ),
     _stop(
-        "a file that is not there, or cannot be read or written",
-        "file-missing file-unreadable cannot-write io name-too-long",
-        """The path is wrong, the disk is full, or a permission is missing. Nothing half-written stays.""",
-        """Check path, space and permissions.""",
-    ),
-    _stop(
-        "an output that is there already",
-        "output-exists output-is-input output-busy",
-        """Nothing is overwritten unasked, an input never, and two commands do not write one folder.""",
-        """Choose another `--out`, or `--force` to renew what dynid wrote there.""",
-    ),
-    _stop(
-        "no memory left",
-        "memory process-died",
-        """The system ended the work or refused memory.""",
-        """Close programs, or give `--threads 1`; logs longer than memory are read in pieces anyway.""",
-    ),
-    _stop(
-        "a package that is not installed",
-        "missing-package no-rosbags no-h5py no-clarabel no-coal missing-plugin plugin-broken broken-installation "
-        "kernel",
-        """An optional package, a plug-in or the compiled kernel is missing or fails when it is imported.""",
-        """The message has the `pip install` line; `dynid doctor` shows what is there.""",
-    ),
-    _stop(
         "refused for safety",
         "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-replicate mjcf-hfield "
         "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size",
@@ -143,23 +119,6 @@ STOPS = (
         "self-coupling follows driven-follower transmission",
         """Links and joints have to form one tree below one base, of hinges and slides.""",
         """`--root` and `--tip` choose a chain of it; `--lock` holds joints of other kinds.""",
-    ),
-    _stop(
-        "numbers in a description that no robot has",
-        "negative-mass no-mass zero-axis limits-swapped negative-limit negative-rotor-inertia singular-transmission "
-        "coupled-lock coupled-drive gear-ratio dh-rows mixed-convention no-convention two-rotations not-a-rotation "
-        "two-sources linkage linkage-apart linkage-count linkage-limits unknown-inertia massless no-extent "
-        "not-physical",
-        """A mass, axis, limit, ratio or placement that cannot be.""",
-        """Correct it at the line that is named.""",
-    ),
-    _stop(
-        "a key or a value that the experiment file does not have",
-        "unknown-key wrong-value missing-key unknown-option missing-option unknown-method option-range unknown-claim "
-        "nothing-to-accept unknown-answer unknown-source limits-format",
-        """Every key has a kind, a unit and a range, and a misspelt one would change the result silently.""",
-        """The message has the nearest name. `dynid schema --template experiment.toml` writes a file that editors
-        check.""",
     ),
     _stop(
         "constraints that no robot can meet",
@@ -247,6 +206,66 @@ STOPS = (
         """A formula, rule or parameter is not known.""",
         """See [`dynid retrieve`](cli.md#dynid-retrieve).""",
     ),
+)
+SELF_EXPLANATORY = (
+    _stop(
+        "a file that is not there, or cannot be read or written",
+        "file-missing file-unreadable cannot-write io name-too-long",
+        """The path is wrong, the disk is full, or a permission is missing. Nothing half-written stays.""",
+        """Check path, space and permissions.""",
+    ),
+    _stop(
+        "an output that is there already",
+        "output-exists output-is-input output-busy",
+        """Nothing is overwritten unasked, an input never, and two commands do not write one folder.""",
+        """Choose another `--out`, or `--force` to renew what dynid wrote there.""",
+    ),
+    _stop(
+        "no memory left",
+        "memory process-died",
+        """The system ended the work or refused memory.""",
+        """Close programs, or give `--threads 1`; logs longer than memory are read in pieces anyway.""",
+    ),
+    _stop(
+        "a package that is not installed",
+        "missing-package no-rosbags no-h5py no-clarabel no-coal missing-plugin plugin-broken broken-installation "
+        "kernel",
+        """An optional package, a plug-in or the compiled kernel is missing or fails when it is imported.""",
+        """The message has the `pip install` line; `dynid doctor` shows what is there.""",
+    ),
+    _stop(
+        "numbers in a description that no robot has",
+        "negative-mass no-mass zero-axis limits-swapped negative-limit negative-rotor-inertia singular-transmission "
+        "coupled-lock coupled-drive gear-ratio dh-rows mixed-convention no-convention two-rotations not-a-rotation "
+        "two-sources linkage linkage-apart linkage-count linkage-limits unknown-inertia massless no-extent "
+        "not-physical",
+        """A mass, axis, limit, ratio or placement that cannot be.""",
+        """Correct it at the line that is named.""",
+    ),
+    _stop(
+        "a key or a value that the experiment file does not have",
+        "unknown-key wrong-value missing-key unknown-option missing-option unknown-method option-range unknown-claim "
+        "nothing-to-accept unknown-answer unknown-source limits-format",
+        """Every key has a kind, a unit and a range, and a misspelt one would change the result silently.""",
+        """The message has the nearest name. `dynid schema --template experiment.toml` writes a file that editors
+        check.""",
+    ),
+    _stop(
+        "a wrong call",
+        "array-shape not-a-robot scene-motion block-seconds bootstrap chain answer coulomb-width delay-about "
+        "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
+        "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
+        "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
+        "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
+        ""
+        "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
+        "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
+        "schema-template self-locking servo-count shape-values speed-limit spline-knots stribeck sweep-velocity "
+        "temperature-channel term-joints torque-motion torque-sinusoids trajectory-family trajectory-json tree-axis "
+        "tree-order tuning unknown-friction unknown-function zero-about base-dynamics unknown-code",
+        """A program, a file or a command line gave an argument that is none.""",
+        """The message says what was expected.""",
+    ),
     _stop(
         "a mistake in dynid",
         "internal",
@@ -255,25 +274,8 @@ STOPS = (
         no data.""",
     ),
 )
-# Said of no error: their messages say all there is.
-WRONG_CALLS = _stop(
-    "a wrong call",
-    "array-shape not-a-robot block-seconds bootstrap chain answer coulomb-width delay-about "
-    "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
-    "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
-    "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
-    "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
-    "past-of-motors "
-    "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
-    "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
-    "schema-template self-locking servo-count shape-values speed-limit spline-knots stribeck sweep-velocity "
-    "temperature-channel term-joints torque-motion torque-sinusoids trajectory-family trajectory-json tree-axis "
-    "tree-order tuning unknown-friction unknown-function zero-about base-dynamics unknown-code",
-    """A program, a file or a command line gave an argument that is none.""",
-    """The message says what was expected.""",
-)
 
 
 def has_more(code: str) -> bool:
-    """Whether more is to be said of an error than its message."""
-    return any(code in one.codes for one in STOPS if one.code != "internal")
+    """Whether more is to be said of an error than its message has room for."""
+    return any(code in one.codes for one in STOPS)
