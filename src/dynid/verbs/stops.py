@@ -105,15 +105,6 @@ STOPS = (
         """Write the file out plainly. `--packages FOLDER` opens further folders.""",
     ),
     _stop(
-        "a description that is no valid file",
-        "xml-syntax xml-truncated toml-syntax robot-format mjcf mjcf-fragment mjcf-attach include-twice usd "
-        "xacro-argument no-links no-joints no-name joint-ends file-name package-missing no-example "
-        "no-size more-errors sdf-nested not-here",
-        """The file does not parse, or lacks what its format asks for. Line and column are in the message.""",
-        """Mend the file there. URDF in pieces is expanded by xacro: give the `.xacro` itself, with `--xacro
-        NAME=VALUE`.""",
-    ),
-    _stop(
         "a robot that is no tree of joints",
         "cycle two-parents two-roots unknown-link unknown-parent duplicate-joint joint-type mimic-cycle root "
         "self-coupling follows driven-follower transmission",
@@ -209,6 +200,15 @@ STOPS = (
 )
 SELF_EXPLANATORY = (
     _stop(
+        "a description that is no valid file",
+        "xml-syntax xml-truncated toml-syntax robot-format mjcf mjcf-fragment mjcf-attach include-twice usd "
+        "xacro-argument no-links no-joints no-name joint-ends file-name package-missing no-example "
+        "more-errors sdf-nested not-here",
+        """The file does not parse, or lacks what its format asks for. Line and column are in the message.""",
+        """Mend the file there. URDF in pieces is expanded by xacro: give the `.xacro` itself, with `--xacro
+        NAME=VALUE`.""",
+    ),
+    _stop(
         "a file that is not there, or cannot be read or written",
         "file-missing file-unreadable cannot-write io name-too-long",
         """The path is wrong, the disk is full, or a permission is missing. Nothing half-written stays.""",
@@ -235,7 +235,8 @@ SELF_EXPLANATORY = (
     ),
     _stop(
         "numbers in a description that no robot has",
-        "negative-mass no-mass zero-axis limits-swapped negative-limit negative-rotor-inertia singular-transmission "
+        "no-size negative-mass no-mass zero-axis limits-swapped negative-limit negative-rotor-inertia "
+        "singular-transmission "
         "coupled-lock coupled-drive gear-ratio dh-rows mixed-convention no-convention two-rotations not-a-rotation "
         "two-sources linkage linkage-apart linkage-count linkage-limits unknown-inertia massless no-extent "
         "not-physical",
