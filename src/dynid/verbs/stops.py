@@ -200,6 +200,15 @@ STOPS = (
 )
 SELF_EXPLANATORY = (
     _stop(
+        "a fleet whose plan, folder or workers do not fit",
+        "catalogue catalogue-columns catalogue-empty catalogue-time damaged-fleet factor fleet-format fleet-model "
+        "model-option no-worker not-a-fleet scheduler-lost scheduler-unreachable unknown-type uri worker "
+        "worker-version",
+        """The plan lacks a column, a type or its model, the folder is of another fleet or version, or no worker of
+        the same version answers. What is done stays done.""",
+        """Mend what is named, and run the same command again: it goes on where it ended ([fleets](fleet.md)).""",
+    ),
+    _stop(
         "a description that is no valid file",
         "xml-syntax xml-truncated toml-syntax robot-format mjcf mjcf-fragment mjcf-attach include-twice usd "
         "xacro-argument no-links no-joints no-name joint-ends file-name package-missing no-example "
