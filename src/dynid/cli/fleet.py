@@ -13,12 +13,21 @@ from dynid.cli.common import progress_bar, say, set_results
 if TYPE_CHECKING:
     from dynid.base.errors import ResourceError
 
+# Alarms of a type that the terminal shows; page and tables hold all.
+_LISTED = 20
+
 
 def command(
-    plan: Annotated[
-        Path, typer.Argument(help="Plan in TOML, or a catalogue in Parquet or CSV.", metavar="PLAN")
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="Plan in TOML, or a catalogue in Parquet or CSV; or the word report and a fleet's folder.",
+            metavar="PLAN | report FOLDER",
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the fleet; one that exists is gone on with.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the fleet; one that exists is gone on with.")
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", metavar="TYPE=RUN", help="Run folder with the model of a type; repeatable."),
@@ -40,10 +49,21 @@ def command(
     ] = False,
 ) -> None:
     """Turn the logs of a plan into one small factor each, in a store that needs no logs; goes on where it ended."""
-    from dynid.base.errors import ResourceError
+    from dynid.base.errors import ResourceError, UsageError
+
+    if what[0] == "report":
+        _report(what[1:])
+        return
+    if len(what) > 1 or out is None:
+        raise UsageError(
+            "fleet-arguments",
+            found=f"'{' '.join(what)}'" + (" without --out" if out is None else ""),
+            expected="dynid fleet PLAN --out FOLDER, or dynid fleet report FOLDER",
+        )
     from dynid.fleet.plan import read_plan
     from dynid.fleet.run import run_fleet
 
+    plan = Path(what[0])
     content = read_plan(plan, _models(model or ()))
     with progress_bar(float(len(content.logs))) as progress:
 
@@ -67,7 +87,36 @@ def command(
             "failed": done.failed,
         }
     )
-    say(f"fleet: {out}")
+    say(f"fleet: {out}; tables and page: dynid fleet report {out}")
+
+
+def _report(folders: Sequence[str]) -> None:
+    from dynid.base.errors import UsageError
+    from dynid.fleet.analysis import analyse
+    from dynid.fleet.page import alarm_text, write_fleet_page
+    from dynid.fleet.store import FleetStore
+
+    if len(folders) != 1:
+        raise UsageError("fleet-arguments", found="dynid fleet report", expected="the folder of one fleet")
+    store = FleetStore.open(folders[0])
+    found = analyse(store)
+    page = store.folder / "report.html"
+    write_fleet_page(page, store, found)
+    set_results(
+        lambda: {"tables": store.folder / "tables", "report": page, "types": [one.data() for one in found]}
+    )
+    for one in found:
+        say(
+            f"{one.model.name}: {one.robots} robots, {one.logs} logs ({one.failed} failed), {len(one.alarms)} alarms"
+        )
+        if not one.trusted:
+            say("  too few days to know what differs from day to day: the rate of false alarms is a guess")
+        for alarm in one.alarms[:_LISTED]:
+            say(f"  {alarm_text(alarm)}")
+        if len(one.alarms) > _LISTED:
+            say(f"  ... and {len(one.alarms) - _LISTED} more")
+    say(f"tables: {store.folder / 'tables'}")
+    say(f"report: {page}")
 
 
 def _models(given: Sequence[str]) -> dict[str, Path]:

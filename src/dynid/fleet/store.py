@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 
@@ -179,12 +179,19 @@ class FleetStore:
                     found.setdefault(code, []).append(message)
         return sorted(((c, len(m), m[0]) for c, m in found.items()), key=lambda one: (-one[1], one[0]))
 
+    def serials(self, name: str) -> list[str]:
+        """Serial numbers of the robots of a type, sorted."""
+        folders = (self.folder / "factors" / _part("type", name)).glob("*/factors.parquet")
+        return sorted(unquote(path.parent.name.removeprefix("serial=")) for path in folders)
+
+    def robot(self, name: str, serial: str) -> list[dict[str, Any]]:
+        """Rows of one robot, in order."""
+        return _rows(self._robot_file(name, serial))
+
     def rows(self, name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         """Serial number and rows of every robot of a type, in order."""
-        for path in sorted((self.folder / "factors" / _part("type", name)).glob("*/factors.parquet")):
-            rows = _rows(path)
-            if rows:
-                yield rows[0]["serial"], rows
+        for serial in self.serials(name):
+            yield serial, self.robot(name, serial)
 
     def _files(self) -> list[Path]:
         return [

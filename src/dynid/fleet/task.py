@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics, Severity
 from dynid.base.errors import DynidError, ResourceError, UnfitDataError
 from dynid.estimate.blocks import LARGEST_LEVERAGE
@@ -160,6 +160,11 @@ def _design_effect(factors: Factors, group: int, value: Float, sigma: float, inv
     return max(square / (sigma**2 * expected), 1.0)
 
 
+@lru_cache
+def _upper(size: int) -> tuple[Int, Int]:
+    return np.triu_indices(size)
+
+
 def packed(triangles: Sequence[Float]) -> Float:
     """Upper triangles row by row, one after the other."""
     return np.concatenate([R[np.triu_indices(len(R))] for R in triangles]).astype(np.float32)
@@ -172,7 +177,7 @@ def unpacked(values: Float, widths: Sequence[int]) -> tuple[Float, ...]:
     """
     found, start = [], 0
     for w in widths:
-        rows, columns = np.triu_indices(w + 1)
+        rows, columns = _upper(w + 1)
         R = np.zeros((w + 1, w + 1))
         R[rows, columns] = values[start : start + len(rows)]
         found.append(R)

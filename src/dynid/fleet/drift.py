@@ -1,0 +1,309 @@
+"""What changed on a robot, and since when: sequential tests of friction, gain, offset, stiffness and load.
+
+Each day a robot is compared with what its earlier days and its type say. The test of one effect is a Shiryaev-Roberts
+sum of Bayes factors over all days since which the effect may last; its chance of a false alarm is bounded.
+Source: Shiryaev 1963; Roberts 1966; Shin, Ramdas and Rinaldo 2022 (e-detectors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.fleet.hierarchy import Hierarchy, State, inverse
+from dynid.fleet.model import TypeModel
+from dynid.fleet.pool import Day, Weights
+
+# Chance that a robot on which nothing changes has an alarm within so many tested days.
+FALSE_ALARM, DAYS_A_YEAR = 0.01, 365
+# Latest days on which a change that is tested for may have begun.
+WINDOW = 60
+# Sizes of changes that are expected (standard deviations): of friction and gain, of offset over the joint's torque, of
+# the deflection under that torque in rad, of the load's mass over the robot's, of its distance in m.
+FRICTION, GAIN, OFFSET, DEFLECTION, LOAD, DISTANCE = 0.10, 0.05, 0.02, 1e-3, 0.02, 0.1
+# Robots that are followed side by side.
+SIDE_BY_SIDE = 32
+# The median of |z| of a standard normal distribution.
+_MEDIAN = 0.6745
+CAUSES = {
+    "friction": "wear, lubrication or temperature",
+    "gain": "torque constant or sensor scale",
+    "offset": "zero of the torque sensor, or a spring",
+    "stiffness": "a joint that grew soft, or stiff",
+    "load": "change of tool or payload",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """A way in which a robot may change: x moves by D a, a ~ N(0, diag spread^2).
+
+    joint: "" = the whole robot.    kind: of CAUSES.    unit: of the first of a.    D: (m, r).    spread: (r,).
+    """
+
+    joint: str
+    kind: str
+    unit: str
+    D: Float
+    spread: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Alarm:
+    """A change that was found.
+
+    since, earliest, latest: day on which it most likely began, and the days between which it did so with 90 %.
+    found: day of the alarm.    size, std: of the effect, and its posterior.    probability: of this effect among all.
+    rival: the next likely one.    evidence: what crossed the threshold.
+    """
+
+    serial: str
+    joint: str
+    effect: str
+    since: date
+    earliest: date
+    latest: date
+    found: date
+    size: float
+    std: float
+    unit: str
+    probability: float
+    rival: str
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """One robot over time.
+
+    shift, std: (T, K) by day and effect, of that day alone against what was known before.    z: (T, K) of the test.
+    level: (T, K) the same against the type's model.
+    mean, covariance: (m,), (m, m) of x in the end.    alarms: in order.
+    """
+
+    serial: str
+    days: tuple[date, ...]
+    shift: Float
+    std: Float
+    z: Float
+    level: Float
+    mean: Float
+    covariance: Float
+    alarms: tuple[Alarm, ...]
+
+
+def effects_of(model: TypeModel, weights: Weights) -> tuple[Effect, ...]:
+    """What is tested for on robots of a type."""
+    k, n = len(model.kept), model.robot.n
+    bodies = model.theta[[i for i, one in enumerate(model.columns[: len(model.theta)]) if one.of == "body"]]
+    mass = max(float(np.sum(bodies[::10])), 1e-3)
+    found = []
+    for j, joint in enumerate(model.robot.joint_names):
+        force = "N" if model.robot.prismatic[j] else "N m"
+        torque = max(float(weights.torque[j]), 1e-9)
+        directions = {
+            ("friction", "1"): (model.friction(j) * model.value, FRICTION),
+            ("gain", "1"): (None, GAIN),
+            ("offset", force): (model.offset(j).astype(np.float64), OFFSET * torque),
+            ("stiffness", model.units[int(np.argmax(model.compliance(j)))]): (
+                model.compliance(j).astype(np.float64),
+                DEFLECTION / torque,
+            ),
+        }
+        for (name, unit), (own, spread) in directions.items():
+            D = np.zeros((k + n, 1))
+            if own is None:
+                D[k + j] = 1.0
+            else:
+                D[:k, 0] = own
+            if D.any():
+                found.append(Effect(joint, name, unit, D, np.array([spread])))
+    load = np.concatenate([model.load, np.zeros((n, model.load.shape[1]))])
+    alive = np.abs(load).max(axis=0) > 0
+    if alive.any():
+        sizes = LOAD * mass * np.array([1.0, DISTANCE, DISTANCE, DISTANCE])[: load.shape[1]]
+        found.append(Effect("", "load", "kg", load[:, alive], sizes[alive]))
+    return tuple(found)
+
+
+def follow(
+    robots: Sequence[tuple[str, Sequence[Day]]],
+    hierarchy: Hierarchy,
+    effects: Sequence[Effect],
+    inflation: Float,
+    threshold: float | None = None,
+) -> list[Course]:
+    """Follows robots day by day side by side.
+
+    inflation: (K,) by how much the tests' standard deviations are larger than the model says.
+    threshold: of the evidence; None = FALSE_ALARM within DAYS_A_YEAR tested days. With M the mean over effects of the
+    sums of Bayes factors, M - days is a martingale if nothing changes, so P(max M >= threshold) <= days / threshold.
+    """
+    limit = DAYS_A_YEAR / FALSE_ALARM if threshold is None else threshold
+    followers = [_Follower(serial, days, effects, limit) for serial, days in robots]
+    state = State.new(hierarchy, len(robots))
+    mean, information = state.mean.copy(), state.information.copy()
+    D = np.concatenate([one.D for one in effects], axis=1)
+    project = projection(hierarchy, effects)
+    for step in range(max(len(days) for _, days in robots)):
+        now = [s for s, (_, days) in enumerate(robots) if step < len(days)]
+        A = np.array([robots[s][1][step].A for s in now])
+        h = np.array([robots[s][1][step].h for s in now])
+        before = State(mean[now], information[now])
+        X, W = _scores(before, hierarchy, A, h, D)
+        after = before.after(hierarchy, A, h)
+        mean[now], information[now] = after.mean, after.information
+        for i, s in enumerate(now):
+            moved = followers[s].see(X[i], W[i], inflation, project @ before.mean[i])
+            if moved is not None:
+                information[s] = _reopened(information[s], *moved)
+    final = State(mean, information).covariance
+    return [one.course(mean[s], final[s]) for s, one in enumerate(followers)]
+
+
+def projection(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
+    """(K, m) the size of each effect in x, the first of those with several, weighted by what differs between robots."""
+    lines = []
+    for one in effects:
+        weighted = one.D / hierarchy.serial[:, None]
+        lines.append(np.linalg.lstsq(weighted.T @ one.D, weighted.T, rcond=None)[0][0])
+    return np.asarray(lines, dtype=np.float64)
+
+
+def inflation_of(courses: Sequence[Course]) -> Float:
+    """(K,) by how much tests of robots scatter more than the model says, by the median; 1 at least."""
+    z = np.concatenate([course.z[1:] for course in courses])
+    if not len(z):
+        return np.ones(courses[0].z.shape[1])
+    return np.asarray(np.maximum(np.median(np.abs(z), axis=0) / _MEDIAN, 1.0))
+
+
+def _scores(state: State, hierarchy: Hierarchy, A: Float, h: Float, D: Float) -> tuple[Float, Float]:
+    """Score X (S, r) and information W (S, r, r) of effects that begin on this day: X ~ N(W a, W).
+
+    With Q = P + diag day: W = D' A (I + Q A)^-1 D and X = D' (I + A Q)^-1 (h - A m), A and h the day's.
+    """
+    Q = state.covariance + np.diag(hierarchy.day)
+    size = np.sqrt(np.einsum("sii->si", Q))
+    scale = size[:, :, None]
+    # I + L A L with L L' = Q is positive definite, whatever the units.
+    L = scale * np.linalg.cholesky(Q / (scale * size[:, None, :]))
+    LA = np.swapaxes(L, 1, 2) @ A
+    B = np.eye(A.shape[1]) + LA @ L
+    rest = h - np.einsum("sij,sj->si", A, state.mean)
+    AD, LD = A @ D, LA @ D
+    solved = np.linalg.solve(B, np.concatenate([LD, np.einsum("sji,sj->si", L, rest)[:, :, None]], axis=2))
+    W = D.T @ AD - np.swapaxes(LD, 1, 2) @ solved[:, :, :-1]
+    X = rest @ D - np.einsum("sij,si->sj", LD, solved[:, :, -1])
+    return np.asarray(X), np.asarray(W)
+
+
+def _reopened(information: Float, D: Float, a: Float, spread: Float) -> Float:
+    """Information about a robot that has changed by about D a: what it is now, the next days say."""
+    covariance = inverse(information[None])[0] + (D * (spread**2 + (2.0 * a) ** 2)) @ D.T
+    return np.asarray(inverse(covariance[None])[0])
+
+
+class _Follower:
+    """The tests of one robot as its days come."""
+
+    def __init__(self, serial: str, days: Sequence[Day], effects: Sequence[Effect], limit: float) -> None:
+        self.serial, self.days, self.effects, self.limit = serial, [one.day for one in days], effects, limit
+        self.single = [i for i, one in enumerate(effects) if len(one.spread) == 1]
+        ends = np.cumsum([0, *(len(one.spread) for one in effects)])
+        self.parts = [slice(a, b) for a, b in pairwise(ends)]
+        self.X: list[Float] = []
+        self.W: list[Float] = []
+        self.shift: list[Float] = []
+        self.std: list[Float] = []
+        self.z: list[Float] = []
+        self.level: list[Float] = []
+        self.alarms: list[Alarm] = []
+        self.start = 0
+
+    def see(self, X: Float, W: Float, inflation: Float, level: Float) -> tuple[Float, Float, Float] | None:
+        """Takes one more day, level (K,) before it; D, a and its spread of a change that was found."""
+        first = np.array([part.start for part in self.parts])
+        own = np.maximum(np.diag(W)[first], 1e-300)
+        self.shift.append(X[first] / own)
+        self.std.append(1.0 / np.sqrt(own))
+        self.z.append(X[first] / np.sqrt(own))
+        self.level.append(level + X[first] / own)
+        factor = np.concatenate(
+            [np.full(len(one.spread), f) for one, f in zip(self.effects, inflation, strict=True)]
+        )
+        self.X.append(X / factor**2)
+        self.W.append(W / np.outer(factor, factor))
+        return self._tested()
+
+    def _tested(self) -> tuple[Float, Float, Float] | None:
+        begin = max(self.start, len(self.X) - WINDOW)
+        # Sums from each possible first day of the change to today.
+        X = np.cumsum(np.array(self.X[begin:])[::-1], axis=0)[::-1]
+        W = np.cumsum(np.array(self.W[begin:])[::-1], axis=0)[::-1]
+        logs = np.array([self._bayes(i, X, W) for i in range(len(self.effects))])
+        top = float(logs.max())
+        evidence = float(np.exp(logs - top).sum()) / len(self.effects)
+        if np.log(evidence) + top < np.log(self.limit):
+            return None
+        share = np.exp(logs - top) / np.exp(logs - top).sum()
+        by_effect = share.sum(axis=1)
+        order = np.argsort(-by_effect)
+        best = int(order[0])
+        chance = share[best] / share[best].sum()
+        since = int(np.argmax(chance))
+        inside = np.flatnonzero((np.cumsum(chance) >= 0.05) & (np.cumsum(chance[::-1])[::-1] >= 0.05))
+        one, part = self.effects[best], self.parts[best]
+        P = np.linalg.inv(W[since][part, part] + np.diag(one.spread**-2))
+        a = P @ X[since][part]
+        other = self.effects[int(order[1])] if len(order) > 1 else None
+        self.alarms.append(
+            Alarm(
+                serial=self.serial,
+                joint=one.joint,
+                effect=one.kind,
+                since=self.days[begin + since],
+                earliest=self.days[begin + int(inside.min(initial=since))],
+                latest=self.days[begin + int(inside.max(initial=since))],
+                found=self.days[len(self.X) - 1],
+                size=float(a[0]),
+                std=float(np.sqrt(P[0, 0])),
+                unit=one.unit,
+                probability=float(by_effect[best]),
+                rival="" if other is None else f"{other.kind} {other.joint}".strip(),
+                evidence=float(min(np.log10(evidence) + top / np.log(10.0), 300.0)),
+            )
+        )
+        self.start = len(self.X)
+        return one.D, a, one.spread
+
+    def _bayes(self, i: int, X: Float, W: Float) -> Float:
+        """(T,) log of the Bayes factor of an effect since each day: N(0, W + W S W) over N(0, W)."""
+        part, spread = self.parts[i], self.effects[i].spread
+        x, w = X[:, part], W[:, part, part]
+        if len(spread) == 1:
+            w, s = w[:, 0, 0], spread[0]
+            return np.asarray(-0.5 * np.log1p(s * s * w) + 0.5 * x[:, 0] ** 2 / (w + s**-2))
+        B = np.eye(len(spread)) + spread[:, None] * w * spread
+        y = (x * spread)[:, :, None]
+        square = np.einsum("tij,tij->t", y, np.linalg.solve(B, y))
+        return np.asarray(-0.5 * np.linalg.slogdet(B)[1] + 0.5 * square)
+
+    def course(self, mean: Float, covariance: Float) -> Course:
+        """Everything that was seen."""
+        return Course(
+            self.serial,
+            tuple(self.days),
+            np.array(self.shift),
+            np.array(self.std),
+            np.array(self.z),
+            np.array(self.level),
+            mean,
+            covariance,
+            tuple(self.alarms),
+        )
