@@ -36,7 +36,7 @@ FLOORS = (
     ("run",),
     ("identification", "report"),
     ("online", "exporters", "verbs", "fleet"),
-    ("testing", "api"),
+    ("testing", "api", "app"),
     ("cli",),
     ("__main__",),
 )

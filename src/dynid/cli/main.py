@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dynid.base.errors import NOWHERE, DynidError, Place, ResourceError, UsageError
+from dynid.cli import app as pages
 from dynid.cli import (
     average,
     check,
@@ -58,6 +59,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
         ("inspect", inspect.command, False),
         ("init", init.command, True),
         ("check", check.command, True),
+        ("app", pages.command, False),
     ),
     "Identify and judge": (
         ("identify", identify.command, True),

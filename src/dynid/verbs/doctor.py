@@ -19,6 +19,7 @@ from dynid.verbs.demo import NUMPY_HINT, run_demo
 
 # What the extras are for; those of developers are not looked for.
 EXTRAS = {
+    "app": "the local page, dynid app",
     "bags": "ROS bags and MCAP",
     "fleet": "fleets on Dask",
     "hdf5": "HDF5 and MATLAB 7.3 logs",

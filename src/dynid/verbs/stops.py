@@ -97,6 +97,19 @@ STOPS = (
         """Select more (`train`, `window` under `[data]`), or record longer.""",
     ),
     _stop(
+        "a request to the local page from elsewhere",
+        "foreign-host foreign-origin no-csrf-token token not-loopback",
+        """The [local page](app.md) answers this machine alone, and those alone who opened the link with its token.""",
+        """Open the link that `dynid app` printed at its last start; from another computer forward the port by ssh.""",
+    ),
+    _stop(
+        "something that the local page cannot do now",
+        "busy choice not-a-workspace not-found not-ready port port-taken too-many",
+        """The [local page](app.md) keeps to its folder and its port, to so many files, projects and jobs, and starts
+        a run only of a log that was checked as it is.""",
+        """The message says which; `dynid app` takes another folder, and another port by `--port`.""",
+    ),
+    _stop(
         "refused for safety",
         "xml-doctype xml-depth xml-size toml-depth too-large too-many-links too-many-joints mjcf-replicate mjcf-hfield "
         "usd-size outside-root remote-file bag-path decompression metadata schema-name pickled mesh-size c-size",

@@ -1,0 +1,110 @@
+"""What a click does: a change of what is stored, or a command that is started; each returns the address to go on at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from dynid.app import jobs
+from dynid.app.commands import COMMANDS, demo
+from dynid.app.readiness import keys, readiness, stored_corrections
+from dynid.app.workspace import ROLES, TRAIN, Project, Workspace, absent
+from dynid.base.errors import RefusedError
+
+Form = Mapping[str, Sequence[str]]
+# Where a command's job is shown.
+_TABS = {
+    "compare": "runs",
+    "export": "runs",
+    "validate": "runs",
+    "excite": "motion",
+    "show-plan": "motion",
+    "watch": "live",
+}
+
+
+def new_project(workspace: Workspace, form: Form) -> str:
+    """An empty project, or one with the example."""
+    example = bool(form.get("example"))
+    project = workspace.new_project("Example arm" if example else (form.get("name") or ("",))[0])
+    if example:
+        jobs.start(project, demo(project, form))
+    return address(project)
+
+
+def act(project: Project, action: str, form: Form) -> str:
+    """A change or a command of a project; raises InputError for one that there is not."""
+    if action in _CHANGES:
+        return _CHANGES[action](project, form)
+    if action not in COMMANDS:
+        raise absent(action)
+    if action == "identify":
+        missing = readiness(project).missing
+        if missing:
+            raise RefusedError(
+                "not-ready", found="; ".join(missing), expected="a log that was checked as it is"
+            )
+    command = COMMANDS[action](project, form)
+    jobs.start(project, command, keys(project))
+    return address(project, _TABS.get(action, "identify"), command.kind)
+
+
+def stop(project: Project, job: str, form: Form) -> str:
+    """Ends a job."""
+    found = jobs.job_of(project, job)
+    jobs.stop(found)
+    return address(project, (form.get("tab") or ("identify",))[0], found.command.kind)
+
+
+def uploaded(project: Project, place: str) -> dict[str, object]:
+    """What the page is told of a file that has come."""
+    ready = project.robot is not None and bool(project.logs_to(TRAIN))
+    return {"place": place, "ready": ready}
+
+
+def address(project: Project, tab: str = "identify", anchor: str = "") -> str:
+    """Of a page of a project."""
+    return f"/p/{project.id}/{quote(tab, safe='')}" + (f"#{anchor}" if anchor else "")
+
+
+def _columns(project: Project, form: Form) -> str:
+    # One form says what is right, what is not, and which motions count; the columns are found anew where they change.
+    if stored_corrections(project, form):
+        return act(project, "init", form)
+    return address(project, "identify", "columns")
+
+
+def _guess(project: Project, _form: Form) -> str:
+    # A first look at new files begins without earlier corrections.
+    if readiness(project).mapped is None:
+        project.change(answers={}, motions={}, confirmed={})
+    return act(project, "init", {})
+
+
+def _roles(project: Project, form: Form) -> str:
+    robot = (form.get("robot") or ("",))[0]
+    roles = {log: (form.get(f"role:{log}") or (TRAIN,))[0] for log in project.logs()}
+    project.change(
+        robot=robot if robot in project.robots() else "",
+        roles={log: role for log, role in roles.items() if role in ROLES and role != TRAIN},
+    )
+    return address(project, "identify", "files")
+
+
+def _remove(project: Project, form: Form) -> str:
+    project.remove_file((form.get("file") or ("",))[0])
+    return address(project, "identify", "files")
+
+
+def _delete(project: Project, _form: Form) -> str:
+    for job in jobs.jobs(project):
+        jobs.stop(job)
+    if any(job.state == jobs.RUNNING for job in jobs.jobs(project)):
+        raise RefusedError(
+            "busy", found="a job that is just ending", expected="none at work", do="try again in a moment"
+        )
+    project.remove()
+    return "/"
+
+
+_CHANGES = {"columns": _columns, "guess": _guess, "roles": _roles, "remove": _remove, "delete": _delete}

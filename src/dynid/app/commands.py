@@ -1,0 +1,224 @@
+"""What each button does, as a command of dynid with its arguments; forms become arguments here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from dynid.app.jobs import Command
+from dynid.app.workspace import (
+    DEMO,
+    EXPERIMENT,
+    EXPORTS,
+    HELD_OUT,
+    PAGES,
+    PLANS,
+    RUNS,
+    TRAIN,
+    Project,
+    sanitised,
+)
+from dynid.base.errors import UsageError
+
+Form = Mapping[str, Sequence[str]]
+# Of dynid export, with the ending of the file that is written.
+EXPORT_FORMATS = {
+    "urdf": (".urdf", "URDF"),
+    "mjcf": (".xml", "MJCF (MuJoCo)"),
+    "sdf": (".sdf", "SDF (Gazebo)"),
+    "c": (".c", "C code"),
+    "json": (".json", "JSON"),
+    "actuators": (".actuators.json", "actuators, JSON"),
+    "khalil": (".csv", "table, Khalil's order"),
+    "pinocchio": (".npy", "vector, pinocchio's order"),
+}
+FAMILIES = {
+    "fourier": "Fourier series: bodies and friction",
+    "spline": "splines: bodies and friction, within tight bounds",
+    "sweep": "sweeps: friction of each joint",
+    "poses": "static poses: gravity",
+}
+MOTION_FORMATS = ("csv", "ros2", "urscript", "movej", "libfranka")
+LONGEST_TEXT = 500
+
+
+def demo(_project: Project, _form: Form) -> Command:
+    """A simulated arm with its log, and the run that identifies it."""
+    out = f"{RUNS}/{DEMO}"
+    return Command("demo", "Example: a simulated arm", ("demo", "--fast", "--out", out), out)
+
+
+def init(project: Project, form: Form) -> Command:
+    """What the columns are, with the answers that were given and the trajectories that were chosen."""
+    robot, logs = _robot(project), _logs(project)
+    about = project.about
+    answers = [word for key, value in about.answers.items() for word in ("--answer", f"{key}={value}")]
+    motions = [
+        word
+        for name, role in about.motions.items()
+        for flag, wanted in (("--train", TRAIN), ("--hold-out", HELD_OUT))
+        if role == wanted
+        for word in (flag, name)
+    ]
+    words = ("init", robot, logs[0], "--out", EXPERIMENT, "--no-ask", *answers, *motions)
+    return Command("init", "Find the columns", (*words, *_renewing(project, EXPERIMENT)), EXPERIMENT)
+
+
+def check(project: Project, form: Form) -> Command:
+    """Whether the log is fit, without a fit."""
+    words = ("check", _robot(project), *_logs(project), "--config", EXPERIMENT, "--no-fit")
+    return Command("check", "Check the log", words)
+
+
+def show(project: Project, form: Form) -> Command:
+    """The robot as it moved in the log."""
+    out = f"{PAGES}/recorded.html"
+    words = ("show", _robot(project), _logs(project)[0], "--config", EXPERIMENT, "--out", out)
+    return Command("show", "Show the recorded motion", (*words, *_renewing(project, out)), out)
+
+
+def identify(project: Project, form: Form) -> Command:
+    """The run."""
+    out = _output(project, form, RUNS, "run")
+    held = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
+    words = ("identify", _robot(project), *_logs(project), *held, "--config", EXPERIMENT, "--out", out)
+    return Command("identify", f"Identify: {Path(out).name}", words, out)
+
+
+def compare(project: Project, form: Form) -> Command:
+    """Runs side by side, as a page."""
+    runs = [one for one in project.runs() if one in form.get("run", ())]
+    if len(runs) < 2:
+        raise UsageError("one-run", found=f"{len(runs)} run(s)", expected="at least two to compare")
+    out = project.free_name(PAGES, "comparison", ".html")
+    names = ", ".join(Path(one).name for one in runs)
+    return Command("compare", f"Compare {names}", ("compare", *runs, "--out", out), out)
+
+
+def export(project: Project, form: Form) -> Command:
+    """A run's model as a file."""
+    run = _chosen(form, "run", project.runs(), "a run")
+    kind = _chosen(form, "format", tuple(EXPORT_FORMATS), "a format")
+    out = project.free_name(EXPORTS, f"{Path(run).name}-{kind}", EXPORT_FORMATS[kind][0])
+    words = ["export", run, "--to", out, "--format", kind]
+    words += ["--feasible"] if form.get("feasible") else []
+    return Command("export", f"Export {Path(run).name} as {EXPORT_FORMATS[kind][1]}", tuple(words), out)
+
+
+def validate(project: Project, form: Form) -> Command:
+    """A run's model scored on a log."""
+    run = _chosen(form, "run", project.runs(), "a run")
+    log = _chosen(form, "log", project.logs(), "a log")
+    words = ("validate", run, log)
+    return Command("validate", f"Validate {Path(run).name} on {Path(log).name}", words)
+
+
+def excite(project: Project, form: Form) -> Command:
+    """A motion worth recording."""
+    out = _output(project, form, PLANS, "plan")
+    words = ["excite", _robot(project), "--out", out]
+    words += ["--family", _chosen(form, "family", tuple(FAMILIES), "a family")]
+    words += ["--time", _number(form, "time", 1.0, 600.0)]
+    words += ["--seed", _number(form, "seed", 0, 2**31 - 1, whole=True)]
+    for name, low, high in (("floor", -100.0, 100.0), ("share", 0.05, 1.0), ("radius", 0.0, 10.0)):
+        if _text(form, name):
+            words += [f"--{name}", _number(form, name, low, high)]
+    for name in form.get("format", ()):
+        words += ["--format", _chosen({"format": [name]}, "format", MOTION_FORMATS, "a format")]
+    if _text(form, "after"):
+        words += ["--after", _chosen(form, "after", project.runs(), "a run")]
+    elif (project.folder / EXPERIMENT).is_file():
+        words += ["--config", EXPERIMENT]
+    return Command("excite", f"Design a motion: {Path(out).name}", tuple(words), out)
+
+
+def show_plan(project: Project, form: Form) -> Command:
+    """The robot as a plan moves it."""
+    plan = _chosen(form, "plan", project.plans(), "a plan")
+    out = f"{PAGES}/{Path(plan).name}.html"
+    words = ("show", _robot(project), "--plan", plan, "--out", out)
+    return Command("show-plan", f"Show {Path(plan).name}", (*words, *_renewing(project, out)), out)
+
+
+def watch(project: Project, form: Form) -> Command:
+    """The estimate as it follows a growing log."""
+    log = _chosen(form, "log", project.live_logs(), "a CSV log")
+    wait = _number(form, "wait", 1, 3600)
+    out = project.free_name(PAGES, "watch", ".csv")
+    words = ["watch", _robot(project), log, "--every", "1", "--wait", wait, "--out", out]
+    words += (
+        ["--config", EXPERIMENT] if form.get("mapped") and (project.folder / EXPERIMENT).is_file() else []
+    )
+    return Command("watch", f"Follow {Path(log).name}", tuple(words), out, live=True)
+
+
+# By the last part of the address that a form is sent to.
+COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
+    "init": init,
+    "check": check,
+    "show": show,
+    "identify": identify,
+    "compare": compare,
+    "export": export,
+    "validate": validate,
+    "excite": excite,
+    "show-plan": show_plan,
+    "watch": watch,
+}
+
+
+def _robot(project: Project) -> str:
+    found = project.robot
+    if found is None:
+        several = project.robots()
+        raise UsageError(
+            "no-robot",
+            found="several descriptions" if several else "no robot description",
+            expected="one that is chosen" if several else "a URDF, xacro, MJCF, SDF, USD or dynid TOML",
+        )
+    return found
+
+
+def _logs(project: Project) -> tuple[str, ...]:
+    found = project.logs_to(TRAIN)
+    if not found:
+        raise UsageError("no-log", found="no log to fit", expected="at least one")
+    return found
+
+
+def _renewing(project: Project, out: str) -> tuple[str, ...]:
+    return ("--force",) if (project.folder / out).exists() else ()
+
+
+def _text(form: Form, name: str) -> str:
+    return (form.get(name) or ("",))[0].strip()[:LONGEST_TEXT]
+
+
+def _chosen(form: Form, name: str, allowed: Sequence[str], what: str) -> str:
+    value = _text(form, name)
+    if value not in allowed:
+        raise UsageError(
+            "choice", found=f"{name} '{value}'", expected=f"{what}: {', '.join(allowed) or 'there is none'}"
+        )
+    return value
+
+
+def _number(form: Form, name: str, low: float, high: float, whole: bool = False) -> str:
+    text = _text(form, name)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high or (whole and value != int(value)):
+        raise UsageError(
+            "number",
+            found=f"{name} '{text}'",
+            expected=f"a {'whole ' * whole}number from {low:g} to {high:g}",
+        )
+    return f"{int(value)}" if whole else f"{value:g}"
+
+
+def _output(project: Project, form: Form, folder: str, stem: str) -> str:
+    name = _text(form, "name")
+    return f"{folder}/{sanitised(name)}" if name else project.free_name(folder, stem)

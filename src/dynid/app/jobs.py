@@ -1,0 +1,255 @@
+"""Commands that run as processes of their own, with all that is known of them in files: they outlive the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid.app.workspace import JOBS, Project, absent, write_json
+from dynid.base.errors import RefusedError
+from dynid.base.progress import PROGRESS_VARIABLE
+
+fcntl: Any
+try:
+    import fcntl
+except (
+    ImportError
+):  # Windows: a job that the server did not start itself cannot be told from one that was killed
+    fcntl = None
+
+RUNNING, DONE, FAILED, STOPPED, INTERRUPTED = "running", "done", "failed", "stopped", "interrupted"
+# A small computer is not to be brought to its knees by clicks.
+MOST_RUNNING = 4
+# Ended by SIGINT or SIGTERM, as dynid leaves and as the system says it.
+_STOPPED_CODES = (130, 143, -2, -15)
+# A page shows the end of a long output.
+SHOWN_CHARACTERS = 60_000
+_ID = re.compile(r"[0-9]{4,}")
+_children: list[tuple[Path, subprocess.Popen[bytes]]] = []
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of dynid.
+
+    kind: its place on the pages.    arguments: behind `dynid`.    result: path of what it writes, from the project's
+    folder.    live: whether its lines are wanted while it runs, so that --json is left out.
+    """
+
+    kind: str
+    title: str
+    arguments: tuple[str, ...]
+    result: str = ""
+    live: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The line that does the same in a terminal, in the project's folder."""
+        return shlex.join(("dynid", *self.arguments))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that was started.
+
+    keys: of files and mapping when it was.    code: exit code, None = not known.    pid: of the process that runs it.
+    """
+
+    id: str
+    command: Command
+    folder: Path
+    created: float
+    keys: Mapping[str, str] = field(default_factory=dict)
+    state: str = RUNNING
+    code: int | None = None
+    pid: int | None = None
+    ended: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, or takes by now."""
+        return (self.ended or time.time()) - self.created
+
+    @property
+    def printed(self) -> dict[str, Any]:
+        """The JSON object that the command printed; {} while there is none."""
+        try:
+            found = json.loads((self.folder / "stdout").read_text(encoding="utf-8", errors="replace"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def text(self, name: str) -> str:
+        """What it wrote to "stdout" or "stderr", the end of it."""
+        try:
+            text = (self.folder / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        return text if len(text) <= SHOWN_CHARACTERS else "...\n" + text[-SHOWN_CHARACTERS:]
+
+    @property
+    def progress(self) -> Mapping[str, Any]:
+        """Stage and share, as far as the command says them."""
+        try:
+            found = json.loads((self.folder / "progress.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def start(project: Project, command: Command, keys: Mapping[str, str] | None = None) -> Job:
+    """Starts a command in the project's folder, in a session of its own.
+
+    Raises RefusedError while too many run.
+    """
+    with project.workspace.locked():
+        busy = [job for one in project.workspace.projects() for job in jobs(one) if job.state == RUNNING]
+        if len(busy) >= MOST_RUNNING:
+            raise RefusedError(
+                "busy",
+                found=f"{len(busy)} jobs at work",
+                expected=f"fewer than {MOST_RUNNING}",
+                do="wait for one, or stop it",
+            )
+        number = 1 + max((int(job) for job in _ids(project)), default=0)
+        folder = project.folder / JOBS / f"{number:04d}"
+        folder.mkdir()
+        stored = {
+            "kind": command.kind,
+            "title": command.title,
+            "arguments": command.arguments,
+            "result": command.result,
+            "live": command.live,
+            "keys": dict(keys or {}),
+            "created": time.time(),
+        }
+        write_json(folder / "job.json", stored)
+    _launch(folder, project.folder)
+    return job_of(project, folder.name)
+
+
+def jobs(project: Project) -> list[Job]:
+    """All jobs of a project, the newest first."""
+    found = []
+    for name in sorted(_ids(project), key=int, reverse=True):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found.append(_read(project.folder / JOBS / name))
+    return found
+
+
+def job_of(project: Project, name: str) -> Job:
+    """A job by its id; raises InputError if there is none."""
+    try:
+        if name in _ids(project):
+            return _read(project.folder / JOBS / name)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise absent(name)
+
+
+def latest(project: Project, kind: str) -> Job | None:
+    """The newest job of a kind."""
+    return next((job for job in jobs(project) if job.command.kind == kind), None)
+
+
+def stop(job: Job) -> None:
+    """Asks a running job to end, and makes it end where it was asked before."""
+    if job.state != RUNNING or job.pid is None:
+        return
+    asked = (job.folder / "stop").exists()
+    (job.folder / "stop").touch()
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(job.pid, signal.SIGKILL if asked else signal.SIGTERM)
+        else:
+            os.kill(job.pid, signal.SIGTERM)
+
+
+def running(job_folder: Path) -> bool:
+    """Whether a process of the job lives: all of them hold its lock."""
+    if fcntl is None:
+        return any(child.poll() is None for folder, child in _children if folder == job_folder)
+    try:
+        file = os.open(job_folder / "lock", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(
+            file, fcntl.LOCK_SH | fcntl.LOCK_NB
+        )  # shared: two looks at once do not mislead each other
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _launch(folder: Path, where: Path) -> None:
+    # The lock is taken before the process begins and goes with the last process that has inherited it.
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.set_inheritable(lock, True)
+        # -P: nothing in the project's folder is ever imported.
+        call = [sys.executable, "-P", "-m", "dynid.app.runner", str(lock), str(folder)]
+        child = subprocess.Popen(  # noqa: S603 - dynid's own command, no shell
+            call,
+            cwd=where,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(lock,) if fcntl is not None else (),
+            env=os.environ | {PROGRESS_VARIABLE: str(folder / "progress.json")},
+        )
+        write_json(folder / "started.json", {"pid": child.pid})
+        _children.append((folder, child))
+    finally:
+        os.close(lock)
+
+
+def _ids(project: Project) -> list[str]:
+    return [one.name for one in (project.folder / JOBS).iterdir() if _ID.fullmatch(one.name)]
+
+
+def _read(folder: Path) -> Job:
+    _children[:] = [one for one in _children if one[1].poll() is None]
+    stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    alive = running(folder)
+    # Read after the look at the lock: a job that ends in between has written its end by then.
+    ended = _optional(folder / "ended.json")
+    code = ended.get("code")
+    state = RUNNING
+    if code is not None:
+        stopped = (folder / "stop").exists() and code != 0
+        state = DONE if code == 0 else STOPPED if stopped or code in _STOPPED_CODES else FAILED
+    elif not alive:
+        state = STOPPED if (folder / "stop").exists() else INTERRUPTED
+    command = Command(
+        stored["kind"], stored["title"], tuple(stored["arguments"]), stored["result"], stored["live"]
+    )
+    pid = _optional(folder / "started.json").get("pid")
+    done = ended.get("ended") if state != RUNNING else None
+    if state in (INTERRUPTED, STOPPED) and done is None:
+        done = max(one.stat().st_mtime for one in folder.iterdir())
+    return Job(folder.name, command, folder, stored["created"], stored["keys"], state, code, pid, done)
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,225 @@
+"""Whether a project's log may be identified: the latest answers that hold for these very files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynid.app.jobs import DONE, Job, latest
+from dynid.app.workspace import EXPERIMENT, LEFT_OUT, ROLES, TRAIN, Project
+
+# Words of the keys of an experiment file.
+_WORDS = {
+    "log.time.column": "Time: column",
+    "log.time.unit": "Time: unit",
+    "log.trajectory": "Column that names the motions",
+    "log.order": "Order of numbered columns",
+    "log.position.columns": "Position: columns",
+    "log.position.unit": "Position: unit",
+    "log.position.which": "Position: which columns",
+    "log.velocity.columns": "Velocity: columns",
+    "log.velocity.unit": "Velocity: unit",
+    "log.velocity.which": "Velocity: which columns",
+    "log.effort.columns": "Effort: columns",
+    "log.effort.unit": "Effort: unit",
+    "log.effort.side": "Effort: side of the gear",
+    "log.effort.which": "Effort: which columns",
+    "robot.drive_gain": "Torque per ampere, N m/A",
+    "drive.kp": "Stiffness of the drives, N m/rad",
+    "drive.kd": "Damping of the drives, N m s/rad",
+}
+CHANNELS = ("position", "velocity", "effort")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A decision about the columns, as the table shows it.
+
+    doubtful: neither sure nor given by the user.    confirmed: the user found it right.
+    """
+
+    key: str
+    title: str
+    value: str
+    why: Sequence[str]
+    question: str
+    grade: str
+    options: Sequence[tuple[str, str]]
+    answered: bool
+    confirmed: bool
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it waits for the user."""
+        return self.grade != "sure"
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What the log's columns were found to be.
+
+    columns: by channel, joint -> column.    choices: columns that a joint may have.    motions: named, with roles.
+    """
+
+    rows: Sequence[Row]
+    joints: Sequence[str]
+    columns: Mapping[str, Mapping[str, str]]
+    choices: Sequence[str]
+    motions: Sequence[Mapping[str, Any]]
+
+    @property
+    def open(self) -> Sequence[Row]:
+        """What is doubtful and not confirmed yet."""
+        return [row for row in self.rows if row.doubtful and not row.confirmed]
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Where a project stands.
+
+    mapped: None unless the columns were found for the files as they are.    check: the latest one; fresh: of these very
+    files and this mapping.    missing: why it may not be identified, in words; none = it may.
+    """
+
+    mapped: Mapped | None
+    init: Job | None
+    check: Job | None
+    fresh: bool
+    missing: Sequence[str]
+
+
+def keys(project: Project) -> dict[str, str]:
+    """What an answer about the log holds for: files with their roles, and the experiment file."""
+    return {"files": project.files_key(), "mapping": project.mapping_key()}
+
+
+def readiness(project: Project) -> Readiness:
+    """Looks at files, jobs and confirmations."""
+    now = keys(project)
+    found, checked = latest(project, "init"), latest(project, "check")
+    mapped = _mapped(project, found, now)
+    fresh = checked is not None and dict(checked.keys) == now
+    missing = []
+    if project.robot is None:
+        missing.append(
+            "choose one of the robot descriptions" if project.robots() else "a robot description is missing"
+        )
+    if not project.logs_to(TRAIN):
+        missing.append("a log to fit is missing")
+    if not missing:
+        missing += _unready(project, found, mapped, checked, fresh)
+    return Readiness(mapped, found, checked, fresh, missing)
+
+
+def _unready(
+    project: Project, found: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
+) -> list[str]:
+    if mapped is None or not (project.folder / EXPERIMENT).is_file():
+        again = found is not None and found.state == DONE
+        return [
+            "the columns were found for other files: find them again" if again else "find the columns first"
+        ]
+    missing = [
+        f"{'answer' if row.question else 'confirm or correct'}: {row.title[0].lower()}{row.title[1:]}"
+        for row in mapped.open
+    ]
+    said = project.about.motions
+    if any(one["runs_back"] and one["name"] not in said for one in mapped.motions):
+        missing.append("apply the choice of motions: time runs back in one of them")
+    if checked is None or not fresh:
+        missing.append(
+            "the check is of other files or another mapping: check again" if checked else "check the log"
+        )
+    elif checked.state != DONE:
+        missing.append(
+            "the check is still at work" if checked.code is None else "the check found the log unfit"
+        )
+    return missing
+
+
+def _mapped(project: Project, found: Job | None, now: Mapping[str, str]) -> Mapped | None:
+    if found is None or found.state != DONE or found.keys.get("files") != now["files"]:
+        return None
+    results = found.printed.get("results", {})
+    if "decisions" not in results:
+        return None
+    about = project.about
+    confirmed = about.confirmed if about.confirmed_for == now["files"] else {}
+    rows = [
+        _row(one, about.answers, confirmed)
+        for one in results["decisions"]
+        if one["value"] is not None or one["question"] or one["why"]
+    ]
+    used = [column for group in results["columns"].values() for column in group.values()]
+    motions = [one | {"role": _role(one, about.motions)} for one in results["motions"]]
+    return Mapped(rows, results["joints"], results["columns"], [*used, *results["unused"]], motions)
+
+
+def _role(motion: Mapping[str, Any], said: Mapping[str, str]) -> str:
+    # What cannot be read as one motion would stop the run.
+    role = said.get(motion["name"], LEFT_OUT if motion["runs_back"] else TRAIN)
+    return role if role in ROLES else TRAIN
+
+
+def _row(one: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
+    key, value = one["key"], one["value"] or ""
+    title = _WORDS.get(key, key)
+    if key.startswith("robot.lock."):
+        title = f"Held joint {key.removeprefix('robot.lock.')}: position"
+    answered = key in answers or any(other.startswith(f"{key}.") for other in answers)
+    sure = one["grade"] == "sure" or (key in answers and not one["question"])
+    return Row(
+        key,
+        title,
+        value,
+        [why for why in one["why"] if why],
+        one["question"],
+        "sure" if sure else one["grade"],
+        [(option["value"], option["words"]) for option in one["options"]],
+        answered,
+        bool(value) and not one["question"] and confirmed.get(key) == value,
+    )
+
+
+def stored_corrections(project: Project, form: Mapping[str, Sequence[str]]) -> bool:
+    """Stores what the table of columns says; returns whether the columns are to be found anew for it.
+
+    form: `value:KEY`, `column:CHANNEL:JOINT`, `motion:NAME` and `right:KEY` (found right, of the value that was shown).
+    """
+    now = keys(project)
+    mapped = _mapped(project, latest(project, "init"), now)
+    if mapped is None:
+        return True
+    about = project.about
+    answers, motions = dict(about.answers), {one["name"]: one["role"] for one in mapped.motions}
+    confirmed = dict(about.confirmed) if about.confirmed_for == now["files"] else {}
+    for row in mapped.rows:
+        given = (form.get(f"value:{row.key}") or (row.value,))[0].strip()
+        if given and given != row.value:
+            answers[row.key] = given
+            # Columns joint by joint are of the group that was left.
+            answers = {one: text for one, text in answers.items() if not one.startswith(f"{row.key}.")}
+        if form.get(f"right:{row.key}") and not row.question and given == row.value:
+            confirmed[row.key] = row.value
+        else:
+            confirmed.pop(row.key, None)
+    for channel in CHANNELS:
+        key = f"log.{channel}.columns"
+        shown = mapped.columns.get(channel, {})
+        given_columns = {
+            joint: (form.get(f"column:{channel}:{joint}") or (shown.get(joint, "none"),))[0]
+            for joint in mapped.joints
+        }
+        if key not in (set(answers) - set(about.answers)) and any(
+            column != shown.get(joint, "none") for joint, column in given_columns.items()
+        ):
+            answers |= {f"{key}.{joint}": column for joint, column in given_columns.items()}
+    motions |= {name: role for name in motions if (role := (form.get(f"motion:{name}") or ("",))[0]) in ROLES}
+    whole = all(role == TRAIN for role in motions.values()) and not any(
+        one["runs_back"] for one in mapped.motions
+    )
+    wanted = {} if whole else motions
+    changed = answers != dict(about.answers) or wanted != dict(about.motions)
+    project.change(answers=answers, motions=wanted, confirmed=confirmed, confirmed_for=now["files"])
+    return changed

@@ -1,0 +1,125 @@
+"""The only file that knows uvicorn: a socket of this machine, a server on it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dynid.app import jobs
+from dynid.app.security import Guard, loopback
+from dynid.app.workspace import Workspace
+from dynid.base.errors import ResourceError
+
+# Answers under way are given so long when the server ends, s.
+GRACE = 2
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket of this machine alone; raises RefusedError for another host, ResourceError where the port is taken."""
+    family = socket.AF_INET6 if ":" in loopback(host) else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen()
+    except (OSError, OverflowError) as error:
+        bound.close()
+        taken = getattr(error, "errno", None) == errno.EADDRINUSE
+        raise ResourceError(
+            "port-taken" if taken else "port",
+            found=f"port {port} of {host} {'is taken' if taken else f'cannot be had: {error}'}",
+            expected="a free one",
+            do="give another by --port, or 0 for any",
+        ) from error
+    return bound
+
+
+def serve(
+    folder: Path,
+    host: str,
+    port: int,
+    most_bytes: int,
+    begin: Callable[[str], None],
+    end: Callable[[list[str]], None],
+) -> None:
+    """Serves a workspace until Ctrl-C or SIGTERM; jobs go on behind it.
+
+    most_bytes: of one uploaded file.    begin: told the link with its token.    end: told the commands that are still
+    at work, each with its process.
+
+    Raises ResourceError without Starlette or uvicorn, or where the port is taken; RefusedError for a host that is not
+    this machine, or a folder that is not the app's or in use.
+    """
+    try:
+        import uvicorn
+
+        from dynid.app.server import application
+    except ImportError as error:
+        raise ResourceError(
+            "missing-package",
+            found=f"no package '{error.name}'",
+            expected="Starlette and uvicorn",
+            do="pip install 'dynid[app]'",
+        ) from error
+    bound = listening(host, port)
+    try:
+        workspace = Workspace(folder)
+        release = workspace.open()
+        try:
+            number = bound.getsockname()[1]
+            guard = Guard.new(number)
+            config = uvicorn.Config(
+                application(workspace, guard, most_bytes),
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=GRACE,
+                timeout_keep_alive=5,
+            )
+            server = uvicorn.Server(config)
+            server.capture_signals = nullcontext  # type: ignore[assignment,method-assign]  # it sends them again
+            shown = f"[{host}]" if ":" in host else host
+            with _ending(server):
+                begin(f"http://{shown}:{number}/?token={guard.token}")
+                asyncio.run(server.serve(sockets=[bound]))
+            busy = [
+                f"{job.command.shown} (process {job.pid})"
+                for project in workspace.projects()
+                for job in jobs.jobs(project)
+                if job.state == jobs.RUNNING
+            ]
+            end(busy)
+        finally:
+            release()
+    finally:
+        bound.close()
+
+
+@contextmanager
+def _ending(server: Any) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the server, the second one at once; the handlers of before come back."""
+
+    def asked(_number: int, _frame: FrameType | None) -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, asked) for number in numbers}
+    # The command line's own watch would end the process before the server has.
+    descriptor = signal.set_wakeup_fd(-1)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(descriptor)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,247 @@
+"""Pages as text: what the templates are given."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dynid.app import jobs
+from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS
+from dynid.app.readiness import CHANNELS, readiness
+from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
+from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UsageError
+from dynid.base.version import __version__
+
+TEMPLATES = Path(__file__).parent / "templates"
+TABS = {
+    "identify": "Identify",
+    "runs": "Runs",
+    "motion": "Design a motion",
+    "live": "Follow live",
+    "jobs": "Jobs",
+}
+# HTTP's word for dynid's errors.
+_STATUS: tuple[tuple[type[DynidError], int], ...] = (
+    (RefusedError, 409),
+    (UsageError, 400),
+    (InputError, 400),
+    (ResourceError, 507),
+)
+# Columns by joint are edited in a table up to so many choices in all its cells; beyond, in the experiment file.
+MOST_CHOICES = 40_000
+
+
+def home(workspace: Workspace, csrf: str) -> str:
+    """All projects."""
+    return _render("home.html.jinja", csrf=csrf, title="Projects", projects=workspace.projects())
+
+
+def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]) -> str:
+    """One tab of a project; raises InputError if there is none of that name."""
+    if tab not in TABS:
+        raise absent(tab)
+    project.adopt_demo()
+    found = jobs.jobs(project)
+    newest: dict[str, jobs.Job] = {}
+    for job in found:
+        newest.setdefault(job.command.kind, job)
+    shown: dict[str, Any] = {kind: job_data(project, one.id) for kind, one in newest.items()}
+    context = {
+        "csrf": csrf,
+        "title": project.about.name,
+        "project": project,
+        "about": project.about,
+        "tabs": TABS,
+        "tab": tab,
+        "base": f"/p/{project.id}",
+        # None for a kind that there was no job of.
+        "jobs": defaultdict(lambda: None, shown),
+        "at_work": sum(job.state == jobs.RUNNING for job in found),
+        "where": str(project.folder),
+    }
+    return _render(f"{tab}.html.jinja", **context, **_TAB_CONTEXT[tab](project, found, query))
+
+
+def job_data(project: Project, name: str) -> dict[str, Any]:
+    """All that a page shows of a job, as plain data."""
+    job = jobs.job_of(project, name)
+    printed = job.printed
+    ended = job.state != jobs.RUNNING
+    return {
+        "id": job.id,
+        "kind": job.command.kind,
+        "title": job.command.title,
+        "command": job.command.shown,
+        "state": job.state,
+        "code": job.code,
+        "seconds": round(job.seconds, 1),
+        "stage": job.progress.get("stage", ""),
+        "share": job.progress.get("share"),
+        "asked": (job.folder / "stop").exists(),
+        "result": job.command.result if ended and job.state == jobs.DONE else "",
+        "created": job.created,
+        "lines": "\n".join(printed.get("lines", ())) if not job.command.live else job.text("stdout"),
+        "errors": job.text("stderr") if ended or job.command.live else "",
+        "diagnostics": [_diagnostic(one) for one in printed.get("diagnostics", ())],
+    }
+
+
+def error_page(message: str, status: int, back: str | None) -> str:
+    """A page that says what went wrong, as the command line would."""
+    path = urlsplit(back).path if back else ""
+    return _render("error.html.jinja", csrf="", title="Error", message=message, status=status, back=path)
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, DynidError) and error.identifier == "not-found":
+        return 404
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def _diagnostic(one: Mapping[str, Any]) -> dict[str, str]:
+    found = Diagnostic(Severity(one["severity"]), one["code"], one["text"], Place(**one["place"]))
+    return {"severity": one["severity"], "text": str(found)}
+
+
+def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    state = readiness(project)
+    mapped = state.mapped
+    cells = 0 if mapped is None else len(mapped.joints) * len(CHANNELS) * len(mapped.choices)
+    run = next(
+        (job for job in found if job.command.kind in ("identify", "demo") and job.state == jobs.DONE), None
+    )
+    return {
+        "state": state,
+        "mapped": mapped,
+        "channels": CHANNELS,
+        "few": cells <= MOST_CHOICES,
+        "roles": ROLES,
+        "files": [
+            (name, (project.folder / name).stat().st_size)
+            for name in project.files_below("robot")
+            if name not in project.robots()
+        ],
+        "run": _run(project, run.command.result) if run is not None else None,
+        "experiment": _text(project.folder / EXPERIMENT),
+        "free_run": project.free_name(RUNS, "run").removeprefix(f"{RUNS}/"),
+    }
+
+
+def _runs(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+    runs = [_run(project, name) for name in reversed(project.runs())]
+    shown = query.get("show", "")
+    pages = [one for one in project.files_below("pages") if one.startswith("pages/comparison")]
+    allowed = {f"{one['path']}/report.html" for one in runs} | set(pages)
+    return {
+        "runs": runs,
+        "shown": shown if shown in allowed else "",
+        "formats": EXPORT_FORMATS,
+        "pages": pages,
+        "exports": [(name, (project.folder / name).stat().st_size) for name in project.files_below(EXPORTS)],
+        "logs": project.logs(),
+    }
+
+
+def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+    plans = list(reversed(project.plans()))
+    shown = query.get("show", "")
+    return {
+        "plans": [(plan, project.files_below(plan)) for plan in plans],
+        "shown": shown if shown in {f"{plan}/{name}" for plan in plans for name in _PLAN_PAGES} else "",
+        "families": FAMILIES,
+        "formats": MOTION_FORMATS,
+        "runs": project.runs(),
+    }
+
+
+_PLAN_PAGES = ("plan.html",)
+
+
+def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    job = next((job for job in found if job.command.kind == "watch"), None)
+    page = (
+        str(Path(job.command.arguments[job.command.arguments.index("--out") + 1]).with_suffix(".html"))
+        if job
+        else ""
+    )
+    return {
+        "logs": project.live_logs(),
+        "folder": str(project.folder / LIVE),
+        "page": page if page and (project.folder / page).is_file() else "",
+        "mapped": (project.folder / EXPERIMENT).is_file(),
+    }
+
+
+def _jobs(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    return {"all": [job_data(project, job.id) for job in found]}
+
+
+_TAB_CONTEXT = {"identify": _identify, "runs": _runs, "motion": _motion, "live": _live, "jobs": _jobs}
+
+
+def _run(project: Project, path: str) -> dict[str, Any]:
+    """What a run folder says of itself in its run.json."""
+    try:
+        stored = json.loads((project.folder / path / "run.json").read_text(encoding="utf-8"))
+        level, headline = str(stored["verdict"]["level"]), str(stored["verdict"]["headline"])
+    except (OSError, ValueError, KeyError, TypeError):
+        level, headline = "", "this run folder cannot be read"
+    return {
+        "path": path,
+        "name": Path(path).name,
+        "level": level,
+        "headline": headline,
+        "report": (project.folder / path / "report.html").is_file(),
+    }
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(size=_size, address=quote, when=_when, span=_span)
+    made.globals["version"] = __version__
+    return made
+
+
+def _render(template: str, **context: Any) -> str:
+    return _environment().get_template(template).render(**context)
+
+
+def _size(count: float) -> str:
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if count < 1000:
+            break
+        count, unit = count / 1000, larger
+    return f"{count:.3g} {unit}"
+
+
+def _when(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -1,0 +1,201 @@
+"""From files to a report by forms alone: what the pages offer, and when a run may begin."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from dynid.app import jobs
+from dynid.app.commands import COMMANDS
+from dynid.app.readiness import readiness
+from dynid.app.workspace import EXPERIMENT, HELD_OUT, LOGS, ROBOT, Project, Workspace
+from dynid.base.errors import UsageError
+from tests.app.conftest import Served, User, ended
+
+
+def fields(page: str, form: str) -> dict[str, str]:
+    """What a browser would send of a form: selected options, values, ticked boxes."""
+    found = re.search(rf'<form[^>]*id="{form}".*?</form>', page, re.DOTALL)
+    assert found is not None
+    text, sent = found[0], {}
+    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', text, re.DOTALL):
+        chosen = re.search(r"<option(?: value=\"([^\"]*)\")? selected>(.*?)</option>", options)
+        first = re.search(r"<option(?: value=\"([^\"]*)\")?>(.*?)</option>", options)
+        one = chosen or first
+        assert one is not None
+        sent[html.unescape(name)] = html.unescape(one[1] if one[1] is not None else one[2])
+    for tag in re.findall(r"<input[^>]*>", text):
+        attributes = dict(re.findall(r'([a-z]+)="([^"]*)"', tag))
+        if attributes.get("type") in ("checkbox", "radio") and " checked" not in tag:
+            continue
+        if "name" in attributes and attributes["name"] != "csrf":
+            sent[html.unescape(attributes["name"])] = html.unescape(attributes.get("value", ""))
+    return sent
+
+
+def boxes(page: str) -> list[str]:
+    return re.findall(r'name="(right:[^"]+)"', page)
+
+
+def test_a_whole_run_and_what_makes_it_wait(
+    served: Served, user: User, robot_file: Path, csv_log: Path
+) -> None:
+    name = user.new_project("two joints")
+    project, page = served.workspace.project(name), f"/p/{name}/identify"
+    assert "a robot description is missing" in user.page(page)
+    assert user.send(f"/p/{name}/do/identify").status == 409
+    assert user.upload(name, "two.toml", robot_file.read_bytes()).status == 200
+    assert '"ready":true' in user.upload(name, "log.csv", csv_log.read_bytes()).text
+
+    # The columns: likely ones wait to be confirmed.
+    assert user.send(f"/p/{name}/do/guess").headers["location"] == f"{page}#init"
+    assert ended(project).state == jobs.DONE
+    shown = user.page(page)
+    assert "confirm or correct: effort: columns" in shown
+    assert "confirm or correct: position: columns" in shown
+    sent = fields(shown, "mapping")
+    assert sent["column:effort:elbow"] == "tau_elbow"
+    assert user.send(f"/p/{name}/do/check").status == 303
+    assert ended(project).state == jobs.DONE
+    refused = user.send(f"/p/{name}/do/identify")
+    assert refused.status == 409
+    assert "confirm or correct: effort: columns" in refused.text
+    assert len(boxes(shown)) >= 2
+    assert user.send(f"/p/{name}/do/columns", **sent | dict.fromkeys(boxes(shown), "1")).status == 303
+    assert jobs.latest(project, "init").id == "0001"  # type: ignore[union-attr] - confirming changes no file
+
+    # Checked, confirmed: it may run.
+    assert readiness(project).missing == []
+    assert "Before it can run" not in user.page(page)
+    # Another log under the same name: all of it is stale.
+    user.upload(name, "log.csv", csv_log.read_bytes() + b"\n")
+    assert readiness(project).missing == ["the columns were found for other files: find them again"]
+    assert user.send(f"/p/{name}/do/identify").status == 409
+    user.upload(name, "log.csv", csv_log.read_bytes())
+    assert readiness(project).missing == []
+    # An experiment file changed by hand: the check is stale.
+    written = (project.folder / EXPERIMENT).read_text()
+    (project.folder / EXPERIMENT).write_text(written + "[prepare]\ncutoff = 5.0\n")
+    assert "the check is of other files or another mapping" in readiness(project).missing[0]
+    (project.folder / EXPERIMENT).write_text(written)
+
+    # The run, and its report.
+    assert user.send(f"/p/{name}/do/identify", name="../first run").headers["location"] == f"{page}#identify"
+    job = ended(project)
+    assert (job.state, job.command.result) == (jobs.DONE, "runs/_first run"), job.text("stderr")
+    assert 'class="banner' in user.page(page)
+    runs = user.page(f"/p/{name}/runs?show=runs/_first run/report.html".replace(" ", "%20"))
+    address = re.search(r'<iframe src="([^"]+)"', runs)
+    assert address is not None
+    assert "Identification report" in user.page(address[1])
+    assert "<iframe" not in user.page(f"/p/{name}/runs?show=../../../etc/passwd")
+    # The same name again is refused as the command line refuses it.
+    assert user.send(f"/p/{name}/do/identify", name="_first run").status == 303
+    again = ended(project)
+    assert (again.state, again.code) == (jobs.FAILED, 7)
+    assert "output-exists" in html.unescape(user.page(page))
+
+
+def test_a_file_that_is_no_log(served: Served, user: User, robot_file: Path) -> None:
+    name = user.new_project("bad")
+    project = served.workspace.project(name)
+    user.upload(name, "two.toml", robot_file.read_bytes())
+    user.upload(name, "log.parquet", b"PAR1 cut off")
+    user.send(f"/p/{name}/do/guess")
+    job = ended(project)
+    assert job.state == jobs.FAILED
+    shown = html.unescape(user.page(f"/p/{name}"))
+    assert job.text("stderr").strip().splitlines()[0] in shown
+    assert "error[" in job.text("stderr")
+    assert "find the columns first" in shown
+    assert user.send(f"/p/{name}/do/remove", file="logs/log.parquet").status == 303
+    assert project.logs() == ()
+
+
+def test_two_users_do_not_meet(served: Served, robot_file: Path, csv_log: Path) -> None:
+    one, other = served.user(), served.user()
+    first, second = one.new_project("first"), other.new_project("second")
+    one.upload(first, "two.toml", robot_file.read_bytes())
+    other.upload(second, "log.csv", csv_log.read_bytes())
+    a, b = served.workspace.project(first), served.workspace.project(second)
+    assert (a.robots(), a.logs()) == (("robot/two.toml",), ())
+    assert (b.robots(), b.logs()) == ((), ("logs/log.csv",))
+    assert one.send(f"/p/{first}/do/roles", robot="robot/two.toml").status == 303
+    assert b.about.robot == ""
+    assert other.send(f"/p/{second}/do/delete").status == 303
+    assert "first" in one.page(f"/p/{first}")
+    assert one.ask("GET", f"/p/{second}").status == 404
+
+
+@pytest.fixture
+def project(workspace: Workspace) -> Project:
+    made = workspace.new_project("arm")
+    (made.folder / ROBOT / "two.toml").write_text("")
+    for log in ("a.csv", "b.csv"):
+        (made.folder / LOGS / log).write_text("t\n")
+    for run in ("one", "two"):
+        (made.folder / "runs" / run).mkdir()
+        (made.folder / "runs" / run / "run.json").write_text("{}")
+    (made.folder / "plans" / "plan-1").mkdir()
+    return made
+
+
+def words(project: Project, action: str, **form: str | list[str]) -> str:
+    sent = {key: value if isinstance(value, list) else [value] for key, value in form.items()}
+    return COMMANDS[action](project, sent).shown
+
+
+def test_forms_become_commands(project: Project) -> None:
+    project.change(
+        roles={"logs/b.csv": HELD_OUT},
+        answers={"log.effort.unit": "N m"},
+        motions={"slow one": "train", "fast": "validate", "crash": "off"},
+    )
+    assert words(project, "init") == (
+        "dynid init robot/two.toml logs/a.csv --out experiment.toml --no-ask --answer 'log.effort.unit=N m' "
+        "--train 'slow one' --hold-out fast"
+    )
+    assert words(project, "check") == (
+        "dynid check robot/two.toml logs/a.csv --config experiment.toml --no-fit"
+    )
+    assert words(project, "identify", name="") == (
+        "dynid identify robot/two.toml logs/a.csv --validate logs/b.csv --config experiment.toml --out runs/run-1"
+    )
+    assert words(project, "compare", run=["runs/one", "runs/two"]) == (
+        "dynid compare runs/one runs/two --out pages/comparison-1.html"
+    )
+    assert words(project, "export", run="runs/one", format="mjcf", feasible="1") == (
+        "dynid export runs/one --to exports/one-mjcf-1.xml --format mjcf --feasible"
+    )
+    assert (
+        words(project, "validate", run="runs/two", log="logs/b.csv") == "dynid validate runs/two logs/b.csv"
+    )
+    assert words(project, "excite", family="fourier", time="20", seed="3", floor="0.1", format=["csv"]) == (
+        "dynid excite robot/two.toml --out plans/plan-2 --family fourier --time 20 --seed 3 --floor 0.1 --format csv"
+    )
+    assert words(project, "watch", log="logs/a.csv", wait="5") == (
+        "dynid watch robot/two.toml logs/a.csv --every 1 --wait 5 --out pages/watch-1.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "form"),
+    [
+        ("compare", {"run": ["runs/one"]}),
+        ("compare", {"run": ["runs/one", "../../x"]}),
+        ("export", {"run": "/etc", "format": "urdf"}),
+        ("export", {"run": "runs/one", "format": "exe"}),
+        ("validate", {"run": "runs/one", "log": "../../x.csv"}),
+        ("excite", {"family": "fourier", "time": "nan", "seed": "0"}),
+        ("excite", {"family": "fourier", "time": "1e9", "seed": "0"}),
+        ("excite", {"family": "fourier", "time": "20", "seed": "0.5"}),
+        ("excite", {"family": "--force", "time": "20", "seed": "0"}),
+        ("watch", {"log": "-", "wait": "5"}),
+    ],
+)
+def test_what_a_form_cannot_ask_for(project: Project, action: str, form: dict[str, str | list[str]]) -> None:
+    with pytest.raises(UsageError):
+        words(project, action, **form)
