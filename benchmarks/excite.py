@@ -26,11 +26,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from dynid.excitation.capsules import link_capsules
+from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.design import Problem, Task, draws, within
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.shapes import robot_shapes
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.kernel.adjoint import pairs, torque_gradient
@@ -86,8 +87,8 @@ def task_of(arm: Arm, seconds: float, criterion: Criterion) -> Task:
     limits = MotionLimits.of(robot, velocity=velocity, lower=lower, upper=upper, torque=arm.effort)
     noise = None if arm.effort is None else 0.01 * np.array(arm.effort)
     information = replace(information_of(robot, TERMS, noise), criterion=criterion)
-    capsules = link_capsules(robot, arm.radius, clearance=0.02)
-    space = Workspace.of(robot, floor=0.0, capsules=capsules)
+    capsules = collision_model(robot, robot_shapes(robot, np.array([arm.radius])))
+    space = Workspace.of(robot, floor=0.0, collision=capsules)
     theta = prior_theta(robot, information.terms)
     return Task(FourierBasis(seconds, 5, 0.1), information, Bounds(limits, theta, 0.1, space, capsules, 0.02))
 

@@ -43,7 +43,14 @@ class Command:
     renews: bool = True
 
 
-SHORT_SEARCH = ("--time", "6", "--harmonics", "2", "--frequency", "0.3", "--starts", "2", "--workers", "2")
+SHORT_SEARCH = """[motion]
+seconds = 6.0
+harmonics = 2
+frequency = 0.3
+[search]
+starts = 2
+workers = 2
+"""
 COMMANDS = (
     Command(
         "identify",
@@ -51,7 +58,11 @@ COMMANDS = (
         "run",
     ),
     Command("demo", ("demo", "--fast", "--out", "OUT/demo", "--force"), "demo"),
-    Command("excite", ("excite", "IN/robot.toml", "--out", "OUT/plan", *SHORT_SEARCH, "--force"), "plan"),
+    Command(
+        "excite",
+        ("excite", "IN/robot.toml", "--plan", "IN/motion.toml", "--out", "OUT/plan", "--force"),
+        "plan",
+    ),
     Command("export", ("export", "IN", "--to", "OUT/robot.urdf"), "robot.urdf", renews=False),
     Command(
         "simulate",

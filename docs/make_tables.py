@@ -1,4 +1,4 @@
-"""Writes what pages take from the code: keys in experiment.md, options in cli.md, every code in findings.md.
+"""Writes what pages take from the code: keys in experiment.md and excitation.md, options, codes in findings.md.
 
 python docs/make_tables.py: rewrites these pages.    A test holds them in step.
 """
@@ -17,6 +17,7 @@ from dynid.base.checked_toml import words_of
 from dynid.base.explanation import Explanation
 from dynid.cli.robot_options import described_robot
 from dynid.cli.settings_options import described
+from dynid.excitation import plan_file
 from dynid.identification import schema
 from dynid.log import section
 from dynid.verbs.explanations import sections
@@ -40,6 +41,12 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "`[statics]`: static poses": schema.StaticsSection,
     "`[estimate]`: method": schema.EstimateSection,
     "`[[estimate.limits]]`": schema.LimitEntry,
+}
+PLAN_TABLES: Mapping[str, type[BaseModel]] = {
+    f"`[{name}]`": model for name, model in plan_file.SECTIONS.items()
+} | {
+    "`[[surroundings.obstacles]]`": plan_file.ENTRIES["obstacles"],
+    "`[[tool.solids]]`": plan_file.ENTRIES["solids"],
 }
 # Commands whose options are made from settings, and those that know plug-ins.
 COMMANDS = ("check", "identify")
@@ -118,7 +125,17 @@ def robot_rows(command: str) -> list[str]:
 
 def experiment_page(text: str) -> str:
     """The page with its tables made anew."""
-    for title, model in EXPERIMENT_TABLES.items():
+    return with_tables(text, EXPERIMENT_TABLES)
+
+
+def plan_page(text: str) -> str:
+    """The page with the tables of the plan file made anew."""
+    return with_tables(text, PLAN_TABLES)
+
+
+def with_tables(text: str, tables: Mapping[str, type[BaseModel]]) -> str:
+    """A page with a table of keys below each heading."""
+    for title, model in tables.items():
         head, heading, rest = cut(text, title)
         before, rest = rest.split(KEYS + "\n", 1)
         ruler, _, rest = rest.partition("\n")
@@ -192,7 +209,12 @@ def section_of(one: Explanation) -> str:
     return "\n\n".join([*head, *(f"**{name}.** {text}" for name, text in parts if text)]) + "\n"
 
 
-PAGES = {"experiment.md": experiment_page, "cli.md": command_page, "findings.md": findings_page}
+PAGES = {
+    "experiment.md": experiment_page,
+    "excitation.md": plan_page,
+    "cli.md": command_page,
+    "findings.md": findings_page,
+}
 
 
 def main() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,8 +45,14 @@ RUN_FILES = {
     "report.html",
     "manifest.json",
 }
-# Of dynid excite, over in a moment.
-SHORT_SEARCH = ("--time", 6, "--harmonics", 2, "--frequency", 0.3, "--starts", 1, "--workers", 1)
+# Of dynid excite, over in a moment: keys of a plan file.
+SHORT_SEARCH: dict[str, Any] = {
+    "motion.seconds": 6.0,
+    "motion.harmonics": 2,
+    "motion.frequency": 0.3,
+    "search.starts": 1,
+    "search.workers": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,20 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     yield call
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def planned(folder: Path, keys: Mapping[str, Any]) -> tuple[str, Path]:
+    """Options that take a plan file with these keys, written as {"motion.seconds": 6.0}."""
+    lines: dict[str, list[str]] = {}
+    for key, value in keys.items():
+        table, name = key.split(".")
+        lines.setdefault(table, []).append(f"{name} = {json.dumps(value)}")
+    text = "\n".join(f"[{table}]\n" + "\n".join(own) + "\n" for table, own in lines.items())
+    plans = folder / "plans"
+    plans.mkdir(exist_ok=True, parents=True)
+    path = plans / f"{len(list(plans.iterdir()))}.toml"
+    path.write_text(text)
+    return "--plan", path
 
 
 @pytest.fixture(scope="session")

@@ -278,7 +278,7 @@ def test_sensors_and_drives_of_simulated_logs_are_declared(robot: RobotModel, tm
         (lambda robot: dynid.identify(robot, "motion.parquet"), "str in place of a log.*read_log"),
         (lambda robot: dynid.simulate(robot, 3), "int in place of a motion"),
         (lambda robot: dynid.simulate(robot, controller="best"), "'best'.*computed-torque"),
-        (lambda robot: dynid.excite(robot, formats=["pdf"]), "format 'pdf'.*csv"),
+        (lambda robot: dynid.excite(robot, formats=["pdf"]), "formats = .*pdf.*csv"),
         (lambda robot: dynid.payload(robot, None, reference_mass=1.0), "one of reference and reference_mass"),
     ],
 )

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.excitation.capsules import link_capsules
+from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion, Information
 from dynid.excitation.design import Problem, Task, draws, within
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import design_motion, information_of, prior_theta
+from dynid.excitation.shapes import robot_shapes
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log
@@ -36,7 +37,10 @@ def ur5e(criterion: Criterion) -> Task:
     limits = MotionLimits.of(robot, velocity=[np.pi], lower=[-2 * np.pi], upper=[2 * np.pi], torque=EFFORT)
     information = replace(information_of(robot, TERMS, 0.01 * EFFORT), criterion=criterion)
     theta = prior_theta(robot, information.terms)
-    space, capsules = Workspace.of(robot, floor=0.0), link_capsules(robot, 0.05)
+    space, capsules = (
+        Workspace.of(robot, floor=0.0),
+        collision_model(robot, robot_shapes(robot, np.array([0.05]))),
+    )
     return Task(BASIS, information, Bounds(limits, theta, 0.1, space, capsules, 0.02))
 
 
@@ -72,7 +76,9 @@ def test_the_condition_of_a_panda_is_below_the_published_one() -> None:
     information = replace(information_of(robot, TERMS), criterion=Criterion.CONDITION)
     assert information.base.rank == 43 + 21
     bounds = Bounds(
-        MotionLimits.of(robot), workspace=Workspace.of(robot, floor=0.0), capsules=link_capsules(robot, 0.06)
+        MotionLimits.of(robot),
+        workspace=Workspace.of(robot, floor=0.0),
+        collision=collision_model(robot, robot_shapes(robot, np.array([0.06]))),
     )
     plan = design_motion(Task(BASIS, information, bounds), starts=1, iterations=6, candidates=30)
     assert plan.tightest.margin >= 0

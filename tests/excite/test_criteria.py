@@ -15,13 +15,15 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import ordered_map
 from dynid.excitation import criteria
-from dynid.excitation.capsules import link_capsules, segment_distance
+from dynid.excitation.capsules import segment_distance
+from dynid.excitation.collision import collision_model
 from dynid.excitation.constraints import SmoothBounds
 from dynid.excitation.criteria import Criterion, Information, focus_on
 from dynid.excitation.gradient import MotionGradient
 from dynid.excitation.kinematics import points
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import information_of, prior_theta
+from dynid.excitation.shapes import robot_shapes
 from dynid.kernel import Panels, using
 from dynid.robot import load_example
 from dynid.robot.model import RobotModel
@@ -96,7 +98,9 @@ def test_bounds_agree_with_central_differences() -> None:
         MotionLimits.of(ROBOT),
         prior_theta(ROBOT, INFORMATION.terms),
         workspace=Workspace.of(ROBOT, 0.0, [[-0.8, -0.8, 0.0], [0.8, 0.8, 1.5]], [0.0, 0.0, 0.1]),
-        capsules=link_capsules(ROBOT, 0.05),
+        collision=collision_model(ROBOT, robot_shapes(ROBOT, np.array([0.05])), 0.01),
+        tip=np.array([0.05, 0.0, 0.1]),
+        tip_speed=0.8,
     )
     smooth = SmoothBounds(ROBOT, INFORMATION.terms, bounds, GRID)
     X, E = coefficients(6), np.random.default_rng(7).normal(size=(BASIS.size, ROBOT.n))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base.errors import UsageError
+from dynid.base.options import options_of
 from dynid.excitation import plan
 from dynid.excitation.after import information_after
 from dynid.excitation.criteria import Criterion
@@ -23,6 +24,7 @@ from dynid.excitation.design import solve
 from dynid.excitation.export import FILES, Format, times, write_motion
 from dynid.excitation.formats.urscript import urscript
 from dynid.excitation.plan import design_terms, information_of
+from dynid.excitation.settings import REMOVED_OPTIONS, MotionSettings
 from dynid.factor.assemble import Assembly
 from dynid.robot import load_example
 from dynid.rows.torque import TorqueRows
@@ -32,7 +34,7 @@ from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis
 from dynid.trajectories.trajectory import FourierTrajectory
-from tests.command_line import SHORT_SEARCH, Run
+from tests.command_line import SHORT_SEARCH, Run, planned
 
 NAMES = ("a", 'b "quoted": {c}', "d", "e", "f", "g")
 MOTION = BasisTrajectory(FourierBasis(4.0, 2, 0.5, 1.0), np.random.default_rng(0).normal(0, 0.2, (5, 6)))
@@ -107,29 +109,22 @@ ARM = files("dynid") / "data" / "arm7.toml"
 
 def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "traj"
-    command = (
-        "excite",
-        ARM,
-        "--time",
-        8,
-        "--frequency",
-        0.25,
-        "--harmonics",
-        3,
-        "--starts",
-        1,
-        "--iterations",
-        3,
-    )
-    done = run(*command, "--floor", -0.5, "--workers", 1, "--out", out)
+    keys = {
+        "motion.seconds": 8.0, "motion.frequency": 0.25, "motion.harmonics": 3, "search.starts": 1,
+        "search.iterations": 3, "search.workers": 1,
+    }  # fmt: skip
+    command = ("excite", ARM, *planned(tmp_path, keys), "--floor", -0.5, "--out", out)
+    done = run(*command)
     assert done.code == 0, done.err
     assert {path.name for path in out.iterdir()} == {
-        "plan.json", "picture.html", "trajectory.json", FILES[Format.CSV], "manifest.json",
+        "plan.json", "motion.toml", "picture.html", "trajectory.json", FILES[Format.CSV], "motion-25.csv",
+        "motion-50.csv", "manifest.json",
     }  # fmt: skip
     stored = json.loads((out / "plan.json").read_text())
     assert min(m["margin"] for m in stored["margins"]) >= 0
     assert FourierTrajectory.from_json((out / "trajectory.json").read_text()).duration == 8.0
-    assert "not checked: self-collision" in done.out
+    assert done.out.startswith("NOT CHECKED: the robot's own shapes")
+    assert (out / FILES[Format.CSV]).read_text().startswith("# NOT CHECKED: the robot's own shapes")
     page = (out / "picture.html").read_text()
     assert all(word in page for word in ("Margins", "velocity", "torque", "Least distances", "arm - floor"))
     # The moving robot, on the floor that it keeps off, at most 30 frames a second of the 8 s.
@@ -137,12 +132,12 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert len(base64.b64decode(scene["motion"]["q"])) == 4 * 7 * 241
     assert {round(line[2], 6) for line in scene["grid"]} == {-0.5}
     assert len(scene["lines"]) == 4
-    refused = run(*command, "--out", out)
+    refused = run(*command)
     assert (refused.code, "--force to replace that plan" in refused.err) == (7, True)
     (out / "picture.html").unlink()
-    assert run(*command, "--floor", -0.5, "--out", out, "--force").code == 0
+    assert run(*command, "--force").code == 0
     assert (out / "picture.html").read_text() == page
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["traj"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plans", "traj"]
 
 
 def test_force_replaces_a_plan_alone(tmp_path: Path, run: Run) -> None:
@@ -157,38 +152,52 @@ def test_force_replaces_a_plan_alone(tmp_path: Path, run: Run) -> None:
 
 def test_the_command_names_what_is_wrong(tmp_path: Path, run: Run, robot_file: Path) -> None:
     out = tmp_path / "none"
-    for more, code, words in (
-        (["--criterion", "best"], 2, "one of condition, logdet"),
-        (["--format", "urscript"], 2, "six joints"),
-        (["--tool", "1,2"], 2, "3 numbers"),
-        (["--velocity", "1,2"], 2, "2 limits"),
-        (["--velocity", "0"], 4, "velocity limit of 0"),
-        (["--focus", "m1"], 4, "no influence"),
-        (["--floor", "9"], 4, "floor"),
-        (["--floor", "nan"], 2, "finite height"),
-        (["--radius", "9"], 2, "every pair"),
-        (["--clearance", "9", "--radius", "0.05"], 2, "every pair"),
-        (["--harmonics", "400"], 2, "5607 coefficients"),
-        (["--time", "1e5"], 2, "points"),
-        (["--rate", "0"], 2, "0.0 Hz"),
-        (["--family", "poses", "--focus", "torque"], 2, "--focus with family 'poses'"),
+    for key, value, code, words in (
+        ("motion.criterion", "best", 3, "'condition', 'logdet'"),
+        ("output.formats", ["urscript"], 2, "six joints"),
+        ("tool.point", [1.0, 2.0], 3, "3 numbers"),
+        ("limits.velocity", [1.0, 2.0], 2, "2 limits"),
+        ("limits.velocity", 0.0, 4, "velocity limit of 0"),
+        ("motion.focus", ["m1"], 4, "no influence"),
+        ("surroundings.floor", 9.0, 4, "floor"),
+        ("shapes.radius", [0.1, 0.1], 3, "2 radii"),
+        ("surroundings.clearance", 9.0, 2, "every pair"),
+        ("motion.harmonics", 400, 2, "5607 coefficients"),
+        ("motion.seconds", 1e5, 2, "expected up to 10000000 rows"),
+        ("output.rate", 0.0, 3, "output.rate = 0.0"),
+        ("motion.second", 3.0, 3, "did you mean 'seconds'?"),
     ):
-        done = run("excite", ARM, "--out", out, "--workers", 1, *more)
-        assert (done.code, words in done.err) == (code, True), done.err
+        plan = planned(tmp_path, {"search.workers": 1, key: value})
+        done = run("excite", ARM, "--out", out, *plan)
+        assert (done.code, words in done.err) == (code, True), (key, done.err)
         assert not out.exists()
     done = run("excite", robot_file, "--out", out)
     assert (done.code, "no limits for 'shoulder' (position, velocity)" in done.err) == (2, True), done.err
+    done = run("excite", robot_file)
+    assert (done.code, "--out FOLDER" in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize(("option", "key"), sorted(REMOVED_OPTIONS.items()))
+def test_an_option_that_became_a_key_is_named(option: str, key: str, run: Run) -> None:
+    done = run("excite", ARM, option, "1", "--out", "nowhere")
+    assert done.code == 2
+    assert (f"{key} in a plan file" in done.err) if key else ("always used" in done.err), done.err
+    if key:
+        table, name = key.split(".")
+        assert name in options_of(type(getattr(MotionSettings(), table)))
 
 
 def test_limits_beyond_the_description_are_stated(tmp_path: Path, run: Run) -> None:
-    short = (*SHORT_SEARCH, "--iterations", 1)
-    done = run("excite", ARM, *short, "--velocity", 3, "--upper", 2, "--out", tmp_path / "fast")
+    short = SHORT_SEARCH | {"search.iterations": 1}
+    fast = planned(tmp_path, short | {"limits.velocity": 3.0, "limits.upper": 2.0})
+    done = run("excite", ARM, *fast, "--out", tmp_path / "fast")
     assert done.code == 0
     assert "limits-raised" in done.err
     assert "velocity of 'joint1'" in done.err
     assert "position of 'joint2'" in done.err
     assert "velocity of 'joint5'" not in done.err
-    done = run("excite", ARM, *short, "--velocity", 1, "--out", tmp_path / "slow")
+    slow = planned(tmp_path, short | {"limits.velocity": 1.0})
+    done = run("excite", ARM, *slow, "--out", tmp_path / "slow")
     assert (done.code, done.err) == (0, "")
 
 
@@ -198,8 +207,11 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, run: Run, monkeypatch: pyt
         return solve(*arguments)
 
     monkeypatch.setattr(plan, "solve", interrupted)
-    short = ("--time", 8, "--frequency", 0.25, "--harmonics", 2, "--iterations", 50, "--workers", 1)
-    done = run("excite", ARM, *short, "--out", tmp_path / "traj")
+    keys = {
+        "motion.seconds": 8.0, "motion.frequency": 0.25, "motion.harmonics": 2, "search.iterations": 50,
+        "search.workers": 1,
+    }  # fmt: skip
+    done = run("excite", ARM, *planned(tmp_path, keys), "--out", tmp_path / "traj")
     assert (done.code, "the best motion so far" in done.err, "stopped" in done.out) == (0, True, True), (
         done.err
     )
@@ -211,7 +223,8 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, run: Run, monkeypatch: pyt
 
 
 def test_a_colliding_start_pose_is_refused(tmp_path: Path, run: Run) -> None:
-    folded = "0,0,0,1.9,0,1.8,0"
-    done = run("excite", ARM, "--start", folded, "--radius", 0.12, "--share", 1, "--out", tmp_path / "traj")
+    folded = {"motion.start": [0.0, 0.0, 0.0, 1.9, 0.0, 1.8, 0.0], "shapes.radius": 0.13, "limits.share": 1.0}
+    folded |= {"surroundings.clearance": 0.02, "search.iterations": 1}
+    done = run("excite", ARM, *planned(tmp_path, folded), "--out", tmp_path / "traj")
     assert (done.code, "start-collides" in done.err) == (4, True), done.err
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "traj").exists()

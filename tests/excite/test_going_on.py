@@ -21,7 +21,7 @@ from dynid.terms.friction import Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
 from dynid.trajectories.moves import SmoothMoves
-from tests.command_line import Run
+from tests.command_line import Run, planned
 
 ARM = files("dynid") / "data" / "arm7.toml"
 ROBOT = load_example("arm7")
@@ -105,34 +105,33 @@ def test_other_motions_go_through_way_points() -> None:
 
 
 def test_the_command_goes_on(tmp_path: Path, run: Run) -> None:
-    short = ("--time", 8, "--starts", 1, "--iterations", 2, "--workers", 1)
-    fourier = ("excite", ARM, *short, "--harmonics", 2, "--frequency", 0.25)
-    assert run(*fourier, "--out", tmp_path / "one").code == 0
-    done = run(*fourier, "--resume", tmp_path / "one", "--out", tmp_path / "two")
+    short = {"motion.seconds": 8.0, "search.starts": 1, "search.iterations": 2, "search.workers": 1}
+    fourier = short | {"motion.harmonics": 2, "motion.frequency": 0.25}
+    assert run("excite", ARM, *planned(tmp_path, fourier), "--out", tmp_path / "one").code == 0
+    first = (tmp_path / "one" / "motion.csv").read_text()
+    # The folder holds its own plan file.
+    done = run("excite", ARM, "--resume", tmp_path / "one", "--out", tmp_path / "two")
+    assert done.code == 0, done.err
+    done = run("excite", ARM, "--resume", tmp_path / "two")
     assert done.code == 0, done.err
     logdet = [json.loads((tmp_path / name / "plan.json").read_text())["logdet"] for name in ("one", "two")]
     assert logdet[1] > logdet[0]
-    spline = ("excite", ARM, *short, "--family", "spline", "--knots", "1,2,3,4,5.5,6,7")
-    done = run(*spline, "--out", tmp_path / "three")
+    assert (tmp_path / "one" / "motion.csv").read_text() == first
+    spline = short | {"motion.family": "spline", "motion.knots": [1.0, 2.0, 3.0, 4.0, 5.5, 6.0, 7.0]}
+    done = run("excite", ARM, *planned(tmp_path, spline), "--out", tmp_path / "three")
     assert done.code == 0, done.err
-    assert json.loads((tmp_path / "three" / "trajectory.json").read_text())["breaks"] == [
-        1,
-        2,
-        3,
-        4,
-        5.5,
-        6,
-        7,
-    ]
-    for command, code, words in (
-        ((*fourier, "--time", 9, "--resume", tmp_path / "one"), 2, "same family"),
-        ((*fourier, "--resume", tmp_path / "nothing"), 3, "no such file"),
-        ((*fourier, "--knots", "1,2"), 2, "--knots with family 'fourier'"),
-        ((*fourier, "--free-knots", 1), 2, "--free-knots with family"),
-        ((*spline, "--free-knots", 1), 2, "without --knots"),
-        (("excite", ARM, "--family", "sweep", "--resume", tmp_path / "one"), 2, "--resume with family"),
-        ((*fourier, "--format", "movej"), 2, "six joints"),
+    breaks = json.loads((tmp_path / "three" / "trajectory.json").read_text())["breaks"]
+    assert breaks == [1, 2, 3, 4, 5.5, 6, 7]
+    one = ("--resume", tmp_path / "one")
+    for keys, more, code, words in (
+        (fourier | {"motion.seconds": 9.0}, one, 2, "same family"),
+        (fourier, ("--resume", tmp_path / "nothing"), 3, "no such file"),
+        (fourier | {"motion.knots": [1.0, 2.0]}, (), 2, "motion.knots with family 'fourier'"),
+        (fourier | {"motion.free_knots": 1}, (), 2, "motion.free_knots with family"),
+        (spline | {"motion.free_knots": 1}, (), 2, "without motion.knots"),
+        ({"motion.family": "sweep"}, one, 2, "--resume with family"),
+        (fourier | {"output.formats": ["movej"]}, (), 2, "six joints"),
     ):
-        done = run(*command, "--out", tmp_path / "none")
+        done = run("excite", ARM, *planned(tmp_path, keys), *more, "--out", tmp_path / "none")
         assert (done.code, words in done.err) == (code, True), (words, done.err)
         assert not (tmp_path / "none").exists()

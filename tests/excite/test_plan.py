@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.excitation.capsules import Capsule, Capsules, link_capsules
+from dynid.excitation.collision import collision_model
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.design import Task
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.shapes import RobotShapes, Shape, robot_shapes
 from dynid.robot import load_example
 from dynid.robot.model import Limits, RobotModel
+from dynid.spatial.algebra import placement
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
@@ -31,7 +33,7 @@ def bounds(robot: RobotModel = ROBOT) -> Bounds:
         MotionLimits.of(robot),
         prior_theta(robot, INFORMATION.terms),
         workspace=Workspace.of(robot, floor=-0.2),
-        capsules=link_capsules(robot, 0.05),
+        collision=collision_model(robot, robot_shapes(robot, np.array([0.05]))),
     )
 
 
@@ -139,11 +141,10 @@ def test_a_floor_above_the_robot_is_named() -> None:
 
 
 def test_a_colliding_start_pose_is_named() -> None:
-    here = np.zeros(3)
-    pair = Capsules(
-        (Capsule(-1, here, here + np.array([0, 0, 2.0]), 0.2), Capsule(6, here, here + 0.01, 0.1)), ((0, 1),)
-    )
-    task = Task(BASIS, INFORMATION, replace(bounds(), capsules=pair), start=np.zeros(7))
+    pillar = Shape("base", -1, "capsule", placement(np.eye(3), np.array([0, 0, 1.0])), (0.2, 2.0))
+    hand = Shape("hand", 6, "sphere", np.eye(4), (0.1,))
+    pair = collision_model(ROBOT, RobotShapes((pillar, hand), "collision"))
+    task = Task(BASIS, INFORMATION, replace(bounds(), collision=pair), start=np.zeros(7))
     with pytest.raises(UnfitDataError, match=r"start-collides.*self-collision of base - "):
         small(task)
 

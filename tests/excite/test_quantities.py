@@ -27,7 +27,7 @@ from dynid.terms.term import Terms
 from dynid.trajectories.basis import FourierBasis
 from dynid.trajectories.chain import Together
 from dynid.trajectories.codec import parts_of
-from tests.command_line import SHORT_SEARCH, Run
+from tests.command_line import SHORT_SEARCH, Run, planned
 
 ROBOT = load_example("arm7")
 INFORMATION = information_of(ROBOT, RigidBody() + Viscous())
@@ -163,33 +163,32 @@ def test_a_run_is_continued_where_it_is_weakest(
     run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
     assert run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "run").code == 0
-    bounded = ("--velocity", 2, "--lower", -1.5, "--upper", 1.5, "--torque", 60)
-    few = (*SHORT_SEARCH, "--iterations", 3)
-    done = run("excite", robot_file, *bounded, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
+    bounded = {"limits.velocity": 2.0, "limits.lower": -1.5, "limits.upper": 1.5, "limits.torque": 60.0}
+    few = planned(tmp_path, SHORT_SEARCH | bounded | {"search.iterations": 3})
+    done = run("excite", robot_file, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
     assert done.code == 0, done.err
     assert "of their width is left" in done.out
-    alone = run("excite", robot_file, *bounded, *few, "--out", tmp_path / "alone")
+    alone = run("excite", robot_file, *few, "--out", tmp_path / "alone")
     figure = [float(text.out.split("log determinant ")[1].split()[0]) for text in (done, alone)]
     assert figure[0] > figure[1]
 
 
 def test_the_command_takes_quantities(run: Run, tmp_path: Path) -> None:
     arm = files("dynid") / "data" / "arm7.toml"
-    few = (*SHORT_SEARCH, "--iterations", 1)
-    done = run(
-        "excite", arm, *few, "--focus", "payload", "--payload", 2, "--motions", 2, "--out", tmp_path / "load"
-    )
+    few = SHORT_SEARCH | {"search.iterations": 1}
+    load = few | {"motion.focus": ["payload"], "tool.payload": 2.0, "motion.motions": 2}
+    done = run("excite", arm, *planned(tmp_path, load), "--out", tmp_path / "load")
     assert (done.code, "for 10 base parameters" in done.out) == (0, True), done.err
-    assert {path.name for path in (tmp_path / "load").glob("*.csv")} == {"motion-1.csv", "motion-2.csv"}
-    for focus in ("torque", f"torque:{tmp_path / 'load'}"):
-        done = run(
-            "excite", arm, *few, "--focus", focus, "--out", tmp_path / focus[:7].strip(":") / str(len(focus))
-        )
+    names = {path.name for path in (tmp_path / "load").glob("*.csv")}
+    assert names == {f"motion-{k}{speed}.csv" for k in (1, 2) for speed in ("-25", "-50", "")}
+    for k, focus in enumerate(("torque", f"torque:{tmp_path / 'load'}")):
+        own = planned(tmp_path, few | {"motion.focus": [focus]})
+        done = run("excite", arm, *own, "--out", tmp_path / f"torque{k}")
         assert (done.code, "of the chosen quantities" in done.out) == (0, True), done.err
     for wrong, words in (
-        (("--focus", "torque", "--focus", "fv1"), "alone"),
-        (("--focus", f"torque:{tmp_path / 'none'}"), "no such file"),
-        (("--payload", 500), "torque of"),
+        ({"motion.focus": ["torque", "fv1"]}, "alone"),
+        ({"motion.focus": [f"torque:{tmp_path / 'none'}"]}, "no such file"),
+        ({"tool.payload": 500.0}, "torque of"),
     ):
-        done = run("excite", arm, *few, *wrong, "--out", tmp_path / "wrong")
+        done = run("excite", arm, *planned(tmp_path, few | wrong), "--out", tmp_path / "wrong")
         assert (done.code in (2, 3, 4), words in done.err) == (True, True), done.err

@@ -27,7 +27,7 @@ from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis
 from dynid.verbs.save import save
-from tests.command_line import Run
+from tests.command_line import SHORT_SEARCH, Run, planned
 
 ARM = files("dynid") / "data" / "arm7.toml"
 ROBOT = load_example("arm7")
@@ -154,14 +154,14 @@ def known_run(tmp_path_factory: pytest.TempPathFactory, robot_file: Path, train_
     return folder
 
 
-LIMIT_OPTIONS = ("--lower", -2, "--upper", 2, "--velocity", 2, "--torque", 60)
-SHORT = ("--time", 6, "--harmonics", 2, "--frequency", 0.3, "--starts", 1, "--iterations", 2, "--workers", 1)
+WITHIN = {"limits.lower": -2.0, "limits.upper": 2.0, "limits.velocity": 2.0, "limits.torque": 60.0}
+SHORT = SHORT_SEARCH | {"search.iterations": 2}
 
 
 def test_the_command_takes_the_model_of_a_run(
     tmp_path: Path, run: Run, robot_file: Path, known_run: Path
 ) -> None:
-    command = ("excite", robot_file, *LIMIT_OPTIONS, *SHORT)
+    command = ("excite", robot_file, *planned(tmp_path, WITHIN | SHORT))
     done = run(*command, "--run", known_run, "--out", tmp_path / "one")
     assert done.code == 0, done.err
     assert "3 standard deviations by the run's covariance" in done.out
@@ -169,7 +169,8 @@ def test_the_command_takes_the_model_of_a_run(
     assert stored["kind"] == "covariance"
     assert stored["rate"] == pytest.approx(0.99865, abs=1e-5)
     assert all(0 < one["share_of_limit"] < 1 for one in stored["joints"])
-    done = run(*command, "--run", known_run, "--sigmas", 6, "--uncertainty", 0.2, "--out", tmp_path / "two")
+    careful = planned(tmp_path, WITHIN | SHORT | {"limits.sigmas": 6.0, "limits.uncertainty": 0.2})
+    done = run("excite", robot_file, *careful, "--run", known_run, "--out", tmp_path / "two")
     wider = json.loads((tmp_path / "two" / "plan.json").read_text())["torque_reserve"]
     assert (done.code, wider["kind"], wider["sigmas"]) == (0, "covariance and share", 6.0)
     done = run(*command, "--out", tmp_path / "three")
@@ -177,15 +178,16 @@ def test_the_command_takes_the_model_of_a_run(
         0,
         True,
     )
-    for more, code, words in (
-        (["--run", known_run, "--after", known_run], 2, "one of them"),
-        (["--after", known_run, "--noise", 1], 2, "--noise with --after"),
-        (["--run", tmp_path / "nothing"], 3, "run folder"),
-        (["--noise", "1,2,3"], 2, "3 deviations"),
-        (["--run", known_run, "--sigmas", 1e6], 4, "loosen the bound of torque"),
+    for keys, more, code, words in (
+        ({}, ["--run", known_run, "--after", known_run], 2, "one of them"),
+        ({"limits.noise": 1.0}, ["--after", known_run], 2, "limits.noise with --after"),
+        ({}, ["--run", tmp_path / "nothing"], 3, "run folder"),
+        ({"limits.noise": [1.0, 2.0, 3.0]}, [], 2, "3 of limits.noise"),
+        ({"limits.sigmas": 1e6}, ["--run", known_run], 4, "loosen the bound of torque"),
     ):
-        done = run(*command, *more, "--out", tmp_path / "none")
+        plan = planned(tmp_path, WITHIN | SHORT | keys)
+        done = run("excite", robot_file, *plan, *more, "--out", tmp_path / "none")
         assert (done.code, words in done.err) == (code, True), done.err
         assert not (tmp_path / "none").exists()
-    done = run("excite", ARM, *SHORT, "--run", known_run, "--out", tmp_path / "none")
+    done = run("excite", ARM, *planned(tmp_path, SHORT), "--run", known_run, "--out", tmp_path / "none")
     assert (done.code, "run of the robot 'two'" in done.err) == (2, True), done.err

@@ -11,26 +11,27 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UnfitDataError, UsageError
-from dynid.excitation.capsules import link_capsules
+from dynid.excitation.collision import collision_model
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import information_of, prior_theta
 from dynid.excitation.sequences import MovesPlan, poses_plan, sweep_plan
+from dynid.excitation.shapes import robot_shapes
 from dynid.robot import load_example
 from dynid.signals.samples import Samples
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.codec import read_motion
 from dynid.trajectories.moves import SmoothMoves
-from tests.command_line import Run
+from tests.command_line import Run, planned
 
 ROBOT = load_example("arm7")
 INFORMATION = information_of(ROBOT, RigidBody() + Viscous() + Coulomb())
-CAPSULES = link_capsules(ROBOT, 0.05)
+CAPSULES = collision_model(ROBOT, robot_shapes(ROBOT, np.array([0.05])))
 BOUNDS = Bounds(
     MotionLimits.of(ROBOT),
     prior_theta(ROBOT, INFORMATION.terms),
-    workspace=Workspace.of(ROBOT, floor=0.0, capsules=CAPSULES),
-    capsules=CAPSULES,
+    workspace=Workspace.of(ROBOT, floor=0.0, collision=CAPSULES),
+    collision=CAPSULES,
 )
 TIGHT = MotionLimits.of(ROBOT, jerk=[20.0])
 
@@ -74,7 +75,7 @@ def test_a_sweep_runs_at_constant_velocities_in_both_directions(sweep: MovesPlan
 
 
 def test_bounds_narrow_the_sweep_where_the_arm_would_touch_itself() -> None:
-    free = sweep_plan(INFORMATION, replace(BOUNDS, capsules=None, workspace=None), [0.3], longest=30.0)
+    free = sweep_plan(INFORMATION, replace(BOUNDS, collision=None, workspace=None), [0.3], longest=30.0)
     kept = sweep_plan(INFORMATION, BOUNDS, [0.3], longest=30.0)
     reach = [np.ptp(plan.trajectory.poses, axis=0) for plan in (kept, free)]
     assert (reach[0] <= reach[1] + 1e-9).all()
@@ -145,10 +146,12 @@ def test_what_cannot_be_done_is_named() -> None:
 
 def test_the_command_plans_moves_that_the_simulator_runs(run: Run, tmp_path: Path) -> None:
     arm = files("dynid") / "data" / "arm7.toml"
-    done = run("excite", arm, "--family", "poses", "--poses", 3, "--out", tmp_path / "poses")
+    held = planned(tmp_path, {"motion.family": "poses", "motion.poses": 3})
+    done = run("excite", arm, *held, "--out", tmp_path / "poses")
     assert done.code == 0, done.err
-    short = ("--family", "sweep", "--speeds", 0.3, "--joint", "joint7", "--format", "ros2", "--rate", 20)
-    done = run("excite", arm, *short, "--out", tmp_path / "sweep")
+    sweep = {"motion.family": "sweep"}
+    short = sweep | {"motion.speeds": [0.3], "motion.joints": ["joint7"], "output.rate": 20.0}
+    done = run("excite", arm, *planned(tmp_path, short), "--format", "ros2", "--out", tmp_path / "sweep")
     assert done.code == 0, done.err
     plan = json.loads((tmp_path / "sweep" / "plan.json").read_text())
     assert plan["basis"]["family"] == "sweep"
@@ -156,6 +159,10 @@ def test_the_command_plans_moves_that_the_simulator_runs(run: Run, tmp_path: Pat
     assert read_motion(tmp_path / "sweep").trajectory.duration == plan["duration"]
     log = tmp_path / "log.parquet"
     assert run("simulate", arm, "--trajectory", tmp_path / "sweep", "--out", log).code == 0
-    for wrong in (("--speeds", "2"), ("--speeds", "fast"), ("--joint", "none")):
-        done = run("excite", arm, "--family", "sweep", *wrong, "--out", tmp_path / "wrong")
-        assert done.code == 2, done.err
+    for key, wrong, code in (
+        ("motion.speeds", [2.0], 2),
+        ("motion.speeds", ["fast"], 3),
+        ("motion.joints", ["none"], 2),
+    ):
+        done = run("excite", arm, *planned(tmp_path, sweep | {key: wrong}), "--out", tmp_path / "wrong")
+        assert done.code == code, done.err

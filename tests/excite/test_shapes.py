@@ -1,26 +1,36 @@
-"""Capsules from collision shapes and meshes, and what they mean for pairs and surroundings."""
+"""A robot's shapes, their convex parts, what must stay apart, and the check of a motion by another library."""
 
 from __future__ import annotations
 
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError, UsageError
-from dynid.excitation.capsules import Capsule, Capsules, keep_apart, link_capsules
-from dynid.excitation.kinematics import points
-from dynid.excitation.limits import Workspace
-from dynid.excitation.mesh import read_vertices
-from dynid.excitation.shapes import enclosing, shape_capsules
+from dynid.base.errors import DynidError, InputError, RefusedError, UsageError
+from dynid.excitation.collision import CollisionModel, collision_model, reference_poses
+from dynid.excitation.convex import convex_parts, enclosing
+from dynid.excitation.kinematics import placements, point_speed, points
+from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+from dynid.excitation.shapes import RobotShapes, Shape, derived_shapes, robot_shapes
+from dynid.excitation.verify import verified
 from dynid.robot import load_example, load_robot
-from tests.command_line import SHORT_SEARCH, Run
+from dynid.robot.model import RobotModel
+from dynid.spatial.algebra import placement, rotation_rpy
+from dynid.trajectories.trajectory import FourierTrajectory
+from tests.command_line import SHORT_SEARCH, Run, planned
 
+ARM7 = load_example("arm7")
 CORNERS = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.03, 0.03) for z in (0.0, 0.05)])
-TRIANGLES = CORNERS[[0, 1, 2, 3, 4, 5, 6, 7, 0, 2, 5, 7]].reshape(-1, 3, 3)
+# The faces of a box, two triangles each.
+FACES = np.array(
+    [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4],
+     [1, 5, 7], [1, 7, 3]]
+)  # fmt: skip
 LINKS = """<robot name="r"><link name="base">
  <collision><origin xyz="0 0 0.1"/><geometry><sphere radius="0.1"/></geometry></collision></link>
 <link name="one"><collision><origin xyz="0 0 0.2" rpy="0 0 0"/><geometry>
@@ -41,8 +51,8 @@ MESH = '<collision><geometry><mesh filename="{}" scale="2 2 2"/></geometry></col
 
 
 def write_stl(path: Path) -> Path:
-    body = b"".join(struct.pack("<12fH", 0, 0, 1, *t.ravel(), 0) for t in TRIANGLES)
-    path.write_bytes(b"solid, but binary".ljust(80) + struct.pack("<I", len(TRIANGLES)) + body)
+    body = b"".join(struct.pack("<12fH", 0, 0, 1, *t.ravel(), 0) for t in CORNERS[FACES])
+    path.write_bytes(b"solid, but binary".ljust(80) + struct.pack("<I", len(FACES)) + body)
     return path
 
 
@@ -57,6 +67,22 @@ def deepest(vertices: Float, start: Float, end: Float, radius: float) -> float:
     along = end - start
     s = np.clip((vertices - start) @ along / max(float(along @ along), 1e-12), 0.0, 1.0)
     return float((np.linalg.norm(vertices - start - s[:, None] * along, axis=1) - radius).max())
+
+
+def surface(shape: Shape, count: int = 4000) -> Float:
+    """Random points of a mesh's surface, in the joint frame."""
+    rng = np.random.default_rng(0)
+    T = shape.vertices[shape.triangles[rng.integers(len(shape.triangles), size=count)]]
+    x = np.einsum("ka,kab->kb", rng.dirichlet(np.ones(3), count), T)
+    return np.asarray(x @ shape.frame[:3, :3].T + shape.frame[:3, 3])
+
+
+def inside(corners: Float, x: Float) -> Float:
+    """How far points lie outside the hull of corners, (k,)."""
+    from scipy.spatial import ConvexHull
+
+    planes = ConvexHull(corners).equations
+    return np.asarray((x @ planes[:, :3].T + planes[:, 3]).max(axis=1))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -75,161 +101,257 @@ def test_an_enclosing_capsule_holds_every_point_and_is_small(seed: int) -> None:
     assert deepest(flat, *enclosing(flat)) < 1e-9
 
 
-def test_meshes_of_every_kind_hold_the_same_points(tmp_path: Path) -> None:
-    binary = write_stl(tmp_path / "a.stl")
-    text = tmp_path / "b.STL"
-    facets = "".join(
-        "facet normal 0 0 1\nouter loop\n"
-        + "".join(f"vertex {x} {y} {z}\n" for x, y, z in t)
-        + "endloop\nendfacet\n"
-        for t in TRIANGLES
-    )
-    text.write_text("solid x\n" + facets + "endsolid\n")
-    obj = tmp_path / "c.obj"
-    obj.write_text("# box\n" + "".join(f"v {x} {y} {z}\nvn 0 0 1\n" for x, y, z in CORNERS) + "f 1 2 3\n")
-    wanted = np.unique(CORNERS, axis=0)
-    for path in (binary, text, obj):
-        np.testing.assert_allclose(np.unique(np.round(read_vertices(path), 6), axis=0), wanted, atol=1e-6)
+def test_convex_parts_hold_the_whole_surface_of_a_bent_mesh() -> None:
+    long, across = placement(np.eye(3), np.zeros(3)), placement(np.eye(3), np.array([0.4, 0.0, 0.3]))
+    boxes = [CORNERS * [6.0, 1.0, 1.0], CORNERS * [0.5, 1.0, 12.0] + across[:3, 3] - [0, 0, 0.3]]
+    bent = Shape(
+        "bent", 0, "mesh", placement(rotation_rpy(np.array([0.3, 0.2, 0.1])), np.ones(3)) @ long, (),
+        np.concatenate(boxes), np.concatenate([FACES, FACES + 8]),
+    )  # fmt: skip
+    parts = convex_parts(bent)
+    assert 2 <= len(parts) <= 6
+    x = surface(bent)
+    assert np.min([inside(part, x) for part in parts], axis=0).max() < 1e-9
+    from scipy.spatial import ConvexHull
 
-
-def test_other_formats_are_read_by_coal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("coal")
-    path = tmp_path / "a.off"
-    path.write_text("OFF\n4 2 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n")
-    assert np.ptp(read_vertices(path), axis=0).tolist() == [1.0, 1.0, 1.0]
-    path.write_text("nonsense")
-    with pytest.raises(InputError, match="mesh"):
-        read_vertices(path)
-    monkeypatch.setitem(sys.modules, "coal", None)
-    with pytest.raises(ResourceError, match="coal"):
-        read_vertices(path)
-
-
-@pytest.mark.parametrize("name", ["a.stl", "b.obj"])
-def test_broken_meshes_are_named(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    for data in (b"", b"vertex a b c\nv a b c\n", b"vertex 1 nan 2\nv 1 nan 2\n", b"\x00" * 84):
-        path.write_bytes(data)
-        with pytest.raises(InputError, match=name):
-            read_vertices(path)
-    path.unlink()
-    with pytest.raises(InputError, match="no such file"):
-        read_vertices(path)
+    whole = ConvexHull(bent.corners()).volume
+    assert sum(ConvexHull(part).volume for part in parts) < 0.6 * whole
 
 
 def test_shapes_of_a_urdf_ride_on_their_bodies(tmp_path: Path) -> None:
     write_stl(tmp_path / "m.stl")
     path = arm(tmp_path, MESH.format("m.stl"))
-    robot = load_robot(path)
-    found = shape_capsules(robot, path)
-    assert [c.body for c in found.capsules] == [-1, 0, 0, 1]
-    base, cylinder, plate, mesh = found.capsules
-    np.testing.assert_allclose([base.start, base.end], [[0, 0, 0.1]] * 2)
-    np.testing.assert_allclose(sorted([cylinder.start[2], cylinder.end[2]]), [0.0, 0.4])
-    assert (base.radius, cylinder.radius) == (0.1, 0.05)
+    found = robot_shapes(load_robot(path))
+    assert (found.kind, found.faults) == ("collision", ())
+    assert [(s.link, s.body, s.kind) for s in found.shapes] == [
+        ("base", -1, "sphere"), ("one", 0, "cylinder"), ("plate", 0, "box"), ("two", 1, "mesh"),
+    ]  # fmt: skip
+    base, cylinder, plate, mesh = found.shapes
+    np.testing.assert_allclose(base.frame[:3, 3], [0, 0, 0.1])
+    assert cylinder.size == (0.05, 0.4)
     # The plate is bolted on at 0.4 m and turned: its longest side, along y, stands upright.
-    assert abs(plate.end[2] - plate.start[2]) > 0.1
-    np.testing.assert_allclose(0.5 * (plate.start + plate.end), [0, 0, 0.4], atol=2e-3)
-    assert deepest(2 * CORNERS, mesh.start, mesh.end, mesh.radius) < 1e-6
-    assert found.names(robot) == ("base - two",)
+    assert np.ptp(plate.corners()[:, 2]) == pytest.approx(0.2, abs=1e-6)
+    np.testing.assert_allclose(np.ptp(mesh.corners(), axis=0), [0.4, 0.12, 0.1], atol=1e-6)
 
 
-def test_packages_are_found_above_the_file_or_where_named(tmp_path: Path) -> None:
-    (tmp_path / "my_robot" / "meshes").mkdir(parents=True)
-    write_stl(tmp_path / "my_robot" / "meshes" / "m.stl")
-    shape = MESH.format("package://my_robot/meshes/m.stl")
-    above = arm(tmp_path / "my_robot" / "urdf", shape)
-    assert len(shape_capsules(load_robot(above), above).capsules) == 4
-    elsewhere = arm(tmp_path / "other" / "urdf", shape.replace("my_robot/", "my_robot//"))
-    with pytest.raises(DynidError):
-        shape_capsules(load_robot(elsewhere, packages=tmp_path / "none"), elsewhere)
-    # Any folder of the machine could be named so: a package beside the file's own is known by its package.xml.
-    beside = arm(tmp_path / "beside" / "urdf", shape)
-    with pytest.raises(InputError, match="package-missing"):
-        shape_capsules(load_robot(beside), beside)
-    (tmp_path / "my_robot" / "package.xml").write_text("<package/>")
-    assert len(shape_capsules(load_robot(beside), beside).capsules) == 4
-    reported = arm(tmp_path / "told", shape)
-    assert len(shape_capsules(load_robot(reported, packages=tmp_path), reported).capsules) == 4
-
-
-def test_what_is_no_shape_is_named(tmp_path: Path) -> None:
-    for shape, error, words in (
-        ('<collision><geometry><cone radius="1"/></geometry></collision>', InputError, "<cone>"),
-        ("<collision><geometry><sphere/></geometry></collision>", InputError, "without radius"),
-        ('<collision><geometry><box size="1 2"/></geometry></collision>', InputError, "3 numbers"),
-        (MESH.format("../../secret.stl"), RefusedError, "outside"),
-        (MESH.format("missing.stl"), InputError, "no such file"),
-        (MESH.format("package://nowhere/m.stl"), InputError, "nowhere"),
-    ):
-        path = arm(tmp_path / "deep", shape)
+def test_visual_shapes_stand_in_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    visual = '<visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual>'
+    both = robot_shapes(load_robot(arm(tmp_path, visual)))
+    assert both.kind == "collision and visual"
+    broken = robot_shapes(load_robot(arm(tmp_path, MESH.format("missing.stl"))))
+    assert len(broken.faults) == 1
+    assert "the collision shape of two" in broken.faults[0]
+    with pytest.raises(RefusedError, match="outside"):
+        robot_shapes(load_robot(arm(tmp_path / "deep", MESH.format("../../secret.stl"))))
+    for shape in ('<cone radius="1"/>', "<sphere/>", '<box size="1 2"/>'):
+        wrong = f"<collision><geometry>{shape}</geometry></collision>"
         try:
-            robot = load_robot(path)
-        except error:
+            robot = load_robot(arm(tmp_path, wrong))
+        except DynidError:
             continue
-        with pytest.raises(error, match=words):
-            shape_capsules(robot, path)
-    with pytest.raises(UsageError, match="no-shapes"):
-        shape_capsules(load_example("arm7"), _written(tmp_path / "x.xml", "<mujoco/>"))
-    bare = _written(tmp_path / "bare.urdf", LINKS.format(shape="").replace("collision>", "visual>"))
-    with pytest.raises(UsageError, match="no-shapes"):
-        shape_capsules(load_robot(bare), bare)
+        assert robot_shapes(robot).faults
 
 
-def _written(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
-def test_pairs_that_are_always_close_are_left_out_and_stated() -> None:
-    robot = load_example("arm7")
-    thick, thin = link_capsules(robot, 0.15), link_capsules(robot, 0.01)
-    assert len(thick.left_out) > len(thin.left_out)
-    assert len(thick.pairs) + len(thick.left_out) == len(thin.pairs) + len(thin.left_out)
-    assert len(thick.left_out_names(robot)) >= 1
-    assert len(link_capsules(robot, 0.01, clearance=0.28).left_out) > len(thin.left_out)
-    sizes = np.linspace(0.02, 0.08, 7)
-    assert sorted({c.radius for c in link_capsules(robot, sizes).capsules}) == pytest.approx(list(sizes))
-    with pytest.raises(UsageError, match="2 radii"):
-        link_capsules(robot, [0.1, 0.2])
-    assert keep_apart(robot, []).pairs == ()
-
-
-def test_the_floor_counts_the_radius_of_what_moves() -> None:
-    robot = load_example("arm7")
-    standing = Capsule(0, np.zeros(3), np.zeros(3), 0.4)
-    hand = Capsule(6, np.zeros(3), np.array([0.0, 0.0, 0.1]), 0.07)
-    space = Workspace.of(robot, floor=0.0, capsules=Capsules((standing, hand), ()))
-    bare = Workspace.of(robot, floor=0.0)
-    np.testing.assert_array_equal(space.body[len(bare.body) :], [6, 6])
-    np.testing.assert_array_equal(space.radius, [*np.zeros(len(bare.body)), 0.07, 0.07])
-    q = np.random.default_rng(0).normal(size=(4, 7))
-    np.testing.assert_allclose(
-        points(robot, q, space.body, space.local)[0][:, -2],
-        points(robot, q, np.array([6]), np.zeros((1, 3)))[0][:, 0],
+def test_shapes_of_an_mjcf_are_its_geoms(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+        <body name="one" pos="0 0 0.2"><joint name="a" axis="0 0 1" range="-90 90"/>
+         <geom type="capsule" fromto="0 0 0 0 0 0.3" size="0.04" mass="1"/>
+         <body name="two" pos="0 0 0.3"><joint name="b" axis="1 0 0" range="-90 90"/>
+          <geom type="box" pos="0 0 0.2" size="0.05 0.04 0.1" mass="1"/></body></body></worldbody></mujoco>"""
     )
+    found = robot_shapes(load_robot(path))
+    assert [(s.link, s.body, s.kind) for s in found.shapes] == [("one", 0, "capsule"), ("two", 1, "box")]
+    np.testing.assert_allclose(found.shapes[0].size, (0.04, 0.3), atol=1e-9)
+    np.testing.assert_allclose(found.shapes[1].size, (0.1, 0.08, 0.2))
+
+
+def test_a_robot_without_shapes_gets_capsules_that_are_named(tmp_path: Path) -> None:
+    found = robot_shapes(ARM7)
+    assert found.kind == "derived"
+    assert set(found.derived) == set(ARM7.body_names)
+    sizes = np.linspace(0.02, 0.08, 7)
+    assert sorted({s.size[0] for s in derived_shapes(ARM7, sizes)}) == pytest.approx(list(sizes))
+    with pytest.raises(InputError, match="2 radii"):
+        derived_shapes(ARM7, np.array([0.1, 0.2]))
+    bare = tmp_path / "bare.urdf"
+    bare.write_text(LINKS.format(shape="").replace("collision>", "other>"))
+    assert robot_shapes(load_robot(bare)).kind == "derived"
+
+
+def ball(link: str, body: int, at: tuple[float, float, float], radius: float = 0.05) -> Shape:
+    return Shape(link, body, "sphere", placement(np.eye(3), np.array(at)), (radius,))
+
+
+def pairs(robot: RobotModel, *shapes: Shape, clearance: float = 0.02, exact: bool = True) -> CollisionModel:
+    return collision_model(robot, RobotShapes(shapes, "collision"), clearance, exact=exact)
+
+
+def test_neighbours_and_what_always_overlaps_are_left_out_by_rule() -> None:
+    pytest.importorskip("coal")
+    names = {(0, 1): False, (0, 2): True, (3, 3): False, (2, 5): True, (-1, 0): False, (-1, 1): True}
+    for (a, b), compared in names.items():
+        here = ball("a", a, (0.3, 0.0, 0.0)), ball("b", b, (-0.3, 0.0, 0.0))
+        assert bool(pairs(ARM7, *here).links) is compared, (a, b)
+    poses = reference_poses(ARM7)
+    _, p = placements(ARM7, poses)
+    # Balls that meet in all reference poses overlap by construction; one that meets in none is compared.
+    same = np.linalg.norm(p[:, 4] - p[:, 6], axis=1)
+    wide = float(same.max())
+    over = pairs(ARM7, ball("a", 4, (0, 0, 0), wide), ball("b", 6, (0, 0, 0), 0.05))
+    assert (over.links, over.overlapping) == ((), ("a - b",))
+    near = pairs(ARM7, ball("a", 4, (0, 0, 0), wide - 0.05 - 0.012), ball("b", 6, (0, 0, 0), 0.05))
+    assert near.closer == ("a - b",)
+    assert near.clearance[0] == pytest.approx(0.006, abs=5e-4)
+    with pytest.raises(UsageError, match="clearance"):
+        pairs(ARM7, ball("a", 0, (0, 0, 0)), clearance=-1.0)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_distances_are_lower_bounds_with_exact_derivatives(exact: bool) -> None:
+    if exact:
+        pytest.importorskip("coal")
+    rod = Shape("rod", 6, "cylinder", placement(np.eye(3), np.array([0.0, 0.0, 0.1])), (0.03, 0.2))
+    brick = Shape("brick", 2, "box", placement(np.eye(3), np.array([0.05, 0.0, 0.0])), (0.1, 0.1, 0.2))
+    table = Shape("table", -1, "box", placement(np.eye(3), np.array([0.5, 0.0, 0.2])), (0.6, 0.4, 0.02))
+    model = collision_model(
+        ARM7, RobotShapes((rod, brick), "collision"), 0.5 if exact else 0.01, [table], exact=exact
+    )
+    assert model.names == ("rod - brick", "rod - table", "brick - table")
+    q = np.random.default_rng(0).uniform(-1.5, 1.5, (40, 7))
+    d, J = model.distances(ARM7, q)
+    found = np.stack(
+        [
+            (model.distances(ARM7, q + e, False)[0] - model.distances(ARM7, q - e, False)[0]) / 2e-6
+            for e in 1e-6 * np.eye(7)
+        ],
+        axis=2,
+    )
+    # Where the nearest corner or face changes, a distance has no derivative.
+    assert np.mean(np.abs(J - found) < 1e-4) > 0.98
+    R, p = placements(ARM7, q)
+
+    def cloud(shape: Shape, t: int) -> Float:
+        x = shape.corners()
+        return x if shape.body < 0 else x @ R[t, shape.body].T + p[t, shape.body]
+
+    for t in range(len(q)):
+        rods, bricks = cloud(rod, t), cloud(brick, t)
+        assert d[t, 0] <= np.linalg.norm(rods[:, None] - bricks[None], axis=2).min() + 1e-9
+
+
+def test_the_floor_counts_the_corners_of_what_moves() -> None:
+    standing = Shape("foot", 0, "box", np.eye(4), (0.2, 0.2, 0.4))
+    hand = Shape("hand", 6, "box", placement(np.eye(3), np.array([0.0, 0.0, 0.1])), (0.1, 0.04, 0.06))
+    model = pairs(ARM7, standing, hand, exact=False)
+    space = Workspace.of(ARM7, floor=0.0, collision=model)
+    q = np.random.default_rng(0).normal(size=(5, 7))
+    far, where = space.reach(placements(ARM7, q))
+    corners = points(ARM7, q, np.full(8, 6), hand.corners(), jacobian=False)[0]
+    origin = points(ARM7, q, np.array([6]), np.zeros((1, 3)), jacobian=False)[0]
+    lowest = np.concatenate([corners, origin], axis=1)[:, :, 2].min(axis=1)
+    last = list(space.bodies).index(6)
+    np.testing.assert_allclose(-far[:, last, 0], lowest)
+    np.testing.assert_allclose(where[:, last, 0, 2], lowest)
+    # What turns about the plane's own normal stands on it, whatever the arm does.
+    assert not space.applies(0, 0)
+    assert space.applies(6, 0)
 
 
 def test_planes_of_any_length_are_half_spaces() -> None:
-    robot = load_example("arm7")
-    space = Workspace.of(robot, floor=-1.0, planes=[[2.0, 0.0, 0.0, 1.0], [0.0, -3.0, 4.0, 2.5]])
+    space = Workspace.of(ARM7, floor=-1.0, planes=[[2.0, 0.0, 0.0, 1.0], [0.0, -3.0, 4.0, 2.5]])
     assert space.names == ("floor", "plane 1", "plane 2")
     np.testing.assert_allclose(space.normal[1:], [[1.0, 0.0, 0.0], [0.0, -0.6, 0.8]])
     np.testing.assert_allclose(space.offset, [1.0, 0.5, 0.5])
     for wrong in ([[0.0, 0.0, 0.0, 1.0]], [[1.0, 0.0, np.nan, 1.0]]):
         with pytest.raises(UsageError, match="half-space"):
-            Workspace.of(robot, planes=wrong)
+            Workspace.of(ARM7, planes=wrong)
 
 
-def test_the_command_takes_shapes_and_radii(run: Run, tmp_path: Path) -> None:
+def test_the_speed_of_a_point_is_that_of_its_positions() -> None:
+    rng = np.random.default_rng(0)
+    q, dq, local = rng.normal(size=(6, 7)), rng.normal(size=(6, 7)), np.array([0.1, 0.02, 0.05])
+    speed, by_q, by_dq = point_speed(ARM7, q, dq, 6, local)
+    at = lambda x: points(ARM7, x, np.array([6]), local[None], jacobian=False)[0][:, 0]
+    moved = (at(q + 1e-6 * dq) - at(q - 1e-6 * dq)) / 2e-6
+    np.testing.assert_allclose(speed, np.linalg.norm(moved, axis=1), rtol=1e-6)
+    for k, e in enumerate(1e-6 * np.eye(7)):
+        for slope, step in ((by_q, (e, 0 * e)), (by_dq, (0 * e, e))):
+            up, down = (point_speed(ARM7, q + s * step[0], dq + s * step[1], 6, local)[0] for s in (1, -1))
+            np.testing.assert_allclose(slope[:, k], (up - down) / 2e-6, atol=1e-6)
+
+
+def swung(seed: int) -> FourierTrajectory:
+    rng = np.random.default_rng(seed)
+    sine, cosine = rng.normal(0.0, 0.25, (2, 7, 3))
+    return FourierTrajectory(np.zeros(7), sine, cosine, 0.3, 4.0, 0.7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_check_at_1_khz_skips_nothing_that_comes_too_close(seed: int) -> None:
+    pytest.importorskip("coal")
+    rng = np.random.default_rng(seed)
+    solids = [
+        Shape(f"s{b}", b, "box", placement(rotation_rpy(rng.normal(size=3)), 0.05 * rng.normal(size=3)),
+              tuple(rng.uniform(0.05, 0.2, 3)))
+        for b in (1, 3, 5, 6)
+    ]  # fmt: skip
+    model = replace(pairs(ARM7, *solids, clearance=0.05))
+    space = Workspace.of(ARM7, floor=0.3, collision=model)
+    motion = swung(seed)
+    found = verified(ARM7, Bounds(MotionLimits.of(ARM7), None, 0.0, space, model, 0.05), motion)
+    assert found is not None
+    t = np.arange(4001) / 1000.0
+    placed = placements(ARM7, motion.motion(t)[0])
+    exact = model.solids()
+    for one in found.least:
+        if " - floor" in one.pair:
+            link = next(key for key in exact.links if one.pair.startswith(f"{key[0]} - "))
+            R, p = placed[0][:, link[1]], placed[1][:, link[1]]
+            corners = next(s for s in solids if s.link == link[0]).corners()
+            truth = (np.einsum("tab,kb->tka", R, corners) + p[:, None])[:, :, 2].min() - 0.3
+        else:
+            k = model.names.index(one.pair)
+            truth = min(exact.distance(placed, i, k) for i in range(0, len(t), 5))
+        # A pair that keeps its bound need not be measured at its nearest; one that breaks it is.
+        assert one.broken is bool(truth < one.bound - 1e-6) or abs(truth - one.bound) < 5e-3
+        if truth < one.bound:
+            assert one.distance < truth + 2e-3
+
+
+def test_without_coal_the_output_says_what_was_not_checked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_stl(tmp_path / "m.stl")
     path = arm(tmp_path, MESH.format("m.stl"))
-    few = (*SHORT_SEARCH, "--iterations", 1)
-    done = run("excite", path, *few, "--shapes", "--out", tmp_path / "a")
-    assert (done.code, "self-collision of base - two" in done.out) == (0, True), done.err
-    done = run("excite", path, *few, "--shapes", "--radius", 0.1, "--out", tmp_path / "b")
-    assert (done.code, "one of them" in done.err) == (2, True), done.err
-    done = run("excite", path, *few, "--plane", "1,0,0,-9", "--out", tmp_path / "b")
-    assert (done.code, "plane 1" in done.err) == (4, True), done.err
-    done = run("excite", path, *few, "--radius", "0.1,0.05,0.1,0.1", "--out", tmp_path / "b")
-    assert (done.code, "4 radii" in done.err) == (2, True), done.err
+    few = SHORT_SEARCH | {"search.iterations": 1}
+    done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "with")
+    assert done.code == 0, done.err
+    assert "the final motion again at 1000 Hz by coal" in done.out
+    monkeypatch.setitem(sys.modules, "coal", None)
+    done = run("excite", path, *planned(tmp_path, few), "--floor", -1.0, "--out", tmp_path / "without")
+    assert done.code == 0, done.err
+    first = done.out.splitlines()[0]
+    assert first.startswith("NOT CHECKED: ")
+    assert "independent library (pip install 'dynid[collision]')" in first
+    assert (tmp_path / "without" / "motion.csv").read_text().splitlines()[0] == f"# {first}"
+
+
+def test_tools_and_obstacles_are_kept_apart(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("coal")
+    write_stl(tmp_path / "m.stl")
+    path = arm(tmp_path, MESH.format("m.stl"))
+    few = SHORT_SEARCH | {"search.iterations": 2}
+    plan = tmp_path / "motion.toml"
+    text = planned(tmp_path, few)[1].read_text()
+    plan.write_text(
+        text + "[[tool.solids]]\nbox = [0.05, 0.05, 0.1]\nxyz = [0.0, 0.0, 0.1]\n[[surroundings.obstacles]]\n"
+        'size = [0.2, 0.2, 0.2]\nxyz = [0.0, 0.55, 0.5]\nlabel = "post"\n'
+    )
+    done = run("excite", path, "--plan", plan, "--out", tmp_path / "a")
+    assert done.code == 0, done.err
+    assert "tool - post" in (tmp_path / "a" / "plan.json").read_text()
+    plan.write_text(text + "[[tool.solids]]\nbox = [1.0, 1.0, 1.0]\nsphere = 1.0\n")
+    done = run("excite", path, "--plan", plan, "--out", tmp_path / "b")
+    assert (done.code, "one of box, sphere" in done.err) == (2, True), done.err

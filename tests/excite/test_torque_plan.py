@@ -29,7 +29,7 @@ from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.codec import from_json, to_json
 from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
-from tests.command_line import Run
+from tests.command_line import Run, planned
 
 HANGING = """
 name = "hanging"
@@ -195,7 +195,7 @@ def test_what_cannot_be_planned_is_refused(arm: RobotModel) -> None:
     with pytest.raises(UnfitDataError, match="torque-sines-model"):
         replace(task, bounds=replace(task.bounds, theta=None))
     endless = replace(task.bounds.limits, torque=np.array([np.inf, 1.0]))
-    with pytest.raises(UsageError, match="--torque"):
+    with pytest.raises(UsageError, match=r"limits\.torque"):
         replace(task, bounds=replace(task.bounds, limits=endless))
     with pytest.raises(UsageError, match="at least 1"):
         design_torque(task, 0)
@@ -205,20 +205,11 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     arm_file: Path, tmp_path: Path, run: Run
 ) -> None:
     out, log = tmp_path / "traj", tmp_path / "log.parquet"
-    command = (
-        "excite",
-        arm_file,
-        "--family",
-        "torque-sines",
-        "--time",
-        4,
-        "--frequency",
-        0.3,
-        "--harmonics",
-        2,
-    )
-    short = ("--starts", 1, "--iterations", 8)
-    done = run(*command, *short, "--format", "csv", "--format", "parquet", "--rate", 500, "--out", out)
+    keys = {
+        "motion.family": "torque-sines", "motion.seconds": 4.0, "motion.frequency": 0.3, "motion.harmonics": 2,
+        "search.starts": 1, "search.iterations": 8, "output.formats": ["csv", "parquet"], "output.rate": 500.0,
+    }  # fmt: skip
+    done = run("excite", arm_file, *planned(tmp_path, keys), "--out", out)
     assert done.code == 0, done.err
     assert (
         "keeps the bounds in the model and in 4 others with masses and friction up to 10 % wrong" in done.out
@@ -234,11 +225,11 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     done = run("check", arm_file, log, "--plan", out)
     assert "of the plan recorded: 100.0 %" in done.out, done.err
     for more, code, words in (
-        (["--format", "ros2"], 2, "holds positions"),
-        (["--motions", 2], 2, "--motions with family"),
-        (["--start", "9,0"], 4, "position of shoulder"),
-        (["--torque", 1e-3, "--start", "1,0"], 4, "torque of shoulder"),
+        ({"output.formats": ["ros2"]}, 2, "holds positions"),
+        ({"motion.motions": 2}, 2, "motion.motions with family"),
+        ({"motion.start": [9.0, 0.0]}, 4, "position of shoulder"),
+        ({"limits.torque": 1e-3, "motion.start": [1.0, 0.0]}, 4, "torque of shoulder"),
     ):
-        done = run(*command, *short, *more, "--out", tmp_path / "none")
+        done = run("excite", arm_file, *planned(tmp_path, keys | more), "--out", tmp_path / "none")
         assert (done.code, words in done.err) == (code, True), (more, done.err)
         assert not (tmp_path / "none").exists()

@@ -224,6 +224,8 @@ def _alternatives(hint: Any, one: Option) -> list[str]:
 def _plural(hint: Any, one: Option) -> str:
     if get_origin(hint) is Annotated:
         return _plural(get_args(hint)[0], with_limits(one, get_args(hint)[1:]))
+    if hint is str and one.choices:
+        return " or ".join(repr(str(choice)) for choice in one.choices)
     plain = {float: "numbers", int: "whole numbers", str: "texts"}.get(hint)
     unit = f" ({one.unit})" if one.unit else ""
     if plain is None:

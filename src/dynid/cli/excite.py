@@ -1,113 +1,55 @@
-"""dynid excite: an informative motion and stays within its limits."""
+"""dynid excite: an informative motion that stays within its limits and clear of everything."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, claim_output, print_diagnostics, say, set_results
+from dynid.cli.common import (
+    ConfigOption,
+    ForceOption,
+    RobotArgument,
+    claim_output,
+    print_diagnostics,
+    progress_bar,
+    say,
+    set_results,
+)
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
-    from dynid.excitation.export import Format
+    from dynid.base.diagnostics import Diagnostics
     from dynid.excitation.plan import Sheet
+    from dynid.excitation.settings import MotionSettings
+    from dynid.robot.model import RobotModel
+    from dynid.verbs.knowledge import Current
 
-PER_JOINT = "one number for all joints, or one each, with commas between."
+# The plan file that every plan folder holds, from which a search goes on.
+KEPT = "motion.toml"
 
 
 @with_robot
 def command(
     robot: RobotArgument,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
-    time: Annotated[float, typer.Option("--time", help="Length of the motion, s.")] = 30.0,
-    criterion: Annotated[
-        str, typer.Option("--criterion", help="logdet, condition, trace or least.")
-    ] = "logdet",
-    focus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--focus",
-            help="What alone counts: a parameter (may be repeated), torque, torque:MOTION or payload.",
-        ),
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write; must not exist. Default: that of --resume.")
     ] = None,
-    family: Annotated[
-        str,
-        typer.Option("--family", help="fourier, spline, sweep (friction), poses (static) or torque-sines."),
-    ] = "fourier",
-    motions: Annotated[
-        int, typer.Option("--motions", min=1, help="Motions of --time each, designed together.")
-    ] = 1,
-    speeds: Annotated[
-        str, typer.Option("--speeds", help="Of sweeps: shares of each velocity limit.")
-    ] = "0.02,0.05,0.1,0.2,0.4",
-    joint: Annotated[
-        list[str] | None, typer.Option("--joint", help="Joint to sweep; may be repeated. Default: all.")
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="motion.toml with everything else; 'dynid schema motion' writes one."),
     ] = None,
-    poses: Annotated[int, typer.Option("--poses", min=1, help="Number of static poses.")] = 20,
-    harmonics: Annotated[int, typer.Option("--harmonics", min=1, help="Harmonics of a Fourier motion.")] = 5,
-    frequency: Annotated[float, typer.Option("--frequency", help="Its first harmonic, Hz.")] = 0.1,
-    pieces: Annotated[int, typer.Option("--pieces", min=6, help="Intervals between knots of a spline.")] = 20,
-    knots: Annotated[
-        str | None, typer.Option("--knots", help="Times of its inner knots, s, with commas between.")
-    ] = None,
-    free_knots: Annotated[
-        int,
-        typer.Option("--free-knots", min=0, help="Vectors of knots that are tried beside the uniform one."),
-    ] = 0,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Plan to go on from; same family and --time.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", help="Pose at both ends: one number a joint.")
-    ] = None,
-    share: Annotated[float, typer.Option("--share", help="Share of every joint limit to be used.")] = 0.95,
-    velocity: Annotated[str | None, typer.Option("--velocity", help="Limits: " + PER_JOINT)] = None,
-    acceleration: Annotated[str | None, typer.Option("--acceleration", help="Limits: " + PER_JOINT)] = None,
-    jerk: Annotated[str | None, typer.Option("--jerk", help="Limits: " + PER_JOINT)] = None,
-    torque: Annotated[str | None, typer.Option("--torque", help="Limits: " + PER_JOINT)] = None,
-    lower: Annotated[str | None, typer.Option("--lower", help="Positions: " + PER_JOINT)] = None,
-    upper: Annotated[str | None, typer.Option("--upper", help="Positions: " + PER_JOINT)] = None,
-    uncertainty: Annotated[
-        float | None,
-        typer.Option(
-            "--uncertainty",
-            min=0,
-            help="Share by which torque may exceed the model's. Default: 0.1, or the covariance of a run.",
-        ),
-    ] = None,
-    sigmas: Annotated[
-        float,
-        typer.Option("--sigmas", min=0, help="Standard deviations of a run's torque that limits keep free."),
-    ] = 3.0,
-    noise: Annotated[
-        str | None, typer.Option("--noise", help="Expected deviation of the torque, N m (N): " + PER_JOINT)
+    time: Annotated[
+        float | None, typer.Option("--time", help="Length of the motion, s. Default: 30.")
     ] = None,
     floor: Annotated[
-        float | None, typer.Option("--floor", help="Height that all points stay above, m.")
+        float | None, typer.Option("--floor", help="Height that everything stays above, m.")
     ] = None,
-    box: Annotated[
-        str | None, typer.Option("--box", help="Box that all points stay in: x0,y0,z0,x1,y1,z1, m.")
-    ] = None,
-    plane: Annotated[
-        list[str] | None,
-        typer.Option("--plane", help="nx,ny,nz,d: all points keep nx x + ny y + nz z <= d; may be repeated."),
-    ] = None,
-    tool: Annotated[
-        str | None, typer.Option("--tool", help="Tool's point in the last joint frame: x,y,z, m.")
-    ] = None,
-    payload: Annotated[
-        float, typer.Option("--payload", min=0, help="Mass at the tool, for torque limits, kg.")
-    ] = 0.0,
-    radius: Annotated[
-        str | None,
-        typer.Option("--radius", help="Radius of the links' capsules, m, or one each, with commas between."),
-    ] = None,
-    shapes: Annotated[
-        bool, typer.Option("--shapes", help="Capsules round the collision shapes of the URDF.")
-    ] = False,
-    clearance: Annotated[float, typer.Option("--clearance", min=0, help="Between capsules, m.")] = 0.02,
     run: Annotated[
         Path | None, typer.Option("--run", help="Run folder of the current model, for torque limits.")
     ] = None,
@@ -124,68 +66,178 @@ def command(
             "lerobot or mujoco; may be repeated.",
         ),
     ] = None,
-    rate: Annotated[float, typer.Option("--rate", help="Rate of the written motion, Hz.")] = 100.0,
-    starts: Annotated[int, typer.Option("--starts", min=1, help="Starts that are optimised.")] = 4,
-    iterations: Annotated[int, typer.Option("--iterations", min=1, help="Most iterations a start.")] = 80,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the starts.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; the motion does not depend on it.")
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Plan to go on from, with its settings.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing plan.")] = False,
+    force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Design a motion worth recording, within all limits, and write it in the forms that controllers read."""
+    """Design a motion worth recording, within all limits, check it, and write it in the forms that controllers read."""
     from dynid.base.diagnostics import Diagnostics
-    from dynid.cli.excite_model import Knowledge, as_in_run, current_of
-    from dynid.cli.excite_motion import Search, Wanted, plan_of
-    from dynid.cli.excite_parts import Given, bounds_of, check_formats, formats, word
-    from dynid.excitation.criteria import Criterion
+    from dynid.base.errors import UsageError
     from dynid.excitation.folder import check_output
-    from dynid.identification.experiment import Experiment
+    from dynid.verbs.motion import Following, bounds_of, check_output_settings, motion_of
 
-    inputs = [robot, *(path for path in (resume, run, after, config) if path is not None)]
-    claim_output(out, lambda: check_output(out, inputs, force))
-    forms, kind = formats(form), word(criterion, Criterion, "criterion")
-    given = Given(
-        share, velocity, acceleration, jerk, torque, lower, upper, payload, floor, box, plane or [], tool,
-        radius, shapes, clearance,
-    )  # fmt: skip
-    wanted = Wanted(
-        family, time, motions, focus or [], harmonics, frequency, pieces, start, speeds, joint or [], poses,
-        knots, free_knots, resume,
-    )  # fmt: skip
+    target = out if out is not None else resume
+    if target is None:
+        raise UsageError("no-output", found="neither --out nor --resume", expected="--out FOLDER")
+    settings = _settings(plan, resume)
+    settings = _with_options(settings, time, floor, run, after, config, form)
+    known = settings.known
+    inputs = [
+        robot,
+        *(Path(one) for one in (plan, known.run, known.after, known.experiment) if one is not None),
+    ]
+    if resume is not None and resume.resolve() != target.resolve():
+        inputs.append(resume)
+    force = force or out is None
+    claim_output(target, lambda: check_output(target, inputs, force))
     diagnostics = Diagnostics()
-    model = Experiment.read(config).with_robot(robot_options).robot(robot, diagnostics)
-    model = as_in_run(model, run or after, diagnostics)
-    check_formats(forms, model, family, rate, time)
-    current = current_of(model, Knowledge(config, run, after, uncertainty, sigmas, noise), kind)
-    bounds = bounds_of(model, robot, current, given)
-    if wider := bounds.limits.partial_share(model, share):
+    model = _robot(robot, settings, robot_options, diagnostics)
+    check_output_settings(settings, model)
+    current = _known(model, settings)
+    bounds = bounds_of(model, settings, current)
+    if wider := bounds.limits.partial_share(model, settings.limits.share):
         diagnostics.warn(
             "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
         )
-    plan = plan_of(wanted, Search(starts, iterations, seed, workers), current.information, bounds)
-    settings = {"seed": seed, "starts": starts, "iterations": iterations, "share": share, "rate": rate}
-    written = _write(plan, out, forms, rate, settings, force)
+    searched = settings.search.starts * settings.search.iterations
+    with progress_bar(searched) as advance, interruptible() as stop:
+        following = Following(_progress_to(advance), stop, resume)
+        made = motion_of(settings, current.information, bounds, following)
+    written = _write(made, target, settings, force)
     print_diagnostics(diagnostics)
-    _report(plan, written)
+    _report(made, settings, written)
 
 
-def _write(
-    plan: Sheet, out: Path, forms: tuple[Format, ...], rate: float, settings: dict[str, Any], force: bool
-) -> tuple[Path, ...]:
+def _settings(plan: Path | None, resume: Path | None) -> MotionSettings:
+    from dynid.excitation.plan_file import read_plan_file
+    from dynid.excitation.settings import MotionSettings
+
+    if plan is not None:
+        return read_plan_file(plan)
+    if resume is not None and (resume / KEPT).is_file():
+        return read_plan_file(resume / KEPT)
+    return MotionSettings()
+
+
+def _with_options(
+    settings: MotionSettings,
+    time: float | None,
+    floor: float | None,
+    run: Path | None,
+    after: Path | None,
+    config: Path | None,
+    form: list[str] | None,
+) -> MotionSettings:
+    from dynid.base.errors import UsageError
+    from dynid.verbs.excite import with_values
+
+    known = {"run": run, "after": after, "experiment": config}
+    settings = with_values(
+        settings,
+        motion={"seconds": time},
+        surroundings={"floor": floor},
+        known={name: None if path is None else str(path) for name, path in known.items()},
+        output={"formats": tuple(form) if form else None},
+    )
+    if settings.known.run is not None and settings.known.after is not None:
+        raise UsageError(
+            "run", found="--run and --after", expected="one of them", do="--after takes the model too"
+        )
+    if settings.known.after is not None and settings.limits.noise is not None:
+        raise UsageError(
+            "noise", found="limits.noise with --after", expected="the deviations of that run alone"
+        )
+    return settings
+
+
+def _robot(
+    file: Path, settings: MotionSettings, options: RobotOptions, diagnostics: Diagnostics
+) -> RobotModel:
+    # With those joints held that a run had held.
+    from dynid.identification.experiment import Experiment
+    from dynid.robot.locking import locked
+    from dynid.run.store import load
+
+    experiment = settings.known.experiment
+    model = Experiment.read(None if experiment is None else Path(experiment)).with_robot(options)
+    robot = model.robot(file, diagnostics)
+    folder = settings.known.run or settings.known.after
+    held = {} if folder is None else load(Path(folder)).robot.locked
+    values = {joint: value for joint, value in held.items() if joint in robot.joint_names}
+    return replace(locked(robot, values, "", diagnostics), source=str(file))
+
+
+def _known(model: RobotModel, settings: MotionSettings) -> Current:
+    from dynid.base.errors import Place
+    from dynid.excitation.criteria import Criterion
+    from dynid.identification.experiment import Experiment
+    from dynid.run.store import load
+    from dynid.verbs.knowledge import described, identified
+    from dynid.verbs.motion import per_joint
+
+    known, limits = settings.known, settings.limits
+    criterion, noise = Criterion(settings.motion.criterion), per_joint(limits.noise, model, "limits.noise")
+    folder = known.run if known.after is None else known.after
+    if folder is None:
+        terms = Experiment.read(None if known.experiment is None else Path(known.experiment)).terms()
+        return described(model, terms, criterion, noise, limits.uncertainty)
+    return identified(
+        model,
+        load(Path(folder)),
+        criterion,
+        go_on=known.after is not None,
+        noise=noise,
+        share=limits.uncertainty,
+        sigmas=limits.sigmas,
+        place=Place(file=folder),
+    )
+
+
+def _progress_to(advance: Callable[[str, float], None] | None) -> Callable[[int, int, float], None]:
+    done = 0
+
+    def update(now: int, _most: int, _best: float) -> None:
+        nonlocal done
+        if advance is not None and now > done:
+            advance("iterations", float(now - done))
+            done = now
+
+    return update
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C was pressed: the first ends the search, the second the command."""
+    asked = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def once(_number: int, _frame: object) -> None:
+        asked.append(True)
+        signal.signal(signal.SIGINT, before)
+        say("interrupted: the best motion so far will be written", err=True)
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _write(plan: Sheet, out: Path, settings: MotionSettings, force: bool) -> tuple[Path, ...]:
     from dynid.excitation.folder import write_plan
     from dynid.report.plan import plan_html
 
-    return write_plan(plan, out, forms, rate, settings, plan_html(plan), force)
+    return write_plan(plan, out, settings, plan_html(plan), force)
 
 
-def _report(plan: Sheet, written: tuple[Path, ...]) -> None:
+def _report(plan: Sheet, settings: MotionSettings, written: tuple[Path, ...]) -> None:
     from dynid.cli.excite_lines import lines, plan_data
 
-    set_results(lambda: plan_data(plan) | {"written": written})
-    for line in lines(plan):
+    set_results(lambda: plan_data(plan, settings) | {"written": written})
+    for line in lines(plan, settings):
         say(line)
     for path in written:
         say(f"written: {path}")

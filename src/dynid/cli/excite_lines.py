@@ -6,35 +6,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynid.excitation.plan import Plan, Sheet
+    from dynid.excitation.settings import MotionSettings
     from dynid.excitation.torque_plan import TorquePlan
 
 STATES = 2000
 
 
-def plan_data(plan: Sheet) -> dict[str, Any]:
-    """Figures and margins of a plan, as plain data."""
+def plan_data(plan: Sheet, settings: MotionSettings) -> dict[str, Any]:
+    """Figures, margins, checks and stages of a plan, as plain data."""
+    from dynid.excitation.checks import checks_of
+    from dynid.excitation.stages import stages_of
+
+    checks = checks_of(plan)
     return {
+        "not_checked": checks.missing,
+        "checked": checks.notes,
         "seconds": plan.trajectory.duration,
         "base_parameters": plan.information.base.rank,
         "figures": plan.figures,
         "margins": plan.margins,
+        "verified": plan.verified,
+        "stages": [stage for stage, _ in stages_of(plan, settings.output.stages)],
     }
 
 
-def lines(plan: Sheet) -> list[str]:
-    """What is printed: figures, the tightest bound of each kind, what was not checked."""
+def lines(plan: Sheet, settings: MotionSettings) -> list[str]:
+    """What is printed: what was not checked, figures, the tightest bound of each kind, the stages."""
+    from dynid.excitation.checks import checks_of
     from dynid.excitation.plan import Plan
     from dynid.excitation.torque_plan import TorquePlan
     from dynid.report.plan import ALL_TOLD
 
-    information, bounds = plan.information, plan.bounds
-    sheet = [
-        f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters"
-    ]
+    information = plan.information
+    checks = checks_of(plan)
+    sheet = [checks.headline, *(checks.notes if checks.missing else ())]
+    first = f"{information.robot.name}: {plan.trajectory.duration:.4g} s for {information.base.rank} base parameters"
     if plan.figures.condition < ALL_TOLD:
-        sheet[0] += (
-            f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
-        )
+        first += f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
+    sheet.append(first)
     if isinstance(plan, Plan | TorquePlan):
         name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
         sheet.append(
@@ -47,15 +56,23 @@ def lines(plan: Sheet) -> list[str]:
     for kind in dict.fromkeys(m.what for m in plan.margins):
         sheet.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
     sheet += _commanded(plan) if isinstance(plan, TorquePlan) else _reserved(plan)
-    if bounds.theta is None:
-        sheet.append("not checked: torque (the description holds no masses)")
-    if bounds.workspace is None or not bounds.workspace.names:
-        sheet.append("not checked: surroundings (give --floor, --box, --plane)")
-    if bounds.capsules is None:
-        sheet.append("not checked: self-collision (give --radius or --shapes)")
-    elif bounds.capsules.left_out:
-        pairs = ", ".join(bounds.capsules.left_out_names(information.robot))
-        sheet.append(f"not compared, as their capsules are too close in most poses: {pairs}")
+    return sheet + _staged(plan, settings)
+
+
+def _staged(plan: Sheet, settings: MotionSettings) -> list[str]:
+    from math import isfinite
+
+    from dynid.excitation.stages import stages_of
+
+    sheet = ["speed   length   tool   torque of limit    power   tightest bound"]
+    for stage, _ in stages_of(plan, settings.output.stages):
+        torque = f"{100 * stage.torque_share:.0f} %" if isfinite(stage.torque_share) else "-"
+        power = f"{stage.power:.4g} W" if isfinite(stage.power) else "-"
+        rest = "" if stage.rests else "; not at rest at both ends"
+        sheet.append(
+            f"{100 * stage.share:4.0f} % {stage.seconds:6.4g} s {stage.tool_speed:5.2f} m/s {torque:>9} {power:>12}   "
+            f"{stage.tightest}{rest}"
+        )
     return sheet
 
 

@@ -46,9 +46,17 @@ class WithPlugins(TyperGroup):
     """dynid's commands, then those of named plug-ins and of installed packages, which are imported when called."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; the outputs that it claimed are free again when it ends."""
+        """Runs the command; the outputs that it claimed are free again when it ends.
+
+        Raises UsageError with the key of a plan file for an option that dynid excite no longer has.
+        """
         try:
             return super().invoke(ctx)
+        except Exception as error:
+            # click's NoSuchOption, whichever package holds it.
+            if ctx.invoked_subcommand == "excite" and (option := getattr(error, "option_name", "")):
+                _refuse_removed(option)
+            raise
         finally:
             release_outputs()
 
@@ -78,3 +86,18 @@ class WithPlugins(TyperGroup):
         for group, rows in groups.items():
             with formatter.section(group):
                 formatter.write_dl(rows)
+
+
+def _refuse_removed(option: str) -> None:
+    from dynid.base.errors import UsageError
+    from dynid.excitation.settings import REMOVED_OPTIONS
+
+    if option not in REMOVED_OPTIONS:
+        return
+    key = REMOVED_OPTIONS[option]
+    raise UsageError(
+        "removed-option",
+        found=option,
+        expected=f"{key} in a plan file" if key else "it left out: the robot's own shapes are always used",
+        do="'dynid schema motion --template motion.toml' writes one; then --plan motion.toml" if key else "",
+    )

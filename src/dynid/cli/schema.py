@@ -1,4 +1,4 @@
-"""dynid schema: the JSON schema of experiment files, for editors, and a file to begin with."""
+"""dynid schema: the JSON schemas of dynid's files, for editors, and files to begin with."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ class Form(StrEnum):
 
     EXPERIMENT = "experiment"
     ROBOT = "robot"
+    MOTION = "motion"
 
 
 def command(
-    form: Annotated[Form, typer.Argument(help="experiment or robot: which files.")] = Form.EXPERIMENT,
+    form: Annotated[Form, typer.Argument(help="experiment, motion or robot: which files.")] = Form.EXPERIMENT,
     template: Annotated[
         Path | None,
         typer.Option(
             "--template",
-            help="Write an experiment file to begin with, and its schema beside it; must not exist.",
+            help="Write a file to begin with (experiment, motion), and its schema beside it; must not exist.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON schema of experiment.toml or of a robot file, with which editors complete and check."""
+    """Print the JSON schema of experiment.toml, motion.toml or a robot file, with which editors complete and check."""
     import json
 
     from dynid.base.errors import UsageError
@@ -37,6 +38,10 @@ def command(
         from dynid.robot.toml_schema import Description
 
         schema = Description.model_json_schema(by_alias=True)
+    elif form is Form.MOTION:
+        from dynid.excitation.plan_file import json_schema as motion_schema
+
+        schema = motion_schema()
     else:
         from dynid.identification.schema import json_schema
 
@@ -45,15 +50,25 @@ def command(
     if template is None:
         say(text)
         return
-    if form is not Form.EXPERIMENT:
+    if form is Form.ROBOT:
         raise UsageError(
-            "schema-template", found=f"--template of {form}", expected="--template of experiment"
+            "schema-template", found=f"--template of {form}", expected="--template of experiment or motion"
         )
     from dynid.base.atomic_write import refuse_existing
     from dynid.exporters.files import write_files
+
+    beside = template.with_name(f"{form}.schema.json")
+    refuse_existing(template, "choose another --template")
+    begun = _begun(form, beside.name)
+    write_files({beside: f"{text}\n".encode(), template: begun.encode()})
+    say(f"wrote {template} and {beside}")
+
+
+def _begun(form: Form, schema_file: str) -> str:
+    if form is Form.MOTION:
+        from dynid.excitation.plan_file import template_text as of_motion
+
+        return of_motion(schema_file)
     from dynid.identification.schema import template_text
 
-    beside = template.with_name("experiment.schema.json")
-    refuse_existing(template, "choose another --template")
-    write_files({beside: f"{text}\n".encode(), template: template_text(beside.name).encode()})
-    say(f"wrote {template} and {beside}")
+    return template_text(schema_file)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.excitation.gradient import MotionGradient
-from dynid.excitation.kinematics import points
+from dynid.excitation.kinematics import moved, placements, point_speed
 from dynid.excitation.limits import Bounds
 from dynid.excitation.torque_spread import TorqueSpread
 from dynid.kernel import Panels
@@ -20,7 +20,12 @@ from dynid.terms.term import Terms
 
 SHARPNESS = 100.0
 NEGLIGIBLE = 1e-7
-LENGTH = 0.2
+# Lengths that distances are divided by before the smooth maximum. The one of pairs is short: neighbours but one of an
+# arm stand 18 mm apart all the time, and the maximum lies up to 0.1 of it above.
+LENGTH, PAIR_LENGTH = 0.2, 0.05
+# Distances of a design keep this much more than the bound, m, so that the check between its samples holds.
+SPARE = 1e-3
+COLLISION = "self-collision"
 _DERIVATIVES = ("position", "velocity", "acceleration", "jerk")
 
 
@@ -43,7 +48,7 @@ class Margin:
     def __str__(self) -> str:
         size = (
             f"{self.margin:.3f} m"
-            if self.what in ("workspace", "self-collision")
+            if self.what in ("workspace", COLLISION)
             else f"{round(100 * self.margin, 1) + 0.0:.1f} %"
         )
         return f"{self.what} of {self.where}: {self.worst:.4g} of {self.bound:.4g} at {self.time:.2f} s, {size} left"
@@ -82,6 +87,7 @@ class SmoothBounds:
             self._torque(motion, X),
             self._workspace(motion[0], X),
             self._collision(motion[0], X),
+            self._tip(motion, X),
         ):
             g += more
             dg += slope
@@ -161,22 +167,40 @@ class SmoothBounds:
         space = self.bounds.workspace
         if space is None or not space.names:
             return [], []
-        x, J = points(self.robot, q, space.body, space.local)
+        placed = placements(self.robot, q)
+        reach, where = space.reach(placed)
         g, dg = [], []
-        for normal, offset in zip(space.normal, space.offset, strict=True):
-            value, share = softmax((x @ normal + space.radius - offset) / LENGTH)
-            slope = np.einsum("tp,tpxn,x->tn", share, J, normal) / LENGTH
+        for h, (normal, offset) in enumerate(zip(space.normal, space.offset, strict=True)):
+            J = moved(self.robot, placed, space.bodies, where[:, :, h])
+            value, share = softmax((reach[:, :, h] - offset + self._kept) / LENGTH)
+            slope = np.einsum("tb,tbxn,x->tn", share, J, normal) / LENGTH
             g.append(value)
             dg.append(self.values[0].T @ slope)
         return g, dg
 
-    def _collision(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
-        capsules = self.bounds.capsules
-        if capsules is None or not capsules.pairs:
+    def _tip(self, motion: list[Float], X: Float) -> tuple[list[float], list[Float]]:
+        bounds = self.bounds
+        if not np.isfinite(bounds.tip_speed):
             return [], []
-        free, J = capsules.distances(self.robot, q)
-        value, share = softmax((self.bounds.clearance - free) / LENGTH)
-        return [value], [self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)]
+        last = self.robot.n_bodies - 1
+        speed, by_q, by_dq = point_speed(self.robot, motion[0], motion[1], last, bounds.tip_or_origin)
+        value, share = softmax(speed / bounds.tip_speed - 1.0)
+        share = share[:, None] / bounds.tip_speed
+        return [value], [self.values[0].T @ (share * by_q) + self.values[1].T @ (share * by_dq)]
+
+    @property
+    def _kept(self) -> float:
+        return self.bounds.clearance + (SPARE if self.bounds.clearance > 0 else 0.0)
+
+    def _collision(self, q: Float, X: Float) -> tuple[list[float], list[Float]]:
+        collision = self.bounds.collision
+        if collision is None or not collision.links:
+            return [], []
+        free, J = collision.distances(self.robot, q)
+        value, share = softmax((collision.clearance + SPARE - free) / PAIR_LENGTH)
+        # Sharp as the short length, but of the size of the other functions: the search leaves the bounds on its way.
+        slope = self.values[0].T @ (-np.einsum("tk,tkn->tn", share, J) / LENGTH)
+        return [value * PAIR_LENGTH / LENGTH], [slope]
 
 
 def margins(
@@ -207,23 +231,26 @@ def margins(
         tau = terms.torque(robot, Samples.from_motion(q, dq, ddq), bounds.theta)
         reach = np.abs(tau) + bounds.reserve(robot, terms, q, dq, ddq, tau)
         found += _sizes("torque", names, np.copysign(reach, tau), limits.torque, t)
+    if np.isfinite(bounds.tip_speed):
+        speed = point_speed(robot, q, dq, robot.n_bodies - 1, bounds.tip_or_origin)[0]
+        found += _sizes("speed", ("the tool",), speed[:, None], np.array([bounds.tip_speed]), t)
+    placed = placements(robot, q)
     space = bounds.workspace
     if space is not None and space.names:
-        x, _ = points(robot, q, space.body, space.local, jacobian=False)
-        reach = x @ space.normal.T + space.radius[:, None]
+        reach, _ = space.reach(placed)
         for h, name in enumerate(space.names):
-            i, p = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
-            worst, bound = float(reach[i, p, h]), float(space.offset[h])
-            where = f"{robot.body_names[space.body[p]]} at the {name}"
-            found.append(Margin("workspace", where, worst, bound, bound - worst, float(t[i])))
-    if bounds.capsules is not None and bounds.capsules.pairs:
-        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
-        for k, name in enumerate(bounds.capsules.names(robot)):
+            i, b = divmod(int(reach[:, :, h].argmax()), reach.shape[1])
+            worst, bound = float(reach[i, b, h]), float(space.offset[h])
+            where = f"{robot.body_names[space.bodies[b]]} at the {name}"
+            room = bound - worst - bounds.clearance
+            found.append(Margin("workspace", where, worst, bound, room, float(t[i])))
+    collision = bounds.collision
+    if collision is not None and collision.links:
+        free = collision.nearest(placed).distance
+        for k, name in enumerate(collision.names):
             i = int(free[:, k].argmin())
-            worst = float(free[i, k])
-            found.append(
-                Margin("self-collision", name, worst, bounds.clearance, worst - bounds.clearance, float(t[i]))
-            )
+            worst, kept = float(free[i, k]), float(collision.clearance[k])
+            found.append(Margin(COLLISION, name, worst, kept, worst - kept, float(t[i])))
     return tuple(found)
 
 
@@ -237,14 +264,14 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
         tau = terms.torque(robot, Samples.from_motion(q, zero, zero), bounds.theta)
         reach = np.abs(tau) + bounds.reserve(robot, terms, q, zero, zero, tau)
         room.append((1.0 - reach / limits.torque).min(axis=1))
+    placed = placements(robot, q)
     space = bounds.workspace
     if space is not None and space.names:
-        x, _ = points(robot, q, space.body, space.local, jacobian=False)
-        reach = x @ space.normal.T + space.radius[:, None]
-        room.append((space.offset - reach).min(axis=(1, 2)))
-    if bounds.capsules is not None and bounds.capsules.pairs:
-        free, _ = bounds.capsules.distances(robot, q, jacobian=False)
-        room.append((free - bounds.clearance).min(axis=1))
+        reach, _ = space.reach(placed)
+        room.append((space.offset - reach).min(axis=(1, 2)) - bounds.clearance)
+    collision = bounds.collision
+    if collision is not None and collision.links:
+        room.append((collision.nearest(placed).distance - collision.clearance).min(axis=1))
     return np.asarray(np.min(room, axis=0))
 
 

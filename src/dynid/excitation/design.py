@@ -19,9 +19,12 @@ from dynid.excitation.limits import Bounds
 from dynid.trajectories.basis import Basis
 
 FIRST_STEP, NEARLY = 0.1, 0.3
-POINTS_A_CYCLE, LEAST_POINTS, DENSER = 10, 120, 8
+# The criterion is summed on the first grid, bounds are kept on one FINER, and a motion is judged on one DENSER times as
+# fine: between points of the first one a hand passes a floor by a centimetre.
+POINTS_A_CYCLE, LEAST_POINTS, FINER, DENSER = 10, 120, 2, 8
 MOST_POINTS, MOST_VARIABLES = 20_000, 1_000
 SHARES = (0.998, 0.995, 0.99, 0.98, 0.96, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+WAYS = (0.98, 0.9, 0.75, 0.5, 0.25, 0.1)
 
 Watch = Callable[[float], bool]
 
@@ -86,7 +89,8 @@ class Problem:
         self.free: Bool = np.ones(self.scale.shape, dtype=np.bool_)
         self.free[0] = task.start is None
         information = task.information
-        self.smooth = SmoothBounds(information.robot, information.terms, task.bounds, self.values)
+        finer = task.basis.values(task.grid(FINER))
+        self.smooth = SmoothBounds(information.robot, information.terms, task.bounds, finer)
 
     @property
     def middle(self) -> Float:
@@ -134,7 +138,7 @@ class Problem:
         Y[0] += self.middle
         return Y
 
-    def shrunk(self, X: Float, denser: int = 1) -> Float | None:
+    def shrunk(self, X: Float, denser: int = FINER) -> Float | None:
         """The motion made smaller about its start pose until it keeps all bounds; None if even the pose does not."""
         if worst_broken(self.task.margins(X, denser)) is None:
             return X
@@ -142,8 +146,16 @@ class Problem:
             return None
         # Larger first: a motion about a pose near a bound may keep it as a whole and break it when made smaller.
         for share in SHARES:
-            if worst_broken(self.task.margins(_resized(X, share), denser)) is None:
-                return _resized(X, share)
+            if worst_broken(self.task.margins(resized(X, share), denser)) is None:
+                return resized(X, share)
+        return None
+
+    def toward(self, safe: Float, X: Float, denser: int = FINER) -> Float | None:
+        """The farthest motion on the way from one that keeps all bounds to X that does; None where none was found."""
+        for share in WAYS:
+            Y = safe + share * (X - safe)
+            if worst_broken(self.task.margins(Y, denser)) is None:
+                return np.asarray(Y)
         return None
 
 
@@ -167,7 +179,7 @@ def draws(problem: Problem, count: int, seed: int) -> list[Float]:
         X = within(problem, X)
         if (fit := problem.shrunk(X)) is not None:
             kept.append(fit)
-        elif (bad := worst_broken(problem.task.margins(_resized(X, SHARES[-1]), 1))) is not None:
+        elif (bad := worst_broken(problem.task.margins(resized(X, SHARES[-1]), FINER))) is not None:
             refused.append(bad)
     if not kept:
         raise _infeasible(refused)
@@ -199,8 +211,19 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
     watch: called with the best value after every iteration; the search stops with the best so far when it returns True.
     """
     first = problem.exact(X)
-    best, best_value = np.array(X), first
-    count = 0
+    begun = X if worst_broken(problem.task.margins(X)) is None else None
+    best, count = _searched(problem, X, iterations, watch)
+    fits = [problem.shrunk(best, DENSER), begun]
+    if begun is not None:
+        fits.append(problem.toward(begun, best, DENSER))
+    kept = [fit for fit in fits if fit is not None] or [best]
+    fit = min(kept, key=problem.exact)
+    return Solution(fit, problem.exact(fit), first, count)
+
+
+def _searched(problem: Problem, X: Float, iterations: int, watch: Watch | None) -> tuple[Float, int]:
+    # The best motion within the bounds on the finer grid, and how many iterations it took.
+    best, best_value, count = np.array(X), problem.exact(X), 0
     cached: tuple[bytes, tuple[Float, Float]] | None = None
 
     def bounded(x: Float) -> tuple[Float, Float]:
@@ -213,9 +236,11 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
         nonlocal best, best_value, count
         count += 1
         if bounded(x)[0].max() <= NEARLY:
-            fit = problem.shrunk(problem.unpacked(x))
-            if fit is not None and (value := problem.exact(fit)) < best_value:
-                best, best_value = fit, value
+            here = problem.unpacked(x)
+            for fit in (problem.shrunk(here), problem.toward(best, here)):
+                if fit is not None and (value := problem.exact(fit)) < best_value:
+                    best, best_value = fit, value
+                    break
         if watch is not None and watch(best_value):
             raise _StopError
 
@@ -238,10 +263,7 @@ def solve(problem: Problem, X: Float, iterations: int, watch: Watch | None = Non
             callback=after,
             options={"maxiter": iterations, "ftol": 1e-7},
         )
-    fit = problem.shrunk(best, DENSER)
-    if fit is None:
-        fit = best
-    return Solution(fit, problem.exact(fit), first, count)
+    return best, count
 
 
 def check_size(task: Task) -> None:
@@ -291,7 +313,8 @@ def check_rank(problem: Problem, X: Float) -> None:
         )
 
 
-def _resized(X: Float, share: float) -> Float:
+def resized(X: Float, share: float) -> Float:
+    """The motion (m, n) made smaller about its start pose."""
     return np.concatenate([X[:1], share * X[1:]])
 
 

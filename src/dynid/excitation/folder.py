@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dynid.base.arrays import finite_or_none
 from dynid.base.atomic_write import FolderKind, check_place, listed_files, staged_folder
+from dynid.excitation.checks import checks_of
 from dynid.excitation.export import FILES, Format, write_motion
 from dynid.excitation.plan import Sheet
+from dynid.excitation.plan_file import plan_text
+from dynid.excitation.settings import MotionSettings
+from dynid.excitation.stages import Stage, stages_of
 from dynid.trajectories.codec import parts_of, to_json
+from dynid.trajectories.trajectory import Trajectory
 
 FORMAT = 1
 
@@ -30,37 +35,48 @@ def check_output(folder: Path, inputs: Sequence[Path], force: bool) -> tuple[str
 def write_plan(
     plan: Sheet,
     folder: str | Path,
-    forms: Sequence[Format],
-    rate: float,
-    settings: Mapping[str, Any],
+    settings: MotionSettings,
     picture: str,
     force: bool = False,
 ) -> tuple[Path, ...]:
     """Writes everything; returns the paths.
 
-    settings: plain data to be kept in plan.json.    picture: the page that shows the plan, HTML.
+    settings: what it was designed with, and the files that are wanted.    picture: the page that shows the plan, HTML.
     force: whether the files of a plan that is there are replaced; other files in its folder stay.
     Raises RefusedError if the folder exists, ResourceError if it cannot be written, UsageError for a format that does
     not fit the arm.
     """
-    robot = plan.information.robot
+    robot, output = plan.information.robot, settings.output
     folder = Path(folder)
+    checks = checks_of(plan)
+    headline = checks.headline if checks.missing else ""
+    stages = stages_of(plan, output.stages)
     with staged_folder(folder, PLAN, force) as scratch:
-        _text(scratch / "plan.json", json.dumps(plan_dict(plan) | {"settings": dict(settings)}, indent=1))
+        _text(scratch / "plan.json", json.dumps(plan_dict(plan, settings, stages), indent=1))
+        _text(scratch / "motion.toml", plan_text(settings))
         _text(scratch / "picture.html", picture)
         _text(scratch / "trajectory.json", to_json(plan.trajectory))
-        parts = parts_of(plan.trajectory)
-        for number, part in enumerate(parts, start=1):
-            for form in forms:
-                suffix = f"-{number}" if len(parts) > 1 else ""
-                write_motion(scratch, robot.joint_names, part, form, rate, suffix)
+        for stage, motion in stages:
+            speed = "" if stage.share == 1 else f"-{round(100 * stage.share)}"
+            parts = parts_of(motion)
+            for number, part in enumerate(parts, start=1):
+                for form in output.formats:
+                    suffix = (f"-{number}" if len(parts) > 1 else "") + speed
+                    write_motion(
+                        scratch, robot.joint_names, part, Format(form), output.rate, suffix, headline
+                    )
     return tuple(sorted(folder / name for name in listed_files(folder, PLAN) or ()))
 
 
-def plan_dict(plan: Sheet) -> dict[str, Any]:
-    """Plain data: family, coefficients, figures and margins."""
-    information = plan.information
+def plan_dict(
+    plan: Sheet, settings: MotionSettings, stages: Sequence[tuple[Stage, Trajectory]] = ()
+) -> dict[str, Any]:
+    """Plain data: what was checked, family, coefficients, figures, margins, stages."""
+    information, checks = plan.information, checks_of(plan)
+    verified = plan.verified
     return {
+        "not_checked": list(checks.missing),
+        "checked": list(checks.notes),
         "kind": "plan",
         "format": FORMAT,
         "robot": information.robot.name,
@@ -72,7 +88,16 @@ def plan_dict(plan: Sheet) -> dict[str, Any]:
         "base_parameters": information.base.rank,
         "stopped": plan.stopped,
         "margins": [asdict(margin) for margin in plan.margins],
+        "verified": None if verified is None else asdict(verified),
+        "stages": [_stage(stage) for stage, _ in stages],
+        "settings": settings.plain(),
     } | plan.describe()
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    numbers = {name: finite_or_none(getattr(stage, name)) for name in ("torque_share", "power", "tool_speed")}
+    torque = {joint: finite_or_none(value) for joint, value in stage.torque.items()}
+    return asdict(stage) | numbers | {"torque": torque}
 
 
 def _files_of_unlisted_plan(folder: Path) -> list[str] | None:

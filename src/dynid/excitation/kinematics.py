@@ -51,12 +51,21 @@ def points(
     x[:, fixed] = local[fixed]
     if not jacobian:
         return x, np.zeros((T, len(body), 3, 0))
+    return x, moved(robot, (R, p), body, x)
+
+
+def moved(robot: RobotModel, placed: tuple[Float, Float], body: Int, x: Float) -> Float:
+    """Derivatives (T, P, 3, n) of points x (T, P, 3) in the base frame that ride on bodies (P,), -1 = base.
+
+    placed: rotations and origins of all bodies, see `placements`.
+    """
+    R, p = placed
     axes = np.einsum("tiab,ib->tia", R, robot.axis)
     J = _turning(axes, x, p)
     slides = np.flatnonzero(robot.tree.prismatic)
     J[:, :, :, slides] = axes[:, slides].transpose(0, 2, 1)[:, None]
     J *= _carries(robot, body)[None, :, None, :]
-    return x, J @ robot.projection if robot.has_mimic else J
+    return J @ robot.projection if robot.has_mimic else J
 
 
 def _turning(axes: Float, x: Float, origin: Float) -> Float:
@@ -76,3 +85,33 @@ def _carries(robot: RobotModel, body: Int) -> Bool:
         if i >= 0:
             moves[k, list(robot.tree.paths[i])] = True
     return moves
+
+
+def point_speed(
+    robot: RobotModel, q: Float, dq: Float, body: int, local: Float
+) -> tuple[Float, Float, Float]:
+    """Speed (T,) of a point, and its derivatives with respect to q and dq, (T, n) each.
+
+    With the columns J_k of the point's Jacobian and the axes w_k (0 of sliding joints) along the way to the body:
+        v = sum J_k dq_k,    dv/dq_k = w_k x sum_{j >= k} J_j dq_j + (sum_{j < k} w_j dq_j) x J_k.
+    """
+    R, p = placements(robot, q)
+    rates = robot.tree_motion(q, dq, dq)[1]
+    path = list(robot.tree.paths[body])
+    x = R[:, body] @ local + p[:, body]
+    axes = np.einsum("tiab,ib->tia", R[:, path], robot.axis[path])
+    slides = robot.tree.prismatic[path][None, :, None]
+    J = np.where(slides, axes, np.cross(axes, x[:, None] - p[:, path]))
+    parts = J * rates[:, path, None]
+    v = parts.sum(axis=1)
+    speed = np.linalg.norm(v, axis=1)
+    way = v / np.maximum(speed, 1e-12)[:, None]
+    turning = np.where(slides, 0.0, axes)
+    after = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
+    spun = turning * rates[:, path, None]
+    before = np.cumsum(spun, axis=1) - spun
+    slope = np.cross(turning, after) + np.cross(before, J)
+    found = np.zeros((2, len(q), robot.n_bodies))
+    found[0][:, path] = np.einsum("tx,tkx->tk", way, slope)
+    found[1][:, path] = np.einsum("tx,tkx->tk", way, J)
+    return speed, found[0] @ robot.projection, found[1] @ robot.projection

@@ -37,7 +37,7 @@ def with_free_knots(task: Task, count: int, seed: int = 0) -> Task:
         raise UsageError(
             "free-knots",
             found=f"{count} vectors of knots",
-            expected="1 or more, for one spline without --knots",
+            expected="1 or more, for one spline without motion.knots",
         )
     check_size(task)
     check_start(task)

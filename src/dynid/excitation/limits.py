@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import NOWHERE, Place, UnfitDataError, UsageError
-from dynid.excitation.capsules import Capsules
-from dynid.excitation.kinematics import points
+from dynid.excitation.collision import CollisionModel
+from dynid.excitation.kinematics import placements
 from dynid.robot.model import JointType, RobotModel
 from dynid.terms.term import Terms
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dynid.excitation.torque_spread import TorqueSpread
 
 SPEED_UP_SECONDS, JERK_SECONDS = 0.25, 0.05
-STATES, LEAST_WAY = 60, 0.02
+# A body whose height over a plane varies by less (m) in random poses stands on it or passes it: no motion changes that.
+STATES, LEAST_WAY = 60, 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +152,8 @@ class Workspace:
     body: (P,) index of the body a point sits on.    local: (P, 3) in its joint frame.
     normal: (H, 3) unit vectors.    offset: (H,).    names: (H,).
     radius: (P,) of the balls round the points that have to fit as a whole; () = points.
+    exempt: bodies and planes that are not compared, as no motion changes the distance between them.
+    whole_links: whether the points are those of the links' shapes, or only the origins of joint frames.
     """
 
     body: Int
@@ -159,6 +162,8 @@ class Workspace:
     offset: Float
     names: tuple[str, ...]
     radius: Float = field(default_factory=lambda: np.zeros(0))
+    exempt: frozenset[tuple[int, int]] = frozenset()
+    whole_links: bool = False
 
     def __post_init__(self) -> None:
         P, H = len(self.body), len(self.names)
@@ -176,26 +181,19 @@ class Workspace:
         floor: float | None = None,
         box: npt.ArrayLike | None = None,
         tool: npt.ArrayLike | None = None,
-        capsules: Capsules | None = None,
+        collision: CollisionModel | None = None,
         planes: npt.ArrayLike | None = None,
     ) -> Workspace:
-        """Origins of all joint frames that move, and the tool's point, above a floor, within a box, behind planes.
+        """All links that move, and the tool's point, above a floor, within a box, behind planes.
+
+        Without a collision model the origins of the joint frames stand for the links.
 
         floor: height, m.    box: (2, 3) lower and upper corner, m.    tool: (3,) in the last joint frame.
-        capsules: their ends that move count too, with their radius.
+        collision: the links of which all of each part that moves counts, in place of the frames' origins.
         planes: (H, 4) x, y, z of a normal of any length, then d: normal . x <= d, m.
         Raises UsageError for a box that holds nothing, a plane without normal, or numbers that are not finite.
         """
-        moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
-        last = robot.n_bodies - 1
-        body = np.array([*moving, last], dtype=np.int64)
-        local = np.concatenate(
-            [np.zeros((len(moving), 3)), np.reshape(np.zeros(3) if tool is None else tool, (1, 3))]
-        )
-        radius = np.zeros(len(body))
-        if capsules is not None:
-            more, where, size = _moving_ends(robot, capsules)
-            body, local, radius = np.append(body, more), np.vstack([local, where]), np.append(radius, size)
+        body, local, radius = _points(robot, tool, collision)
         normal, offset, names = [], [], []
         if floor is not None:
             if not np.isfinite(floor):
@@ -221,18 +219,68 @@ class Workspace:
             normal.append((plane[:3] / length).tolist())
             offset.append(float(plane[3]) / length)
             names.append(f"plane {k + 1}")
-        return Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names), radius)
+        space = Workspace(body, local, np.reshape(normal, (-1, 3)), np.array(offset), tuple(names), radius)
+        if collision is None or not names:
+            return space
+        low, high = (
+            np.where(np.isfinite(x), x, y)
+            for x, y in ((robot.limits.lower, -np.pi), (robot.limits.upper, np.pi))
+        )
+        q = np.random.default_rng(0).uniform(low, high, (STATES, robot.n))
+        still = np.ptp(space.reach(placements(robot, q))[0], axis=0) < LEAST_WAY
+        bodies = space.bodies
+        exempt = frozenset((int(bodies[b]), int(h)) for b, h in zip(*np.nonzero(still), strict=True))
+        return replace(space, exempt=exempt, whole_links=True)
+
+    @property
+    def bodies(self) -> Int:
+        """The bodies (B,) that points sit on."""
+        return np.unique(self.body)
+
+    def applies(self, body: int, plane: int) -> bool:
+        """Whether a body has to keep to a plane."""
+        return (body, plane) not in self.exempt
+
+    def reach(self, placed: tuple[Float, Float]) -> tuple[Float, Float]:
+        """How far each body gets along each normal (T, B, H), and the point (T, B, H, 3) that does; -inf where exempt.
+
+        placed: rotations and origins of all bodies, see `placements`.
+        """
+        R, p = placed
+        T, bodies, H = len(R), self.bodies, len(self.names)
+        far, where = np.full((T, len(bodies), H), -np.inf), np.zeros((T, len(bodies), H, 3))
+        for k, i in enumerate(bodies):
+            own = np.flatnonzero(self.body == i)
+            local, radius = self.local[own], self.radius[own]
+            for h in range(H):
+                normal = self.normal[h]
+                along = (normal @ R[:, i]) @ local.T + radius
+                best = along.argmax(axis=1)
+                where[:, k, h] = np.einsum("tab,tb->ta", R[:, i], local[best]) + p[:, i]
+                if self.applies(int(i), h):
+                    far[:, k, h] = along[np.arange(T), best] + p[:, i] @ normal
+        return far, where
 
 
-def _moving_ends(robot: RobotModel, capsules: Capsules) -> tuple[Int, Float, Float]:
-    # The mount of an arm stands on the floor or below it, whatever the arm does.
-    body = np.array([c.body for c in capsules.capsules for _ in range(2)], dtype=np.int64)
-    local = np.array([x for c in capsules.capsules for x in (c.start, c.end)])
-    radius = np.array([c.radius for c in capsules.capsules for _ in range(2)])
-    q = np.random.default_rng(0).uniform(-1.0, 1.0, (STATES, robot.n))
-    x, _ = points(robot, q, body, local, jacobian=False)
-    moves = np.ptp(x, axis=0).max(axis=1) > LEAST_WAY
-    return body[moves], local[moves], radius[moves]
+def _points(
+    robot: RobotModel, tool: npt.ArrayLike | None, collision: CollisionModel | None
+) -> tuple[Int, Float, Float]:
+    last, tip = robot.n_bodies - 1, np.reshape(np.zeros(3) if tool is None else tool, (1, 3))
+    if collision is None:
+        moving = [i for i in range(robot.n_bodies) if len(robot.tree.paths[i]) > 2]
+        body = np.array([*moving, last], dtype=np.int64)
+        return body, np.concatenate([np.zeros((len(moving), 3)), tip]), np.zeros(len(body))
+    bodies, local, radius = [np.array([last])], [tip], [np.zeros(1)]
+    for part in collision.parts:
+        if part.body < 0:
+            continue
+        exact = part.box is None and len(part.corners) > 0
+        round_ = np.stack([part.capsule.start, part.capsule.end])
+        own = part.corners if exact else round_
+        bodies.append(np.full(len(own), part.body))
+        local.append(own)
+        radius.append(np.zeros(len(own)) if exact else np.full(2, part.capsule.radius))
+    return np.concatenate(bodies), np.concatenate(local), np.concatenate(radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,17 +288,26 @@ class Bounds:
     """Everything that a motion keeps.
 
     theta: (p,) current parameters of the model behind the torque bound, None = torque is not bounded.
-    uncertainty: share by which the true torque may exceed the model's.    clearance: m between capsules.
+    uncertainty: share by which the true torque may exceed the model's.
+    clearance: m from planes; pairs of links have their own in `collision`.
     spread: deviation of the true torque about the model's, where a run gives it.
+    tip: (3,) the tool's point in the last joint frame, None = its origin.    tip_speed: m/s, its greatest speed.
     """
 
     limits: MotionLimits
     theta: Float | None = None
     uncertainty: float = 0.1
     workspace: Workspace | None = None
-    capsules: Capsules | None = None
+    collision: CollisionModel | None = None
     clearance: float = 0.0
     spread: TorqueSpread | None = None
+    tip: Float | None = None
+    tip_speed: float = np.inf
+
+    @property
+    def tip_or_origin(self) -> Float:
+        """The tool's point, (3,)."""
+        return np.zeros(3) if self.tip is None else np.asarray(self.tip, dtype=np.float64)
 
     def reserve(self, robot: RobotModel, terms: Terms, q: Float, dq: Float, ddq: Float, tau: Float) -> Float:
         """What torque limits keep free along a motion (T, n): a share of the model's torque tau, and z sigma."""

@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from dynid.excitation.constraints import Margin
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import (
     DENSER,
+    SHARES,
     Problem,
     Solution,
     Task,
@@ -24,11 +26,13 @@ from dynid.excitation.design import (
     check_size,
     check_start,
     draws,
+    resized,
     solve,
     worst_broken,
 )
 from dynid.excitation.limits import Bounds
 from dynid.excitation.reserve import reserve_of
+from dynid.excitation.verify import Verified, verified
 from dynid.factor.base import structural_base
 from dynid.kernel import backend, using
 from dynid.robot.model import RobotModel
@@ -55,6 +59,7 @@ class Plan:
     figures: exact, with smoothed friction.    first: criterion of the best drawn start.
     margins: of every bound on a grid eight times as dense as that of the design.
     stopped: whether it was interrupted, so that this is the best so far.
+    verified: what the independent check found; None where it could not be made.
     """
 
     task: Task
@@ -66,6 +71,7 @@ class Plan:
     starts: int
     iterations: int
     stopped: bool
+    verified: Verified | None = None
 
     def __repr__(self) -> str:
         return (
@@ -130,6 +136,11 @@ class Sheet(Protocol):
     @property
     def stopped(self) -> bool:
         """Whether the search was interrupted."""
+        ...
+
+    @property
+    def verified(self) -> Verified | None:
+        """What the independent check found; None where it could not be made."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -226,7 +237,9 @@ def design_motion(
     problem = Problem(task)
     drawn = draws(problem, candidates, seed)
     check_rank(problem, drawn[0])
-    chosen = drawn[:starts] if first is None else [_within(problem, first), *drawn[: starts - 1]]
+    given = [] if first is None else [_within(problem, first)]
+    fits = (fit for X in drawn if (fit := problem.shrunk(X, DENSER)) is not None)
+    chosen = [*given, *islice(fits, starts - len(given))] or drawn[:starts]
     level = problem.exact(chosen[0])
     if workers == 1 or len(chosen) == 1:
         solutions, stopped = _one_by_one(problem, chosen, iterations, progress, stop)
@@ -237,17 +250,18 @@ def design_motion(
     if not solutions:
         fit = problem.shrunk(chosen[0], DENSER)
         solutions = [Solution(chosen[0] if fit is None else fit, level, level, 0)]
-    best, found = _safest(task, solutions)
+    X, found, checked = _safest(task, solutions)
     return Plan(
         task=task,
-        trajectory=BasisTrajectory(task.basis, best.X),
-        figures=problem.figures(best.X),
-        value=best.value,
+        trajectory=BasisTrajectory(task.basis, X),
+        figures=problem.figures(X),
+        value=problem.exact(X),
         first=level,
         margins=found,
         starts=len(solutions),
         iterations=sum(solution.iterations for solution in solutions),
         stopped=stopped,
+        verified=checked,
     )
 
 
@@ -283,14 +297,20 @@ def _within(problem: Problem, X: Float) -> Float:
     return fit
 
 
-def _safest(task: Task, solutions: list[Solution]) -> tuple[Solution, tuple[Margin, ...]]:
+def _safest(task: Task, solutions: list[Solution]) -> tuple[Float, tuple[Margin, ...], Verified | None]:
     # Ties go to the earlier start, whatever process was quicker; a motion that breaks a bound is never given out.
-    worst: Margin | None = None
+    worst: object = None
     for solution in sorted(solutions, key=lambda one: one.value):
-        found = task.margins(solution.X)
-        worst = min(found, key=lambda m: m.margin)
-        if worst.margin >= 0:
-            return solution, found
+        for share in (1.0, *SHARES):
+            X = resized(solution.X, share)
+            found = task.margins(X)
+            worst = min(found, key=lambda m: m.margin)
+            if worst.margin < 0:
+                continue
+            checked = verified(task.information.robot, task.bounds, BasisTrajectory(task.basis, X))
+            if checked is None or checked.broken is None:
+                return X, found, checked
+            worst = f"{checked.broken}, by {checked.library} at {checked.rate:g} Hz"
     raise UnfitDataError(
         "infeasible-limits",
         found=f"no motion that keeps all bounds on the dense grid; broken: {worst}",

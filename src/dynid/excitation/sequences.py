@@ -16,6 +16,7 @@ from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import worst_broken
 from dynid.excitation.limits import Bounds
 from dynid.excitation.plan import reserve_data
+from dynid.excitation.verify import Verified, verified
 from dynid.factor.base import base_of_matrix
 from dynid.robot.model import Limits, RobotModel
 from dynid.signals.samples import Samples
@@ -37,6 +38,7 @@ class MovesPlan:
     margins: tuple[Margin, ...]
     family: str
     stopped: bool = False
+    verified: Verified | None = None
 
     @property
     def tightest(self) -> Margin:
@@ -86,7 +88,9 @@ def sweep_plan(
         np.concatenate([sweeps[0].poses[:1], *(sweep.poses[1:] for sweep in sweeps)]),
         *(np.concatenate([getattr(sweep, name) for sweep in sweeps]) for name in ("cruise", "ramp", "hold")),
     )
-    return _checked(information, bounds, chain, "sweep", "give another --start, slower speeds or more room")
+    return _checked(
+        information, bounds, chain, "sweep", "give another motion.start, slower speeds or more room"
+    )
 
 
 def poses_plan(
@@ -193,7 +197,7 @@ def _with_room(robot: RobotModel, information: Information, bounds: Bounds, home
             "start-pose",
             found=f"a home pose that breaks a bound: {bad}",
             expected="a pose that the robot can rest in",
-            do="give another --start",
+            do="give another motion.start",
         )
     for j in range(robot.n):
         for ends in (lower, upper):
@@ -233,6 +237,14 @@ def _checked(
             expected="room for it",
             do=advice,
         )
+    checked = verified(information.robot, bounds, chain)
+    if checked is not None and checked.broken is not None:
+        raise UnfitDataError(
+            "infeasible-limits",
+            found=f"a chain of moves that comes too close: {checked.broken}, by {checked.library}",
+            expected="room for it",
+            do=advice,
+        )
     t = np.arange(0.0, chain.duration, 1.0 / FIGURES_RATE)
     figures = information.figures(*chain.motion(t), chain.duration)
-    return MovesPlan(information, bounds, chain, figures, found, family)
+    return MovesPlan(information, bounds, chain, figures, found, family, verified=checked)

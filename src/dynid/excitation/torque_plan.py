@@ -17,6 +17,7 @@ from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.design import SHARES, worst_broken
 from dynid.excitation.limits import Bounds
 from dynid.excitation.torque_task import EXACT, RATE, VARIANTS, Motion, Stop, TorqueTask, check_start
+from dynid.excitation.verify import Verified, verified
 from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 
 KEPT, SPREAD, SIZES = 4, 0.3, (1.0, 0.6, 0.35, 0.15)
@@ -38,6 +39,7 @@ class TorquePlan:
     first: float
     generations: int
     stopped: bool = False
+    verified: Verified | None = None
 
     @property
     def information(self) -> Information:
@@ -152,16 +154,21 @@ def _verified(
     task: TorqueTask, parents: list[tuple[float, Float]], first: float, generations: int, stopped: bool
 ) -> TorquePlan:
     broken: list[Margin] = []
+    close = ""
     for _, x in parents:
         found = _largest(task, x, broken)
         if found is None:
             continue
         sines, motion, kept = found
         table = TorqueMotion(sines, 1.0 / RATE, *motion)
+        checked = verified(task.information.robot, task.bounds, table)
+        if checked is not None and checked.broken is not None:
+            close = f"; {checked.broken}, by {checked.library}"
+            continue
         figures = task.information.figures(*motion, task.duration)
         value = _value(task, motion)
-        return TorquePlan(task, table, figures, kept, value, first, generations, stopped)
-    raise _nothing(broken)
+        return TorquePlan(task, table, figures, kept, value, first, generations, stopped, checked)
+    raise _nothing(broken, close)
 
 
 def _largest(
@@ -193,11 +200,11 @@ def _least(every: list[tuple[Margin, ...]]) -> tuple[Margin, ...]:
     return tuple(min(same, key=lambda m: m.margin) for same in found.values())
 
 
-def _nothing(broken: list[Margin]) -> UnfitDataError:
-    what = "" if not broken else f"; broken: {min(broken, key=lambda m: -m.margin)}"
+def _nothing(broken: list[Margin], close: str = "") -> UnfitDataError:
+    what = close if close or not broken else f"; broken: {min(broken, key=lambda m: -m.margin)}"
     return UnfitDataError(
         "infeasible-limits",
         found=f"no torque that the model and its variants answer within the bounds, however small{what}",
         expected="a pose that the arm falls back to, or friction that holds it",
-        do="give a hanging --start, shorten --time, or loosen that bound",
+        do="give a hanging motion.start, shorten motion.seconds, or loosen that bound",
     )

@@ -65,7 +65,10 @@ class TorqueTask:
             )
         if not np.isfinite(self.bounds.limits.torque).all():
             raise UsageError(
-                "no-limits", found="a joint without a torque limit", expected="one each", do="give --torque"
+                "no-limits",
+                found="a joint without a torque limit",
+                expected="one each",
+                do="give limits.torque",
             )
 
     @property

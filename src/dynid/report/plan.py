@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.excitation.checks import checks_of
 from dynid.excitation.constraints import Margin
 from dynid.excitation.plan import Sheet
 from dynid.signals.samples import Samples
@@ -56,7 +57,8 @@ def plan_html(plan: Sheet) -> str:
     )
     head = Markup("<tr><th>bound</th><th>of</th><th>nearest</th><th>limit</th><th>left</th><th>at</th></tr>")
     quality = f", condition number {plan.figures.condition:.3g}, log determinant {plan.figures.logdet:.4g}"
-    summary = Markup("<p>{:.4g} s{}.{}</p>").format(
+    summary = Markup("<p><strong>{}</strong></p><p>{:.4g} s{}.{}</p>").format(
+        checks_of(plan).headline,
         plan.trajectory.duration, quality if plan.figures.condition < ALL_TOLD else "",
         " Stopped before the search had ended." if plan.stopped else "",
     )  # fmt: skip
@@ -113,17 +115,17 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
 
 def _distances(plan: Sheet, q: Float) -> list[tuple[str, Float, float]]:
     # Names, distances (T,), m, and what was asked for: of links from each other and from what bounds the room.
-    from dynid.excitation.kinematics import points
+    from dynid.excitation.kinematics import placements
 
     robot, bounds = plan.information.robot, plan.bounds
+    placed = placements(robot, q)
     found: list[tuple[str, Float, float]] = []
-    if (capsules := bounds.capsules) is not None and capsules.pairs:
-        free, _ = capsules.distances(robot, q, jacobian=False)
-        found += [(name, free[:, k], bounds.clearance) for k, name in enumerate(capsules.names(robot))]
-    if (space := bounds.workspace) is not None:
-        x, _ = points(robot, q, space.body, space.local, jacobian=False)
-        room = (space.offset - x @ space.normal.T - space.radius[:, None]).min(axis=1)
-        found += [(f"arm - {name}", room[:, h], 0.0) for h, name in enumerate(space.names)]
+    if (collision := bounds.collision) is not None and collision.links:
+        free = collision.nearest(placed).distance
+        found += [(name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)]
+    if (space := bounds.workspace) is not None and len(space.names):
+        room = (space.offset - space.reach(placed)[0]).min(axis=1)
+        found += [(f"arm - {name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
     return found
 
 

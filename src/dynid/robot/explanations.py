@@ -107,7 +107,7 @@ EXPLANATIONS = (
         ("note", "error"),
         """Mesh files that the description names were not found. Identification does not read them. As an error:
         shapes were asked for.""",
-        """Nothing, unless you want `dynid limits` or `dynid excite --shapes`: then put them beside the file, or
+        """Nothing, unless you want `dynid limits` or `dynid excite`: then put them beside the file, or
         name the folder of their package with `--packages`.""",
     ),
     Explanation(

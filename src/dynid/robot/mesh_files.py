@@ -11,7 +11,7 @@ from dynid.robot.packages import find_package
 from dynid.robot.xml import Element, inside, present
 
 PACKAGE_SCHEMES = ("package://", "model://")
-NEEDED_FOR = "only the shapes of `dynid limits` and `dynid excite --shapes` are read from meshes"
+NEEDED_FOR = "only the shapes of `dynid limits` and `dynid excite` are read from meshes"
 _LISTED = 4
 
 
