@@ -13,7 +13,7 @@ from dynid.estimate.laplace import Posterior, Problem, posterior, volume_slope
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.data_base import influence
 from dynid.feasible.bodies import least_eigenvalues
-from dynid.feasible.refine import Chart
+from dynid.feasible.refinement import Chart
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import read_log

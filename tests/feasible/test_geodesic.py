@@ -10,7 +10,7 @@ from dynid.base.errors import SolverError
 from dynid.feasible import BodyMass, ColumnBounds, Distance, PhysicalBodies, TotalMass, feasible_parameters
 from dynid.feasible.entropic import divergence
 from dynid.feasible.geodesic import geodesic, linearised
-from dynid.feasible.refine import Chart
+from dynid.feasible.refinement import Chart
 from dynid.robot import load_robot
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.spatial.inertia import from_com, transformed

@@ -9,13 +9,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dynid.base.arrow import arrow_array, numbers_of
+
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """Writes columns (lists or arrays of equal length) as a zstd-compressed Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(dict(columns)), path, compression="zstd")
+    table = pa.table({name: arrow_array(values) for name, values in columns.items()})
+    pq.write_table(table, path, compression="zstd")
 
 
 def read_table(path: Path) -> dict[str, Any]:
@@ -23,9 +26,9 @@ def read_table(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
     from pyarrow import types
 
-    table = pq.read_table(path)
+    table = pq.ParquetFile(path).read()  # pq.read_table loads pandas where it is installed
     return {
-        name: column.to_numpy() if types.is_primitive(column.type) else column.to_pylist()
+        name: numbers_of(column) if types.is_primitive(column.type) else column.to_pylist()
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import stdtrit
 
 from dynid.base.arrays import Float, Int
+from dynid.base.scipy_functions import solve_triangular, stdtrit
 from dynid.choose.comparison import ModelComparison
 from dynid.choose.search import Fitted
 from dynid.choose.selection import MeasurementEffect

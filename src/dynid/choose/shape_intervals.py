@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.scipy_functions import solve_triangular
 from dynid.choose.search import Fitted, NonlinearFit, Search
 from dynid.choose.shapes import ShapeEstimate
 from dynid.choose.variable_projection import Scale

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float, Int
+from dynid.base.scipy_functions import solve_triangular
 from dynid.factor.factor import Factors, stack
 from dynid.factor.folds import Fold, block_counts
 from dynid.kernel import qr_panel

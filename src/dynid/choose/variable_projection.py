@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.scipy_functions import least_squares
 from dynid.choose.separable import JointProblem, ReducedProblem
 from dynid.terms.curve import JointMotion, ShapedTerm
 from dynid.terms.term import Terms

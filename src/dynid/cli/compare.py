@@ -26,7 +26,6 @@ def command(
 
     from dynid.base.atomic_write import refuse_existing
     from dynid.base.errors import UsageError
-    from dynid.exporters.files import write_files
     from dynid.run.store import load
     from dynid.verbs.agreement import agreement_data, agreement_lines, agreement_or_reason
     from dynid.verbs.results import comparison_data
@@ -57,6 +56,8 @@ def command(
         write_comparison_page(out, stored, found)
         say(f"page: {out}")
     if pool is not None and found is not None:
+        from dynid.exporters.files import write_files
+
         text = json.dumps(agreement_data(found), indent=1, allow_nan=False) + "\n"
         write_files({pool: text.encode("utf-8")})
         say(f"pooled: {pool}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,7 +38,11 @@ def command(
     from dynid.identification.experiment import Experiment
     from dynid.robot import describe
     from dynid.verbs.inspection import describe_base
-    from dynid.verbs.results import robot_data
+
+    def data() -> dict[str, Any]:
+        from dynid.verbs.results import robot_data
+
+        return robot_data(model, seed) | ({} if html is None else {"page": html})
 
     if log is not None and html is None:
         raise UsageError(
@@ -49,7 +53,7 @@ def command(
     model = experiment.robot(robot, diagnostics)
     # Written first: a page that cannot be is known before anything is shown.
     drawn = None if html is None else _page(html, model, log, experiment, diagnostics)
-    set_results(lambda: robot_data(model, seed) | ({} if html is None else {"page": html}))
+    set_results(data)
     for line in (*describe(model), "", *describe_base(model, seed)):
         say(line)
     print_diagnostics(diagnostics)

@@ -110,11 +110,15 @@ def options(
 ) -> None:
     """The dynamics of a real robot, from its log: identified, verified, reported."""
     if version:
-        from dynid.base.version import __version__
-        from dynid.kernel import backend
-
-        say(f"dynid {__version__} (kernel: {backend()})")
+        _say_version()
         raise typer.Exit
+
+
+def _say_version() -> None:
+    from dynid.base.version import __version__
+    from dynid.kernel import backend
+
+    say(f"dynid {__version__} (kernel: {backend()})")
 
 
 def main() -> None:
@@ -134,6 +138,9 @@ def main() -> None:
 
 
 def _run() -> int:
+    if sys.argv[1:] == ["--version"]:
+        _say_version()  # without the parser, which takes as long as all the rest
+        return 0
     try:
         app(standalone_mode=True)
     except SystemExit as leaving:

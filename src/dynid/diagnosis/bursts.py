@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.explanation import Explanation
+from dynid.base.scipy_functions import ndtri
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import level

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.explanation import Explanation
+from dynid.base.scipy_functions import stdtrit
 from dynid.diagnosis.proof import (
     CHANCE,
     HeldOut,

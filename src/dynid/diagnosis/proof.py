@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import stdtr
 
 from dynid.base.arrays import Float, Int
+from dynid.base.scipy_functions import cho_factor, cho_solve, stdtr
 from dynid.diagnosis.effect_tests import features_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.factor.folds import folds

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import fdtrc
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import DynidError
+from dynid.base.scipy_functions import fdtrc
 from dynid.diagnosis.raw import RawTorque
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.explanation import RESIDUAL_TESTS, Explanation
+from dynid.base.scipy_functions import gammaincc
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.spectra import spectrum

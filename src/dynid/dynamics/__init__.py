@@ -1,5 +1,19 @@
 """A robot's dynamics with known parameters: inverse and forward dynamics, kinematics, energy, derivatives."""
 
-from dynid.dynamics.model import Dynamics
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.dynamics.model import Dynamics
 
 __all__ = ["Dynamics"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "model": "Dynamics",
+    },
+)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve
+from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.base.scipy_functions import cho_solve
 from dynid.factor.factor import Factors
 
 LARGEST_LEVERAGE = 1.0 - 1e-6

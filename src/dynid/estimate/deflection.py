@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError
+from dynid.base.scipy_functions import stdtrit
 from dynid.factor.assemble import Assembly
 from dynid.signals.samples import Samples
 from dynid.terms.elastic import SpringTerm

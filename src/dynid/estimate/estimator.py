@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.special import stdtrit
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview, listed
+from dynid.base.student import student_quantile
 from dynid.factor.base import BaseMap
 from dynid.factor.factor import Factors
 from dynid.terms.term import Column
@@ -208,7 +208,7 @@ class Estimate:
 
     def quantile(self, level: float = 0.95) -> float:
         """Student's t of a two-sided interval: half widths are so many standard deviations."""
-        return float(stdtrit(self.degrees_of_freedom, 0.5 + level / 2))
+        return student_quantile(float(self.degrees_of_freedom), 0.5 + level / 2)
 
     def half_width(self, level: float = 0.95) -> Float:
         """(b,) half width of the two-sided interval value +- t std, by Student's t."""

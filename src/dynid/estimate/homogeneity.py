@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.base.scipy_functions import fdtrc
 
 # Directions of a part's information below this share of its greatest say nothing.
 _NOTHING = 1e-12

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, locked
+from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack

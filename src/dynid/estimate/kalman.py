@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import expm
 
 from dynid.base.arrays import Float
 from dynid.base.errors import SolverError, UsageError
+from dynid.base.scipy_functions import expm
 from dynid.estimate.base_dynamics import BaseDynamics
 
 SPREAD_SQUARE = 3.0

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.options import check_options, option
+from dynid.base.scipy_functions import solve_triangular
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough

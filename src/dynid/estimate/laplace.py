@@ -14,7 +14,7 @@ from dynid.estimate.estimator import Estimate
 from dynid.feasible.bodies import body_columns, plausible
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import feasible_parameters
-from dynid.feasible.refine import Chart
+from dynid.feasible.refinement import Chart
 from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms.term import Column
 

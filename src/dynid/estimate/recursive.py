@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float, Int, locked
 from dynid.base.errors import UsageError
+from dynid.base.scipy_functions import solve_triangular
 from dynid.kernel import qr_panel
 from dynid.rows.rows import Equations
 

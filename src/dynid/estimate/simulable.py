@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError
+from dynid.base.scipy_functions import nnls, solve_triangular
 from dynid.simulation.mechanism import Mechanism
 
 # Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.

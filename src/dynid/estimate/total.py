@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh
 
 from dynid.base.arrays import Float
 from dynid.base.options import check_options
+from dynid.base.scipy_functions import eigh
 from dynid.estimate.estimator import Estimate, Regression, Status, require_enough
 from dynid.estimate.least_squares import WLS, completed, residual_sigma
 from dynid.estimate.options import encoder_noise, interval_kind, last_move, most_rounds

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.scipy_functions import minimize
 from dynid.excitation.constraints import Margin, SmoothBounds, margins
 from dynid.excitation.criteria import Figures, Information
 from dynid.excitation.limits import Bounds

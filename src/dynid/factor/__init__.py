@@ -1,9 +1,16 @@
 """Factors and base parameters."""
 
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import BaseMap, Category, base_of_matrix, structural_base
-from dynid.factor.data_base import influence
-from dynid.factor.factor import Block, Factor, Factors, stack
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.factor.assemble import Assembly
+    from dynid.factor.base import BaseMap, Category, base_of_matrix, structural_base
+    from dynid.factor.data_base import influence
+    from dynid.factor.factor import Block, Factor, Factors, stack
 
 __all__ = [
     "Assembly",
@@ -17,3 +24,13 @@ __all__ = [
     "stack",
     "structural_base",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "assemble": "Assembly",
+        "base": "BaseMap Category base_of_matrix structural_base",
+        "data_base": "influence",
+        "factor": "Block Factor Factors stack",
+    },
+)

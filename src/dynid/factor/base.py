@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UnfitDataError
+from dynid.base.scipy_functions import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples

@@ -1,26 +1,33 @@
 """Feasible models: parameters of physically consistent bodies, under whatever else is known of them."""
 
-from dynid.feasible.annealing import RULES, Annealing, Box, annealed_parameters
-from dynid.feasible.bodies import body_columns, least_eigenvalues
-from dynid.feasible.cones import Block, Cone, triangle
-from dynid.feasible.constraints import (
-    BodyMass,
-    CentreCone,
-    CentreHalfSpaces,
-    ColumnBounds,
-    Condition,
-    Convex,
-    DensityLimit,
-    InsideEllipsoid,
-    PhysicalBodies,
-    TotalMass,
-)
-from dynid.feasible.density import UNLIMITED
-from dynid.feasible.inside import InsideHull
-from dynid.feasible.mesh import enclosing_points, mesh_points
-from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
-from dynid.feasible.problem import Distance, Feasible, feasible_parameters
-from dynid.feasible.refine import Chart, refine
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.feasible.annealing import RULES, Annealing, Box, annealed_parameters
+    from dynid.feasible.bodies import body_columns, least_eigenvalues
+    from dynid.feasible.cones import Block, Cone, triangle
+    from dynid.feasible.constraints import (
+        BodyMass,
+        CentreCone,
+        CentreHalfSpaces,
+        ColumnBounds,
+        Condition,
+        Convex,
+        DensityLimit,
+        InsideEllipsoid,
+        PhysicalBodies,
+        TotalMass,
+    )
+    from dynid.feasible.density import UNLIMITED
+    from dynid.feasible.inside import InsideHull
+    from dynid.feasible.mesh import enclosing_points, mesh_points
+    from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
+    from dynid.feasible.problem import Distance, Feasible, feasible_parameters
+    from dynid.feasible.refinement import Chart, refine
 
 __all__ = [
     "RULES",
@@ -58,3 +65,20 @@ __all__ = [
     "refine",
     "triangle",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "annealing": "Annealing Box RULES annealed_parameters",
+        "bodies": "body_columns least_eigenvalues",
+        "cones": "Block Cone triangle",
+        "constraints": "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition "
+        "Convex DensityLimit InsideEllipsoid PhysicalBodies TotalMass",
+        "density": "UNLIMITED",
+        "inside": "InsideHull",
+        "mesh": "enclosing_points mesh_points",
+        "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
+        "problem": "Distance Feasible feasible_parameters",
+        "refinement": "Chart refine",
+    },
+)

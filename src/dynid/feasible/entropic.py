@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from dynid.base.arrays import Float, Int
+from dynid.base.scipy_functions import eigvalsh
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import Block, Cone, from_triangle, triangle
 from dynid.feasible.density import BARRIER, slack

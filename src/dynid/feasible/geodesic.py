@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from dynid.base.arrays import Float
+from dynid.base.scipy_functions import eigvalsh
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import from_triangle, triangle
 from dynid.spatial.inertia import pseudo_inertia

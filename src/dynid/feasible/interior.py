@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigvalsh
+from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.scipy_functions import cho_factor, cho_solve, eigvalsh
 from dynid.feasible.cones import Certificate
 from dynid.feasible.density import BARRIER, slack
 from dynid.feasible.whitened import Whitened

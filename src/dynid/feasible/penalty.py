@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.parallel import default_threads, ordered_map
 from dynid.feasible.bodies import body_columns, least_eigenvalues, plausible
-from dynid.feasible.refine import FAR, Chart
+from dynid.feasible.refinement import FAR, Chart
 from dynid.terms.term import Column
 
 STEP = 1e-6

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dynid.base.arrays import Float
+from dynid.base.scipy_functions import solve_triangular
 
 
 @dataclass(frozen=True, eq=False)

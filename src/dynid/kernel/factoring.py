@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.signal import sosfilt
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import reference
@@ -55,6 +53,8 @@ def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: in
 
 def qr_panel(panel: Float) -> Float:
     """Upper triangular R with non-negative diagonal, R'R = panel panel'."""
+    from scipy.linalg import qr
+
     m = panel.shape[0]
     R = np.zeros((m, m))
     (found,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
@@ -65,6 +65,8 @@ def qr_panel(panel: Float) -> Float:
 
 def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, step: int) -> Float:
     """Forward and backward pass over odd-reflected lines, thinned to start, start + step, ..."""
+    from scipy.signal import sosfilt  # a second of start-up that the native kernel does without
+
     if lines.shape[0] == 0:
         return np.array(lines[:, start::step], dtype=np.float64)
     T = lines.shape[1]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.arrow import numbers_of
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ColumnInfo, Text
 
@@ -89,7 +90,7 @@ class ArrowColumns:
         width = self._widths[source]
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.list_(array.type.value_type))
-        lengths = pc.list_value_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
+        lengths = numbers_of(pc.list_value_length(array).fill_null(-1))
         wrong = np.flatnonzero((lengths != width) & (lengths >= 0))
         if len(wrong):
             raise InputError(
@@ -98,7 +99,7 @@ class ArrowColumns:
                 expected=f"{width}, as in the first row",
                 place=Place(file=str(self.path), row=row + int(wrong[0])),
             )
-        numbers = array.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = numbers_of(array.flatten()).astype(np.float64)
         values = np.full((len(lengths), width), np.nan)
         values[lengths == width] = numbers.reshape(-1, width)
         return values
@@ -133,7 +134,7 @@ def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
     if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
         coded = array if kinds.is_dictionary(kind) else array.dictionary_encode()
         # Indices may be unsigned, as polars writes them.
-        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        codes = numbers_of(coded.indices.cast(pa.int64()).fill_null(-1))
         return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
     if kinds.is_timestamp(kind) or kinds.is_duration(kind):
         array = array.cast(pa.int64())
@@ -146,7 +147,7 @@ def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
         )
     if kinds.is_boolean(array.type):
         array = array.cast(pa.int8())
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.asarray(numbers_of(array), dtype=np.float64)
 
 
 def _is_plain(kind: Any) -> bool:

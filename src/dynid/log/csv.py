@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.arrow import numbers_of
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import InputError, Place
 from dynid.log.dialect import BLANK, Dialect, dialect_of
@@ -137,13 +138,13 @@ class CsvTable:
             return np.full(len(array), np.nan)
         if kinds.is_string(array.type):
             coded = array.dictionary_encode()
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = numbers_of(coded.indices.fill_null(-1)).astype(np.int64)
             return Text(codes, tuple(str(value) for value in coded.dictionary.to_pylist()))
         if not (kinds.is_floating(array.type) or kinds.is_integer(array.type)):
             raise self._error(
                 "column-type", f"column '{name}' of type {array.type}", "numbers", row=first_row
             )
-        return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.asarray(numbers_of(array), dtype=np.float64)
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
         # The fast reader says that something is wrong; a slow second look says where.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.arrow import arrow_array
 from dynid.base.errors import InputError, UsageError
 from dynid.log.arrow_columns import ArrowColumns, list_width
 from dynid.log.log import ColumnInfo, Text
@@ -173,7 +174,7 @@ class Arrays:
                 found=f"extra channel '{reserved[0]}'",
                 expected="another name: t and trajectory are arguments of their own",
             )
-        data: dict[str, Any] = {"t": pa.array(np.array(self.t, dtype=np.float64))}
+        data: dict[str, Any] = {"t": arrow_array(np.array(self.t, dtype=np.float64))}
         if self.trajectory is not None:
             labels = [str(one) for one in np.asarray(self.trajectory).tolist()]
             _check_rows("trajectory", (len(labels),), (T,))
@@ -182,11 +183,11 @@ class Arrays:
             array = _array(values, key, 2)
             _check_rows(key, array.shape, (T, len(self.joint_names)))
             for j, joint in enumerate(self.joint_names):
-                data[f"{key}_{joint}"] = pa.array(np.array(array[:, j]))
+                data[f"{key}_{joint}"] = arrow_array(np.array(array[:, j]))
         for key, values in self.extra.items():
             array = _array(values, key, 1)
             _check_rows(key, array.shape, (T,))
-            data[key] = pa.array(np.array(array))
+            data[key] = arrow_array(np.array(array))
         return ArrowTable(pa.table(data), name)
 
     def section(self, units: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.arrow import arrow_array
 from dynid.base.atomic_write import staged_files
 from dynid.base.errors import UsageError
 
@@ -111,13 +112,11 @@ def _table(
 ) -> Any:
     import pyarrow as pa
 
-    data: dict[str, Any] = {"t": pa.array(np.ascontiguousarray(t, dtype=np.float64))}
+    data: dict[str, Any] = {"t": arrow_array(np.asarray(t, dtype=np.float64))}
     if trajectory is not None:
         names = [trajectory] * len(t) if isinstance(trajectory, str) else list(trajectory)
         data["traj"] = pa.array(names, pa.string()).dictionary_encode()
-    data |= {
-        name: pa.array(np.ascontiguousarray(values, dtype=np.float64)) for name, values in columns.items()
-    }
+    data |= {name: arrow_array(np.asarray(values, dtype=np.float64)) for name, values in columns.items()}
     return pa.table(data).replace_schema_metadata(dict(metadata) if metadata else None)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.signal import lfilter
 
 from dynid.base.arrays import Float
 from dynid.base.errors import Place, UnfitDataError, UsageError
@@ -46,7 +45,7 @@ class CausalFilter:
             lines = self._low(lines)
         x = self.pole / self.rate
         gain = 2.0 * self.pole / (2.0 + x)
-        return np.asarray(lfilter([gain, -gain], self._denominator, lines, axis=-1))
+        return _filtered([gain, -gain], self._denominator, lines)
 
     def steps(self, momentum: Float, force: Float) -> Float:
         """What f1[momentum] + f2[force], (L, T) each, are made of step by step: `run` them to get it."""
@@ -58,7 +57,7 @@ class CausalFilter:
 
     def run(self, steps: Float) -> Float:
         """The filter over `steps`: one pass for momentum and force together."""
-        lines = np.asarray(lfilter([1.0], self._denominator, steps, axis=-1))
+        lines = _filtered([1.0], self._denominator, steps)
         for _ in range(self.degree - 1):
             lines = self._low(lines)
         return lines
@@ -66,7 +65,7 @@ class CausalFilter:
     def held(self, lines: Float) -> Float:
         """f2 of signals (L, T) that stay constant from each sample to the next."""
         x = self.pole / self.rate
-        lines = np.asarray(lfilter([0.0, 2.0 * x / (2.0 + x)], self._denominator, lines, axis=-1))
+        lines = _filtered([0.0, 2.0 * x / (2.0 + x)], self._denominator, lines)
         for _ in range(self.degree - 1):
             lines = self._low(lines)
         return lines
@@ -84,8 +83,17 @@ class CausalFilter:
         x = self.pole / self.rate
         gain = x / (2.0 + x)
         # The first output is zero: nothing has been integrated yet.
-        found, _ = lfilter([gain, gain], self._denominator, lines, axis=-1, zi=-gain * lines[..., :1])
-        return np.asarray(found)
+        return _filtered([gain, gain], self._denominator, lines, -gain * lines[..., :1])
+
+
+def _filtered(
+    numerator: list[float], denominator: list[float], lines: Float, state: Float | None = None
+) -> Float:
+    from scipy.signal import lfilter  # half a second of start-up that other rows do without
+
+    if state is None:
+        return np.asarray(lfilter(numerator, denominator, lines, axis=-1))
+    return np.asarray(lfilter(numerator, denominator, lines, axis=-1, zi=state)[0])
 
 
 def check_filter(cutoff: float, degree: int, hold: str) -> None:

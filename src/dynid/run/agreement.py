@@ -9,10 +9,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
+from dynid.base.scipy_functions import ndtri, stdtr, stdtrit
 from dynid.estimate.homogeneity import Homogeneity, combined, homogeneity
 from dynid.run.result import Identification
 from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
@@ -197,6 +196,8 @@ def _hulls(one: Identification) -> dict[int, Float]:
 def _inside(corners: Float | None, centre: Float) -> bool | None:
     if corners is None or not np.isfinite(centre).all():
         return None
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         planes = ConvexHull(corners).equations
     except (QhullError, ValueError):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.scipy_functions import eigh, solve_triangular
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.homogeneity import Homogeneity, Part, homogeneity

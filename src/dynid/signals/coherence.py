@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.signal import csd, welch
 
 from dynid.base.arrays import Float
 from dynid.kernel import torque_regressor
 from dynid.robot.model import RobotModel
+from dynid.signals.density import cross_density, density
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter
 
@@ -196,9 +196,9 @@ def _spectra(stretches: Sequence[_Stretch], theta: Sequence[Float], rate: float,
     frequency, sums = np.zeros(0), np.zeros(0)
     for s in stretches:
         x = np.array([a @ panel for a, panel in zip(theta, s.panels, strict=True)])
-        frequency, xx = welch(x, fs=rate, nperseg=size)
-        _, yy = welch(s.tau, fs=rate, nperseg=size)
-        _, xy = csd(x, s.tau, fs=rate, nperseg=size)
+        frequency, xx = density(x, rate, size)
+        _, yy = density(s.tau, rate, size)
+        _, xy = cross_density(x, s.tau, rate, size)
         found = x.shape[1] * np.array([xx, yy, xy.real])
         sums = found if not sums.size else sums + found
     return frequency, sums[0], sums[1], sums[2]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.signal import welch
 
 from dynid.base.arrays import Float, locked
 from dynid.log.read import Log
+from dynid.signals.density import density
 from dynid.signals.differentiate import first_difference, second_difference
 from dynid.signals.filter import zero_phase_filter
 from dynid.signals.prepare import Prepared
@@ -123,6 +123,6 @@ def white_level(lines: Float) -> Float:
     size = int(min(512, lines.shape[1]))
     if size < 32:
         return np.zeros(len(lines))
-    frequency, density = welch(lines, fs=1.0, nperseg=size, detrend="linear", axis=1)
+    frequency, power = density(lines, 1.0, size, "linear")
     upper = (frequency >= BAND[0]) & (frequency <= BAND[1])
-    return np.asarray(np.sqrt(0.5 * np.median(density[:, upper], axis=1)))
+    return np.asarray(np.sqrt(0.5 * np.median(power[:, upper], axis=1)))

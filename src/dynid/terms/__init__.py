@@ -1,31 +1,38 @@
 """Terms: the physical effects whose parameters are sought; they add."""
 
-from dynid.terms.channel import ChannelTorque
-from dynid.terms.choice import FrictionForm, JointMotion
-from dynid.terms.compensation import RotorCompensation
-from dynid.terms.curve import Coefficient, CurveTerm, Shape
-from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_choice import FrictionChoice
-from dynid.terms.friction_curves import (
-    AsymmetricCoulomb,
-    LoadFriction,
-    PolynomialFriction,
-    PositionFriction,
-    TemperatureViscous,
-)
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
-from dynid.terms.gain import DriveGain
-from dynid.terms.joint_term import JointTerm
-from dynid.terms.payload import KnownPayload
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.spinning_rotor import SpinningRotor
-from dynid.terms.spring import Spring, TorsionSpring
-from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
-from dynid.terms.spring_lever import Lever, Points, Triangle
-from dynid.terms.term import Column, Term, Terms
-from dynid.terms.transmission import MotorInertia, OnMotor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from dynid.terms.channel import ChannelTorque
+    from dynid.terms.choice import FrictionForm, JointMotion
+    from dynid.terms.compensation import RotorCompensation
+    from dynid.terms.curve import Coefficient, CurveTerm, Shape
+    from dynid.terms.elastic import JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
+    from dynid.terms.friction import Coulomb, Offset, Viscous
+    from dynid.terms.friction_choice import FrictionChoice
+    from dynid.terms.friction_curves import (
+        AsymmetricCoulomb,
+        LoadFriction,
+        PolynomialFriction,
+        PositionFriction,
+        TemperatureViscous,
+    )
+    from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+    from dynid.terms.gain import DriveGain
+    from dynid.terms.joint_term import JointTerm
+    from dynid.terms.payload import KnownPayload
+    from dynid.terms.rigid_body import RigidBody
+    from dynid.terms.rotor import RotorInertia
+    from dynid.terms.spinning_rotor import SpinningRotor
+    from dynid.terms.spring import Spring, TorsionSpring
+    from dynid.terms.spring_gas import FunctionTorque, GasSpring, register_function
+    from dynid.terms.spring_lever import Lever, Points, Triangle
+    from dynid.terms.term import Column, Term, Terms
+    from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [
     "AsymmetricCoulomb",
@@ -74,3 +81,29 @@ __all__ = [
     "ZolloFriction",
     "register_function",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "channel": "ChannelTorque",
+        "choice": "FrictionForm JointMotion",
+        "compensation": "RotorCompensation",
+        "curve": "Coefficient CurveTerm Shape",
+        "elastic": "JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
+        "friction": "Coulomb Offset Viscous",
+        "friction_choice": "FrictionChoice",
+        "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction PositionFriction TemperatureViscous",
+        "friction_shapes": "Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
+        "gain": "DriveGain",
+        "joint_term": "JointTerm",
+        "payload": "KnownPayload",
+        "rigid_body": "RigidBody",
+        "rotor": "RotorInertia",
+        "spinning_rotor": "SpinningRotor",
+        "spring": "Spring TorsionSpring",
+        "spring_gas": "FunctionTorque GasSpring register_function",
+        "spring_lever": "Lever Points Triangle",
+        "term": "Column Term Terms",
+        "transmission": "MotorInertia OnMotor",
+    },
+)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
+from dynid.base.scipy_functions import expit
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-from scipy.special import chdtrc
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.explanation import TRAPS, Explanation
+from dynid.base.scipy_functions import chdtrc
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples

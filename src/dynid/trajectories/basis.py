@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.interpolate import BSpline
 
 from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
@@ -151,6 +150,8 @@ class SplineBasis:
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
         """Functions and derivatives; outside the motion the ends go on."""
+        from scipy.interpolate import BSpline
+
         ends = self.degree + 1
         knots = np.concatenate([np.zeros(ends), self._inner, np.full(ends, self.duration)])
         count = len(knots) - ends

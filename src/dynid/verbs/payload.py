@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from dynid.base.arrays import Float, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.overview import Overview
 from dynid.base.parallel import default_threads
+from dynid.base.scipy_functions import stdtrit
 from dynid.feasible.constraints import PhysicalBodies
 from dynid.feasible.problem import Distance, feasible_parameters
 from dynid.identification.further_log import training_log

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from dynid.base.arrays import Float, Int
+from dynid.base.scipy_functions import cho_factor, cho_solve
 from dynid.estimate.blocks import BlockScores
 from dynid.estimate.prior import parameter_spread
 from dynid.factor.factor import Factor, Factors

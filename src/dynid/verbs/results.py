@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.verdict import base_verdicts
@@ -15,8 +15,10 @@ from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
-from dynid.verbs.statics import StaticEstimate
 from dynid.verbs.summary import different_parameters
+
+if TYPE_CHECKING:
+    from dynid.verbs.statics import StaticEstimate
 
 
 def identification_data(result: Identification) -> dict[str, Any]:

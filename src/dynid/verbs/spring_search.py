@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.scipy_functions import least_squares
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.identification.settings import Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from dynid.estimate.verdict import Known, Word, base_verdicts, full_verdicts
 from dynid.run.links import Value, joint_values, links
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
-from dynid.verbs.statics import StaticEstimate
+
+if TYPE_CHECKING:
+    from dynid.verbs.statics import StaticEstimate
 
 
 def identification_lines(result: Identification) -> list[str]:

@@ -1,0 +1,77 @@
+"""Arrow arrays from values and back by their buffers, since pyarrow's own way loads pandas where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def arrow_array(values: npt.ArrayLike | Sequence[Any]) -> Any:
+    """An Arrow array of numbers, text, or lists of numbers; of what pyarrow makes of anything else."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if not isinstance(values, np.ndarray):
+        values = list(values)  # type: ignore[arg-type]
+        if values and all(type(one) is str for one in values):
+            return _text(values)
+        if values and all(type(one) is list for one in values):
+            return _lists(values)
+        if not all(type(one) in (int, float) for one in values):
+            return pa.array(values)
+    numbers = np.ascontiguousarray(values)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or numbers.dtype.itemsize < 4:
+        return pa.array(values)
+    kind = pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def numbers_of(array: Any) -> npt.NDArray[Any]:
+    """An Arrow array of numbers as a NumPy array of its type, or of float64 with NaN where there is none.
+
+    The values are not copied where Arrow holds them in one piece without gaps; such an array is read-only.
+    """
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    if isinstance(array, pa.ChunkedArray):
+        parts = [numbers_of(part) for part in array.chunks]
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+    kind = array.type
+    if not (kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind)):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    valid, data = array.buffers()
+    first, count = array.offset, len(array)
+    dtype = np.dtype(kind.to_pandas_dtype())
+    if data is None or not count:
+        return np.zeros(count, dtype)
+    values = np.frombuffer(data, dtype, count, first * dtype.itemsize)
+    if not array.null_count:
+        return values
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=first + count, bitorder="little")[first:]
+    return np.where(bits.astype(np.bool_), values, np.nan)
+
+
+def _text(values: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    cells = [value.encode() for value in values]
+    ends = np.concatenate([[0], np.cumsum([len(cell) for cell in cells])])
+    if ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(values)
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(cells))]
+    return pa.Array.from_buffers(pa.string(), len(cells), buffers)
+
+
+def _lists(values: Sequence[list[Any]]) -> Any:
+    import pyarrow as pa
+
+    flat = [one for cell in values for one in cell]
+    ends = np.concatenate([[0], np.cumsum([len(cell) for cell in values])])
+    if not flat or ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(values)
+    return pa.ListArray.from_arrays(arrow_array(ends.astype(np.int32)), arrow_array(flat))

@@ -1,0 +1,79 @@
+"""What small commands load: installed packages by name, since a clock says little on a shared machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+# The parser of the command line, and what it loads; Windows' colours; hooks of the test tools.
+PARSER = {"typer", "pydantic", "pydantic_core", "annotated_types", "annotated_doc", "typing_extensions"}
+PARSER |= {"typing_inspection", "shellingham", "colorama", "rich", "pygments", "markdown_it", "mdurl"}
+TOOLS = {"_distutils_hack", "cmeel_pth", "pytest_cov", "coverage", "sitecustomize"}
+ARROW = {"pyarrow", "cloudpickle"}
+PROGRAM = """
+import sys
+import dynid.cli.main
+sys.argv = ["dynid", *sys.argv[1:]]
+try:
+    dynid.cli.main.main()
+except SystemExit as leaving:
+    assert not leaving.code, leaving.code
+places = {name.partition(".")[0]: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+print("LOADED", *(name for name, place in places.items() if "-packages" in (place or "")))
+"""
+
+
+def loaded(*arguments: object) -> set[str]:
+    """Installed packages that a command loads, without the tools that Python starts with."""
+    command = [sys.executable, "-c", PROGRAM, *(str(one) for one in arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.rpartition("LOADED")[2].split()) - TOOLS
+
+
+@pytest.fixture(scope="module")
+def run_folder(robot_file: Path, train_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("started") / "run"
+    loaded("identify", robot_file, train_log, "--no-auto", "--out", folder)
+    return folder
+
+
+def test_help_loads_the_parser_alone() -> None:
+    assert loaded("--help") <= PARSER
+
+
+def test_version_adds_numpy() -> None:
+    assert loaded("--version") <= PARSER | {"numpy"}
+
+
+def test_a_robot_is_shown_without_scipy() -> None:
+    robot = files("dynid.data") / "arm7.toml"
+    assert loaded("inspect", robot) <= PARSER | {"numpy"}
+
+
+def test_runs_are_compared_without_scipy_and_pandas(run_folder: Path) -> None:
+    assert loaded("compare", run_folder, run_folder) <= PARSER | ARROW | {"numpy"}
+
+
+def test_a_run_is_exported_without_scipy(run_folder: Path, tmp_path: Path) -> None:
+    given = ("export", run_folder, "--format", "c", "--to", tmp_path / "model.c")
+    assert loaded(*given) <= PARSER | ARROW | {"numpy"}
+
+
+def test_a_report_loads_no_signal_processing_and_no_data_frames(run_folder: Path) -> None:
+    heavy = {"pandas", "polars", "plotly", "mujoco", "matplotlib"}
+    assert not loaded("report", run_folder) & heavy
+
+
+def test_an_identification_loads_no_signal_processing(
+    robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    code = PROGRAM + 'print("BELOW", *(name for name in sys.modules if name.startswith("scipy.")))'
+    given = ["identify", str(robot_file), str(train_log), "--no-auto", "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+    below = {name.split(".")[1] for name in done.stdout.rpartition("BELOW")[2].split()}
+    assert not below & {"signal", "stats", "interpolate", "integrate", "optimize"}
+    assert "pandas" not in done.stdout.rpartition("LOADED")[2].split()

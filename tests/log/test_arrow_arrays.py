@@ -1,0 +1,46 @@
+"""Arrow arrays made and read by their buffers are those that pyarrow makes and reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+from dynid.base.arrow import arrow_array, numbers_of
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(5.0),
+        np.arange(10)[::2],
+        np.arange(4, dtype=np.float32),
+        np.zeros(0),
+        np.array([True, False]),
+        [1.0, 2, float("inf")],
+        [1, 2, 3],
+        ["a", "", "ü", "long " * 9],
+        [[1, 2], [3]],
+        [[1.0], [2.0, 3.0], []],
+        [None, 1.0],
+        [[], []],
+    ],
+)
+def test_arrays_are_pyarrows(values: Any) -> None:
+    found, expected = arrow_array(values), pa.array(values)
+    assert found.to_pylist() == expected.to_pylist()
+    assert found.type == expected.type or (not len(expected) and pa.types.is_float64(found.type))
+    found.validate(full=True)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.uint8(), pa.int16()])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_numbers_are_pyarrows(kind: pa.DataType, gaps: bool) -> None:
+    whole = pa.array([None if gaps and i % 3 == 0 else i for i in range(100)], kind)
+    for part in (whole, whole.slice(5, 50), whole.slice(97), whole.slice(3, 0)):
+        assert_array_equal(numbers_of(part), part.to_numpy(zero_copy_only=False))
+    pieces = pa.chunked_array([whole.slice(7, 9), whole.slice(40)])
+    assert_array_equal(numbers_of(pieces), pieces.to_numpy())

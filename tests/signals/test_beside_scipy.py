@@ -1,0 +1,68 @@
+"""Filters, densities, interpolation and Student's t, which start without SciPy, are those of SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.interpolate import PchipInterpolator
+from scipy.signal import butter, csd, sosfilt_zi, sosfreqz, welch
+from scipy.special import stdtrit
+
+from dynid.base.student import student_quantile
+from dynid.signals.density import cross_density, density
+from dynid.signals.filter import ZeroPhase
+from dynid.signals.resample import at_times
+
+LINES = np.random.default_rng(0).normal(size=(2, 3, 1001))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 6, 8])
+@pytest.mark.parametrize("cutoff", [0.3, 20.0, 200.0, 449.0])
+def test_butterworth(order: int, cutoff: float) -> None:
+    own, other = ZeroPhase(cutoff, order, 1000.0), butter(order, cutoff, fs=1000.0, output="sos")
+    frequency = np.linspace(0.0, 500.0, 41)
+    response = sosfreqz(other, worN=frequency, fs=1000.0)[1]
+    assert_allclose(own.gain(frequency), np.abs(response) ** 2, rtol=1e-7, atol=1e-12)
+    assert_allclose(own.settled, sosfilt_zi(own.sections), rtol=1e-6, atol=1e-9)
+    # Of odd orders the sections stand in another order; at 0.3 Hz rounded poles fix the gain at rest to 1e-10.
+    if order % 2 == 0:
+        assert_allclose(own.sections, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("window", [7, 64, 65, 512, 1001])
+def test_densities(window: int) -> None:
+    for way in ("constant", "linear"):
+        frequency, power = density(LINES, 100.0, window, way)  # type: ignore[arg-type]
+        expected = welch(LINES, fs=100.0, nperseg=window, detrend=way)
+        assert_allclose(frequency, expected[0], rtol=1e-14)
+        assert_allclose(power, expected[1], rtol=1e-10, atol=1e-15)
+    expected = csd(LINES[0], LINES[1], fs=100.0, nperseg=window)
+    assert_allclose(cross_density(LINES[0], LINES[1], 100.0, window)[1], expected[1], rtol=1e-9, atol=1e-14)
+
+
+def test_long_lines_are_transformed_in_batches() -> None:
+    lines = np.random.default_rng(1).normal(size=(2, 300_000))
+    assert_allclose(density(lines, 1.0, 128)[1], welch(lines, nperseg=128)[1], rtol=1e-9)
+
+
+def test_monotone_interpolation() -> None:
+    rng = np.random.default_rng(2)
+    t = np.cumsum(rng.uniform(0.5, 1.5, 300))
+    lines = rng.normal(size=(4, 300))
+    lines[0, 100:120], lines[1], lines[2] = 0.0, np.round(lines[1]), np.cumsum(np.abs(lines[2]))
+    lines[3] *= 5e-324
+    grid = np.sort(rng.uniform(t[0] - 1.0, t[-1] + 1.0, 2000))
+    with np.errstate(all="ignore"):
+        expected = PchipInterpolator(t, lines, axis=1)(grid)
+    assert_allclose(at_times(t, lines, grid), expected, rtol=1e-11, atol=1e-12)
+    few = at_times(t[:2], lines[:, :2], t[:2])
+    assert_allclose(few, lines[:, :2], rtol=1e-12)
+
+
+def test_students_t() -> None:
+    for freedom in (1.0, 1.5, 2.0, 3.0, 4.0, 7.3, 30.0, 100.0, 2999.0, 3001.0, 1e5, 1e9):
+        for probability in (0.025, 0.5, 0.6, 0.9, 0.975, 0.995, 0.9995):
+            expected = float(stdtrit(freedom, probability))
+            assert student_quantile(freedom, probability) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    assert np.isnan(student_quantile(0.0, 0.975))
