@@ -17,6 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms import RigidBody, Term
+from dynid.terms.evidence import Held, Level
 from dynid.terms.nominal import Nominal
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import TermContract, random_inertia, random_robot
@@ -132,6 +133,25 @@ def test_secants_are_exact_where_they_are_taken() -> None:
     theta = bodies.ravel()
     change = RigidBody().torque(robot, moved, theta) - RigidBody().torque(robot, samples, theta)
     np.testing.assert_allclose(term.torque(robot, samples, zeros), change, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("degrees_off", "half", "unproven"),
+    [
+        (3.0, 1.0, Level.WARNING),
+        (47.0, 8.0, Level.DOUBT),
+        (-47.0, 8.0, Level.DOUBT),
+        (12.0, 5.0, Level.WARNING),
+    ],
+)
+def test_a_large_zero_offset_is_doubted_even_without_proof(
+    degrees_off: float, half: float, unproven: Level
+) -> None:
+    robot = random_robot(5, 3, 0.0)
+    held = Held(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
+    (notice,) = ZeroOffset(joints=(robot.joint_names[1],)).notices(held)
+    assert (notice.level, notice.lesser) == (Level.DOUBT, unproven)
+    assert "position.offset" in notice.do
 
 
 def test_mujoco_agrees_with_the_corrected_joints(wrong: tuple[Identification, Float]) -> None:
