@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
+from dynid.estimate.feasible import MOVED, UNSEEN
 from dynid.estimate.physical import project_to_physical
 from dynid.estimate.prior import FREE_SHARE, free_direction_rows, prior_pull
 from dynid.estimate.regression import regression_of
@@ -54,17 +56,22 @@ def arm(known: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)) -> str:
     return f'<robot name="arm"><link name="base"/>{"".join(parts)}</robot>'
 
 
-def torque(q: Float, dq: Float, ddq: Float, lost: Float) -> Float:
-    """With rotors less `lost`, viscous and dry friction, and cogging of 1 % that no model knows."""
+def torque(q: Float, dq: Float, ddq: Float, lost: Float, cogging: float = 0.01) -> Float:
+    """With rotors less `lost`, viscous and dry friction, and cogging of so large a share that no model knows."""
     model = pin.buildModelFromXML(arm())
     data = model.createData()
     tau = np.array([pin.rnea(model, data, *motion) for motion in zip(q, dq, ddq, strict=True)])
     tau += (ROTORS - lost) * ddq + FRICTION * (dq + 2.0 * np.tanh(dq / 0.05))
-    return np.asarray(tau + 0.01 * np.sqrt((tau**2).mean(axis=0)) * np.sin(5 * q))
+    return np.asarray(tau + cogging * np.sqrt((tau**2).mean(axis=0)) * np.sin(5 * q))
 
 
 def regression(
-    folder: Path, text: str, terms: Terms = PLAIN, seed: int = 0, lost: Float | None = None
+    folder: Path,
+    text: str,
+    terms: Terms = PLAIN,
+    seed: int = 0,
+    lost: Float | None = None,
+    cogging: float = 0.01,
 ) -> Regression:
     path = folder / "arm.urdf"
     path.write_text(text)
@@ -75,7 +82,7 @@ def regression(
     angle = t[:, None, None] * speed + phase
     q, dq = (size * np.sin(angle)).sum(-1), (size * speed * np.cos(angle)).sum(-1)
     ddq = -(size * speed**2 * np.sin(angle)).sum(-1)
-    tau = torque(q, dq, ddq, np.zeros(robot.n) if lost is None else lost)
+    tau = torque(q, dq, ddq, np.zeros(robot.n) if lost is None else lost, cogging)
     tau += NOISE * np.sqrt((tau**2).mean(axis=0)) * rng.normal(size=tau.shape)
     structural = structural_base(robot, terms, TorqueRows())
     parallel = ParallelFilter(RATE, 8.0, decimation=2)
@@ -140,6 +147,28 @@ def test_what_no_equation_holds_is_the_description_to_rounding(
     np.testing.assert_allclose(found.parameters[unseen], described, rtol=1e-6, atol=1e-6 * wrong[0])
     # What the data know of the others is theirs: the description's mistake is not.
     assert worst(found, WLS().fit(case)) < 1.1
+
+
+@pytest.mark.parametrize("cogging", [0.01, 0.15])
+@pytest.mark.parametrize("wrong", [(1.0,) * 4, (0.7, 1.4, 0.8, 1.5)])
+def test_masses_that_the_data_do_not_ask_for_stay_and_cost_nothing(
+    tmp_path: Path, wrong: tuple[float, ...], cogging: float
+) -> None:
+    case = regression(tmp_path, arm(wrong), cogging=cogging)
+    free = WLS().fit(case)
+    fit = default_estimator().settled(case, free)[0]
+    assert fit.mass_share > 0
+    held, left = (replace(fit, mass_share=share).solution(case, free)[0] for share in (fit.mass_share, 0.0))
+    described = np.array([case.columns[ten[0]].prior for ten in body_columns(case.columns)])
+    away = [np.linalg.norm(masses(one) / described - 1.0) for one in (held, left)]
+    assert away[0] < away[1]
+    # Within what the data know: less than their standard errors, joint by joint no worse, and better still if the
+    # description is right.
+    moved = (held.value - left.value) / free.std
+    assert np.sqrt(np.mean(moved**2)) < 1.2 * MOVED
+    assert (held.sigma / left.sigma).max() < 1.0 + 2 * UNSEEN
+    if wrong == (1.0,) * 4:
+        np.testing.assert_allclose(masses(held), described, rtol=0.1)
 
 
 def test_directions_that_the_data_barely_know_stay_where_they_know_least(tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.tables import read_table
+from dynid.estimate.prior import typical_length
 from dynid.feasible.bodies import body_columns
+from dynid.feasible.density import DENSEST, no_denser
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import Settings
 from dynid.log.read import Log
@@ -21,6 +24,7 @@ from dynid.robot import load_robot
 from dynid.run.links import DATAS, PRIORS, joint_values, links
 from dynid.run.result import Identification
 from dynid.run.store import load
+from dynid.spatial.inertia import from_com, to_com
 from dynid.verbs.save import save
 from dynid.verbs.summary import link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
@@ -76,9 +80,26 @@ def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: 
     assert not np.isfinite(first.mass.half)
     assert first.said == "the description"
     moved = replace(first, mass=replace(first.mass, value=1.1 * first.mass.value))
-    assert "moved until the body is physically consistent" in moved.said
+    assert moved.said == "mostly the description"
     assert replace(first, guessed=True).said == "a guess"
     assert replace(first, mass=replace(first.mass, data=(1 + DATAS) / 2)).said == "the data"
+
+
+def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) -> None:
+    ten = body_columns(run.estimate.columns)[1]
+    assert not links(run)[0][1].limit
+
+    def limit_of(pi: Float) -> str:
+        theta = np.array(run.estimate.parameters)
+        theta[ten] = pi
+        return links(replace(run, estimate=replace(run.estimate, parameters=theta)))[0][1].limit
+
+    mass, centre, inertia = to_com(run.estimate.parameters[ten])
+    assert "hardly any mass" in limit_of(0.05 * np.array(run.estimate.parameters[ten]))
+    assert limit_of(no_denser(from_com(mass, centre, 1e-6 * inertia), DENSEST)) == "as dense as copper"
+    described = np.array([run.estimate.columns[k].prior for k in ten])
+    away = described[1:4] / described[0] + [0.0, 0.0, typical_length(run.robot)]
+    assert "limit of its reach" in limit_of(from_com(mass, away, inertia))
 
 
 def test_shares_and_intervals_are_between_none_and_all(run: Identification) -> None:

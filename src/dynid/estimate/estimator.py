@@ -105,7 +105,7 @@ class Estimate:
     parameters: (p,) one choice of full parameters with these base parameters.
     block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
     prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
-    prior_strength: of that prior, in variances of one equation.
+    prior_strength: of that prior, in variances of one equation.    mass_share: of its masses, see FeasibleFit.
     consistent: (p,) the physically consistent parameters that predict best, where `parameters` are not consistent and
         predict much better; empty = `parameters` are those.
     """
@@ -126,6 +126,7 @@ class Estimate:
     status: Status
     prior_share: Float = field(default_factory=lambda: np.zeros(0))
     prior_strength: float = 1.0
+    mass_share: float = 0.0
     consistent: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:

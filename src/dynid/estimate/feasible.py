@@ -15,7 +15,7 @@ from dynid.base.options import check_options, option
 from dynid.estimate.estimator import Estimate, Estimator, Regression, Status
 from dynid.estimate.least_squares import OLS, WLS, residual_sigma, solve, weight_floor
 from dynid.estimate.options import interval_kind, prior_strength
-from dynid.estimate.prior import FREE_SHARE, free_direction_rows, inertia_known, prior_pull
+from dynid.estimate.prior import FREE_SHARE, free_direction_rows, inertia_known, mass_rows, prior_pull
 from dynid.estimate.reach import centre_limits
 from dynid.factor.base import Category
 from dynid.factor.factor import Factors, stack
@@ -37,6 +37,11 @@ WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
 UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
 # Centres of mass that lie implausibly far are held within so many times their reach: the least that the data bear.
 NEAR = (1.0, 1.5, 2.0)
+# How strongly masses may stay at their priors: shares of all equations that one off by its own size costs. The greatest
+# is taken that the data do not mind: base parameters move by at most so many of their standard errors (root mean
+# square, so that their mean square error grows by a sixteenth), errors on left-out blocks grow by at most that share.
+MASS_SHARES = (0.03, 0.01, 0.003, 0.001)
+MOVED, UNSEEN = 0.25, 0.01
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
@@ -65,6 +70,9 @@ class FeasibleFit:
     (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
     own last linear equations.
     further: constraints of any other kind.
+    mass_share: by how much a mass that is off its prior by its own size costs, as a share of all equations. Where the
+    strength is chosen, so is this: what the data say of single masses is little even where they determine all their
+    combinations well, and a mass that they do not ask for stays where the description, or the guess, puts it.
     required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
     without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
     Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
@@ -101,6 +109,7 @@ class FeasibleFit:
     inner: Estimator | None = None
     required: bool = False
     further: Sequence[Convex] = ()
+    mass_share: float = 0.0
     name: str = "feasible"
 
     def __post_init__(self) -> None:
@@ -143,6 +152,10 @@ class FeasibleFit:
             return self, ""
         if self.inner is not None:
             return replace(self, strength=1.0), ""
+        fit, reason = self._with_strength(regression, free)
+        return fit._with_masses(regression, free), reason
+
+    def _with_strength(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
         if not inertia_known(regression.columns).any():
             return replace(self, strength=1.0), "; the description knows no inertia to be drawn to"
         weights = self._weights(free)
@@ -154,6 +167,27 @@ class FeasibleFit:
         else:
             chosen = held_out_strength(self.unseen(regression, weights))
         return replace(self, strength=chosen.strength), self._reason(chosen)
+
+    def _with_masses(self, regression: Regression, free: Estimate) -> FeasibleFit:
+        """The same fit, masses held at their priors as strongly as the data do not mind."""
+        if len(regression.factors.blocks) < LEAST_BLOCKS or not len(body_columns(regression.columns)):
+            return self
+        weights, strength = self._weights(free), float(self.strength)
+        factors, base = regression.factors, regression.base
+        std = np.where(free.std > 0, free.std, np.inf)
+        value = base.reduce(self._solved(regression, factors, weights, strength).parameters)
+        missed = float(self.unseen(regression, weights)(strength).sum())
+        for share in MASS_SHARES:
+            fit = replace(self, mass_share=share)
+            try:
+                moved = base.reduce(fit._solved(regression, factors, weights, strength).parameters) - value
+                if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
+                    continue
+                if fit.unseen(regression, weights)(strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
+                    return fit
+            except SolverError:
+                continue
+        return self
 
     def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
         """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
@@ -257,7 +291,7 @@ class FeasibleFit:
         outer = np.outer(moved, moved)
         shares = free.prior_share
         if not regression.value_only:
-            shares = prior_share(regression, R, strength, Distance(self.prior))
+            shares = prior_share(regression, R, strength, Distance(self.prior), self.mass_share)
         return replace(
             free,
             method=self.name,
@@ -269,6 +303,7 @@ class FeasibleFit:
             status=Status(free.status.ok, text.format(_text(found, moved, R))),
             prior_share=shares,
             prior_strength=strength,
+            mass_share=self.mass_share,
         )
 
     def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
@@ -288,10 +323,12 @@ class FeasibleFit:
         """
         columns, spread, prior = regression.columns, regression.spread, regression.guess
         centre = plausible(columns, prior, spread, self.density)
-        held, at = free_direction_rows(whole, regression.factors.count, centre, spread, strength)
+        count = regression.factors.count
+        held, at = free_direction_rows(whole, count, centre, spread, strength)
+        masses, described = mass_rows(columns, centre, self.mass_share * count)
         found = feasible_parameters(
-            np.concatenate([A, held]),
-            np.concatenate([y, at]),
+            np.concatenate([A, held, masses]),
+            np.concatenate([y, at, described]),
             columns,
             self.constraints(),
             prior,
@@ -344,17 +381,21 @@ def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> t
     return R[:b, :b] @ regression.base.B, R[:b, b]
 
 
-def prior_curvature(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
+def prior_curvature(
+    regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
+) -> Float:
     """H (p, p), how the prior holds the parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
 
     The curvature of the distance at the prior times the pull on each parameter: 1, and for the bodies of the entropic
-    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weight on free directions.
+    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weights on free directions and masses.
     R: (b, b) triangle of the equations.
     """
     columns, spread = regression.columns, regression.spread
     weight = prior_pull(columns, strength)
     centre = plausible(columns, regression.guess, spread)
-    held, _ = free_direction_rows(R @ regression.base.B, regression.factors.count, centre, spread, strength)
+    count = regression.factors.count
+    held, _ = free_direction_rows(R @ regression.base.B, count, centre, spread, strength)
+    held = np.concatenate([held, mass_rows(columns, centre, mass_share * count)[0]])
     curvature = np.diag(weight) + (held * spread).T @ (held * spread)
     if distance is not Distance.EUCLIDEAN:
         for ten in body_columns(columns):
@@ -366,13 +407,16 @@ def prior_curvature(regression: Regression, R: Float, strength: float, distance:
     return np.asarray(curvature)
 
 
-def prior_share(regression: Regression, R: Float, strength: float, distance: Distance) -> Float:
+def prior_share(
+    regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
+) -> Float:
     """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
 
     Q = (B H^-1 B')^-1 with H of `prior_curvature`.    R: (b, b) triangle of the equations.
     """
     base, spread = regression.base, regression.spread
-    inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance)) * np.outer(spread, spread)
+    inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance, mass_share))
+    inverse = inverse * np.outer(spread, spread)
     free = base.B @ inverse @ base.B.T
     size = np.sqrt(np.diag(free))
     pull = np.linalg.inv(free / np.outer(size, size))

@@ -26,6 +26,9 @@ FAINT = 1.0
 # that grow by this share. Without it links weigh up to twice as much on the logs of benchmarks/real.py; ten times it
 # costs 1 to 2 % more of what left-out blocks miss, where bodies have to be other than the prior to exist.
 FREE_SHARE = 3e-4
+# A guessed mass beside a described one: enough to keep bodies from hundreds of kilograms, too little to make light
+# wrists as heavy as shoulders.
+GUESSED = 0.1
 
 _DEGREE = {
     symbol: (0 if symbol == "m" else 1 if symbol.startswith("mc") else 2) for symbol in INERTIAL_SYMBOLS
@@ -122,6 +125,18 @@ def free_direction_rows(
     known[: len(s)] = s**2
     root = np.sqrt(F) / (1.0 + known / F)
     rows = root[:, None] * V / spread
+    return rows, rows @ centre
+
+
+def mass_rows(columns: tuple[Column, ...], centre: Float, weight: float) -> tuple[Float, Float]:
+    """Rows (nb, p) and values (nb,) that hold masses of bodies at the centre (p,): weight ((m - m0) / m0)^2 each.
+
+    Those that are guessed count GUESSED times as much.
+    """
+    masses = [int(ten[0]) for ten in body_columns(columns) if not columns[ten[0]].absent]
+    weights = weight * np.where(inertia_known(columns)[masses], 1.0, GUESSED)
+    rows = np.zeros((len(masses), len(columns)))
+    rows[np.arange(len(masses)), masses] = np.sqrt(weights) / centre[masses]
     return rows, rows @ centre
 
 

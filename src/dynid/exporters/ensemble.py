@@ -193,7 +193,8 @@ def _estimator(run: Identification) -> Estimator:
 
     fitted = Experiment.from_dict(run.experiment).settings().estimator
     if isinstance(fitted, FeasibleFit):
-        return replace(fitted, strength=float(run.estimate.prior_strength))
+        estimate = run.estimate
+        return replace(fitted, strength=float(estimate.prior_strength), mass_share=float(estimate.mass_share))
     return fitted if fitted.name in ON_FACTORS else WLS()
 
 

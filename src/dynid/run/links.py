@@ -11,12 +11,14 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
-from dynid.estimate.feasible import UNMOVED, prior_curvature
+from dynid.estimate.feasible import NEAR, UNMOVED, prior_curvature
 from dynid.estimate.prior import inertia_known
+from dynid.estimate.reach import REACH_DESCRIBED
 from dynid.estimate.verdict import how_well
 from dynid.factor.base import Category
 from dynid.factor.factor import stack
 from dynid.feasible.bodies import body_columns
+from dynid.feasible.density import DENSEST, density
 from dynid.feasible.description import limits_from_description
 from dynid.feasible.problem import Distance
 from dynid.run.regression import regression_of_run
@@ -29,6 +31,8 @@ PRIORS, DATAS = 0.1, 0.9
 _OUTSIDE = 0.02
 # Change over the spread of a parameter that was not to move.
 _STILL = 1e-6
+# A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
+_HARDLY, _AT_LIMIT = 0.25, 0.98
 _SHAPED = (".urdf", ".xml", ".mjcf")
 
 
@@ -51,7 +55,7 @@ class Link:
     """Mass, kg, and centre of mass in its joint's frame, m, of a link.
 
     inside: whether the centre lies in the hull of the link's shapes; None = they are not known.
-    guessed: the description gives no inertia, so that the prior is a guess.
+    guessed: the description gives no inertia, so that the prior is a guess.    limit: at which the body is, in words.
     """
 
     name: str
@@ -59,14 +63,19 @@ class Link:
     centre: tuple[Value, Value, Value]
     inside: bool | None
     guessed: bool
+    limit: str = ""
 
     @property
     def said(self) -> str:
-        """Who says the mass, in words."""
+        """Who says the mass, in words, and whether the body stands at a limit of what can be."""
+        return f"{self._source}; {self.limit}" if self.limit else self._source
+
+    @property
+    def _source(self) -> str:
         prior = "a guess" if self.guessed else "the description"
         if self.mass.data < PRIORS:
             moved = abs(self.mass.value - self.mass.described) > _STILL * self.mass.described
-            return f"{prior}, moved until the body is physically consistent" if moved else prior
+            return f"mostly {prior}" if moved else prior
         if self.mass.data > DATAS:
             return "the data"
         return f"data {100 * self.mass.data:.0f} %, else {prior}"
@@ -110,6 +119,7 @@ def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
                 (own[1], own[2], own[3]),
                 _inside(hulls.get(owner), centre),
                 not known[ten[0]],
+                _limit(theta[ten], prior[ten], figures.reach[owner]),
             )
         )
     whole = np.zeros(len(columns))
@@ -147,19 +157,24 @@ def joint_values(one: Identification) -> tuple[JointValue, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Figures:
-    """Covariances (p, p): after and before the data, and of the estimate by the noise of the base parameters."""
+    """Covariances (p, p): after and before the data, and of the estimate by the noise of the base parameters.
+
+    reach: by body, how far its centre may lie from the description's, m.
+    """
 
     after: Float
     before: Float
     noise: Float
     quantile: float
+    reach: dict[int, float]
 
     @staticmethod
     def of(one: Identification) -> _Figures:
         estimate, regression = one.estimate, regression_of_run(one)
         base, spread, b = estimate.base, regression.spread, estimate.base.rank
         R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
-        H = prior_curvature(regression, R, max(estimate.prior_strength, 1.0), Distance.ENTROPIC)
+        strength, masses = max(estimate.prior_strength, 1.0), estimate.mass_share
+        H = prior_curvature(regression, R, strength, Distance.ENTROPIC, masses)
         # What no equation holds, and stands where the description puts it, was held there.
         still = np.abs(estimate.parameters - regression.guess) < _STILL * spread
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in base.categories()])
@@ -169,7 +184,11 @@ class _Figures:
         gain = after @ A.T @ R
         size = np.outer(spread, spread)
         noise = gain @ estimate.covariance @ gain.T
-        return _Figures(after * size, np.linalg.inv(H) * size, noise * size, estimate.quantile())
+        reach = {
+            estimate.columns[ten[0]].owner: REACH_DESCRIBED * float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
+            for ten in body_columns(estimate.columns)
+        }
+        return _Figures(after * size, np.linalg.inv(H) * size, noise * size, estimate.quantile(), reach)
 
     def value(self, way: Float, value: float, described: float) -> Value:
         if not np.isfinite(way).all():
@@ -178,6 +197,17 @@ class _Figures:
         data = float(np.clip(1.0 - left, 0.0, 1.0))
         half = self.quantile * math.sqrt(max(float(way @ self.noise @ way), 0.0))
         return Value(value, half if data >= PRIORS else np.nan, data, described)
+
+
+def _limit(pi: Float, prior: Float, reach: float) -> str:
+    # Limits of the fit itself, and a body that is hardly there.
+    if pi[0] < _HARDLY * prior[0]:
+        return "hardly any mass is left"
+    if density(pi) > _AT_LIMIT * DENSEST:
+        return "as dense as copper"
+    away = float(np.linalg.norm(pi[1:4] / pi[0] - prior[1:4] / prior[0])) if prior[0] > 0 else 0.0
+    held = any(_AT_LIMIT < away / (scale * reach) < 1.0 + _OUTSIDE for scale in NEAR)
+    return "centre at the limit of its reach" if held else ""
 
 
 def _hulls(one: Identification) -> dict[int, Float]:
