@@ -152,6 +152,7 @@ def test_a_large_zero_offset_is_doubted_even_without_proof(
     (notice,) = ZeroOffset(joints=(robot.joint_names[1],)).notices(held)
     assert (notice.level, notice.lesser) == (Level.DOUBT, unproven)
     assert "position.offset" in notice.do
+    assert ("without zero_offset" in notice.do) == (unproven is Level.DOUBT)
 
 
 def test_mujoco_agrees_with_the_corrected_joints(wrong: tuple[Identification, Float]) -> None:

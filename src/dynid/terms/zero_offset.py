@@ -120,14 +120,22 @@ class ZeroOffset(NominalTerm):
             name = held.robot.joint_names[j]
             unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
             large = abs(value) - half > (LARGE_SLIDE if slides else LARGE)
+            do = (
+                f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
+                "[log] (in the unit declared there)"
+            )
+            if large:
+                do += (
+                    ". No encoder is mounted so far off: if the description's zero is the robot's, something that the "
+                    "model lacks looks like it; name the terms of the model without zero_offset then"
+                )
             yield Notice(
                 "zero-offset",
                 Level.DOUBT,
                 f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
                 "its logged position",
                 "positions that are zero where the description has them so",
-                do=f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
-                "[log] (in the unit declared there)",
+                do=do,
                 joint=name,
                 declared=Declared(zeros={j: value}),
                 lesser=Level.DOUBT if large else Level.WARNING,
