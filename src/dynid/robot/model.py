@@ -233,6 +233,7 @@ class RobotModel:
     def with_servo(self, servo: Servo | ServoSettings | None) -> RobotModel:
         """The robot with these position controllers, or with settings put over those of its description.
 
+        Back-EMF that they say is part of the viscous friction of the description then.
         Raises InputError for settings of joints that do not exist, or that are no gains.
         """
         made = (
@@ -240,7 +241,11 @@ class RobotModel:
             if isinstance(servo, ServoSettings)
             else servo
         )
-        return replace(self, drive=replace(self.drive, servo=made))
+        before = self.drive.servo
+        change = (0.0 if made is None else made.back_emf) - (0.0 if before is None else before.back_emf)
+        prior = np.array(self.friction_prior)
+        prior[:, 0] = np.where(change != 0.0, np.nan_to_num(prior[:, 0]) + change, prior[:, 0])
+        return replace(self, friction_prior=prior, drive=replace(self.drive, servo=made))
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
         """Maps independent motion (T, n) to the motion of every tree joint (T, nb)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,14 +35,49 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
             return float(getattr(servo, name))
         return np.nan if isinstance(given, str) else float(given)
 
+    kp, limit, back_emf = _of_voltage(settings, joints)
+    if kp is not None and settings.kp is not None:
+        raise InputError(
+            "servo",
+            found="drive.kp beside drive.duty_gain, which says the same",
+            expected="one of them",
+        )
     return Servo(
-        kp=gains("kp"),
+        kp=gains("kp") if kp is None else np.where(np.isnan(kp), servo.kp, kp),
         kd=gains("kd"),
-        effort_limit=gains("effort_limit"),
+        effort_limit=np.fmin(gains("effort_limit"), limit),
         dead_band=gains("dead_band"),
         delay=time("delay"),
         hold=time("hold"),
+        back_emf=servo.back_emf
+        if back_emf is None
+        else np.where(np.isnan(back_emf), servo.back_emf, back_emf),
     )
+
+
+def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float | None, Float, Float | None]:
+    """Stiffness, limit of the torque and damping by back-EMF of drives that apply a voltage; None = not said."""
+    none = np.full(len(joints), np.nan)
+
+    def given(name: str) -> Float:
+        value: PerJoint | None = getattr(settings, name)
+        return none if value is None else np.array(_by_joint(value, joints, name))
+
+    stall, speed, duty = (given(name) for name in ("stall_torque", "no_load_speed", "duty_gain"))
+    for name, values in (("stall_torque", stall), ("no_load_speed", speed), ("duty_gain", duty)):
+        if (values <= 0).any() or np.isinf(values).any():
+            raise InputError(
+                "servo", found=f"drive.{name} = {values.tolist()}", expected="positive finite numbers"
+            )
+        lone = np.flatnonzero(np.isfinite(values) & np.isnan(stall))
+        if len(lone):
+            raise InputError(
+                "servo",
+                found=f"drive.{name} of joint '{joints[lone[0]]}' without its stall_torque",
+                expected="drive.stall_torque in N m beside it: Kt V / R of the data sheet",
+            )
+    stiffness = None if settings.duty_gain is None else duty * stall
+    return stiffness, stall, None if settings.no_load_speed is None else stall / speed
 
 
 def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
@@ -77,6 +112,8 @@ class Servo:
     dead_band: (n,) rad; e(x) = 0 up to it, x beyond.
     delay: s, from a command and the measurement beside it to their torque; nan = unknown, sought in the log.
     hold: s, for which a command acts; nan = from row to row of the log.
+    back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
+        the law: like friction it counts to what the joint loses.
 
     Raises InputError for negative or infinite gains, bands and delays, or limits that are not positive.
     """
@@ -87,10 +124,13 @@ class Servo:
     dead_band: Float
     delay: float = float("nan")
     hold: float = float("nan")
+    back_emf: Float = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         n = len(self.kp)
-        for name in ("kp", "kd", "effort_limit", "dead_band"):
+        if not len(self.back_emf):
+            object.__setattr__(self, "back_emf", np.zeros(n))
+        for name in ("kp", "kd", "effort_limit", "dead_band", "back_emf"):
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
         wrong = [
             name
@@ -120,6 +160,7 @@ class Servo:
             self.dead_band[index],
             self.delay,
             self.hold,
+            self.back_emf[index],
         )
 
     @property

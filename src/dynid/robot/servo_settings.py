@@ -18,7 +18,9 @@ LONGEST_DELAY = 1.0
 class ServoSettings:
     """The drives' position controllers: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff).
 
-    `dynid.robot.servo.Servo` says what they do.
+    `dynid.robot.servo.Servo` says what they do. A drive that applies a voltage u V, u = sat(duty_gain e), to a motor of
+    constant Kt and resistance R, both as the joint sees them, makes tau = Kt (u V - Kt dq) / R: the same law with
+    kp = duty_gain stall_torque and the limit stall_torque = Kt V / R, less stall_torque / no_load_speed times dq.
     What is None stays as the robot's description has it.    Raises UsageError for a delay out of range.
     """
 
@@ -39,6 +41,26 @@ class ServoSettings:
         "errors of position up to this size make no torque",
         unit="rad or m",
         kind=_KIND.format("rad or m"),
+    )
+    stall_torque: PerJoint | None = option(
+        None,
+        "of a drive that applies a voltage and no current, as hobby servos do: torque at rest under its whole supply "
+        "voltage V, Kt V / R; it is the limit of the torque",
+        unit="N m or N",
+        kind=_KIND.format("N m or N"),
+    )
+    no_load_speed: PerJoint | None = option(
+        None,
+        "speed of such a drive without load under its whole voltage, V / Kt: what its back-EMF takes off, "
+        "stall_torque / no_load_speed, counts to viscous friction",
+        unit="rad/s or m/s",
+        kind=_KIND.format("rad/s or m/s"),
+    )
+    duty_gain: PerJoint | None = option(
+        None,
+        "share of its voltage that it applies per error of position; with stall_torque it stands for kp",
+        unit="1/rad or 1/m",
+        kind=_KIND.format("1/rad or 1/m"),
     )
     delay: float | Literal["auto"] | None = option(
         None,

@@ -76,6 +76,7 @@ def _servo(entries: Sequence[DriveEntry], delay: float | None, known: Servo | No
         dead_band=_over([one.dead_band for one in entries], before.dead_band),
         delay=before.delay if delay is None else delay,
         hold=before.hold,
+        back_emf=before.back_emf,
     )
 
 
