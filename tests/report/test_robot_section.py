@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +37,7 @@ def test_each_link_has_the_colour_of_what_decides_its_mass(identification: Ident
         assert link.said in own.said
         assert " kg" in own.said
     page = report_html(identification)
-    data = json.loads(re.search(r'class="scene-data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    data = json.loads(page.split('class="scene-data">')[1].split("</script>")[0])
     assert {one["name"]: one["colour"] for one in data["links"]} == {
         name: one.colour.value for name, one in found.items()
     }

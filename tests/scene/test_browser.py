@@ -36,7 +36,7 @@ def moving() -> Scene:
 
 
 @pytest.fixture
-def opened(browser: Any, moving: Scene, tmp_path: Path) -> Any:  # noqa: F811
+def opened(browser: Any, moving: Scene, tmp_path: Path) -> Any:  # noqa: F811  (the fixture above)
     path = tmp_path / "scene.html"
     path.write_text(scene_page(moving, "UR5e"), encoding="utf-8")
 
