@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,6 +13,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.named_options import meant
 from dynid.base.overview import Overview, counted, listed
+from dynid.dynamics.derivatives import central_slopes, curve_slopes, smooth_friction_slopes
 from dynid.dynamics.observer import CUTOFF, MomentumObserver, external_torque
 from dynid.kernel.bodies import Bodies
 from dynid.robot.model import RobotModel
@@ -21,9 +21,6 @@ from dynid.terms.curve import FrictionCurve
 from dynid.terms.exports import Mixed, MotionBasis, mixed_torque
 from dynid.terms.gravity_tilt import Lean
 
-# Of central differences where a derivative has no formula: the cube root of the rounding, at which truncation and
-# rounding are about the same for quantities of size one.
-STEP = float(np.cbrt(np.finfo(np.float64).eps))
 # Widths of a smoothed sign at which it is 0.99, and a width for signs that have none, rad/s or m/s.
 _NEARLY, _WIDTH = 2.5, 0.02
 _FRICTION = (MotionBasis.SPEED, MotionBasis.SIGN, MotionBasis.ONE)
@@ -291,7 +288,7 @@ class Dynamics:
             self._between_joints(one) for one in self._bodies.derivatives(*self._on_tree(x, v, a))
         )
         if self.tilt is not None:
-            by_q = by_q + self._slopes(self._lean, x)
+            by_q = by_q + central_slopes(self._lean, x)
         if friction:
             by_dq = by_dq + self._friction_slopes(v)
         return tuple(one.reshape(*shape, self.robot.n) for one in (by_q, by_dq, self._with_drives(M)))  # type: ignore[return-value]  # three arrays
@@ -337,33 +334,15 @@ class Dynamics:
         return np.where(smooth, np.tanh(dq / np.where(smooth, self.width, 1.0)), np.sign(dq))
 
     def _friction_slopes(self, dq: Float) -> Float:
-        smooth = self.width > 0
-        s = np.tanh(dq / np.where(smooth, self.width, 1.0))
-        own = self.viscous + np.where(
-            smooth, self.coulomb * (1.0 - s * s) / np.where(smooth, self.width, 1.0), 0.0
-        )
+        own = smooth_friction_slopes(self.viscous, self.coulomb, self.width, dq)
         for curve in self.curves:
-            j = curve.joint
-            step = np.zeros(self.robot.n)
-            step[j] = STEP
-            own[:, j] += (curve.torque(self.robot, dq + step) - curve.torque(self.robot, dq - step)) / (
-                2.0 * STEP
-            )
+            own[:, curve.joint] += curve_slopes(self.robot, curve, dq)
         slopes = own[:, :, None] * np.eye(self.robot.n)
         parts = tuple(part for part in self.mixed if part.basis in _FRICTION)
         if not parts:
             return slopes
         still = np.zeros_like(dq)
-        return slopes + self._slopes(lambda x: mixed_torque(parts, _FRICTION, x, still), dq)
-
-    def _slopes(self, function: Callable[[Float], Float], x: Float) -> Float:
-        # [t, i, j] = d f_i / d x_j, by central differences.
-        columns = []
-        for j in range(x.shape[1]):
-            step = np.zeros(x.shape[1])
-            step[j] = STEP
-            columns.append((function(x + step) - function(x - step)) / (2.0 * STEP))
-        return np.stack(columns, axis=-1)
+        return slopes + central_slopes(lambda x: mixed_torque(parts, _FRICTION, x, still), dq)
 
     def _momentum(self, q: Float, dq: Float) -> tuple[Float, Float]:
         # M dq, and -C' dq + g.

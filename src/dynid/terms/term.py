@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, replace
-from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,73 +18,25 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
+from dynid.terms.column import Column, Of, Scale, Side, Symbol
 from dynid.terms.evidence import Feature, FeatureGroup, FitEvidence, Held, Notice, Remains
 from dynid.terms.exports import Part
 
-
-class Of(StrEnum):
-    """What a parameter belongs to."""
-
-    JOINT = "joint"
-    BODY = "body"
-    ROBOT = "robot"
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A parameter as a reader writes it: a letter with an index, and what it stands for.
-
-    name: of the parameter without its number, "fv" of fv3.
-    """
-
-    name: str
-    letter: str
-    index: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Column:
-    """One parameter of a term: one column of the regressor.
-
-    name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
-    unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
-    prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
-    of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
-    """
-
-    name: str
-    unit: str
-    term: str
-    owner: int
-    prior: float = np.nan
-    lower: float = -np.inf
-    upper: float = np.inf
-    of: Of = Of.JOINT
-
-    @property
-    def absent(self) -> bool:
-        """Whether the parameter is known to be zero, as those of a body without mass are."""
-        return self.lower == self.upper == 0.0
-
-
+__all__ = [
+    "CATALOGUE",
+    "Column",
+    "MomentumForm",
+    "Of",
+    "Proposal",
+    "Scale",
+    "Side",
+    "Symbol",
+    "Term",
+    "Terms",
+    "empty_panels",
+    "proposal_of_robot",
+]
 MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
-
-
-class Side(StrEnum):
-    """On which side of the transmission a term acts: the link's, the motor's, or both."""
-
-    LINK = "link"
-    MOTOR = "motor"
-    BOTH = "both"
-
-
-class Scale(StrEnum):
-    """What a term does to the size of all torques: nothing, it leaves it open, or it fixes it."""
-
-    KEEPS = "keeps"
-    FREES = "frees"
-    FIXES = "fixes"
 
 
 class Term(ABC):
