@@ -272,6 +272,20 @@ def test_a_still_shows_each_link_in_its_colour(arm: RobotModel) -> None:
         assert (shown & (picture[..., channel] > 80) & (picture[..., other] < 10)).sum() > 50
 
 
+def test_obstacles_have_a_colour_of_their_own(arm: RobotModel) -> None:
+    own = shapes_of(arm).surfaces
+    table = Surface(-1, "table", "obstacle", *box(np.array([0.5, 0.5, 0.01])))
+    scene = scene_of(arm, surfaces=[*own, table])
+    assert scene.names == ("base", "one", "two", "obstacle")
+    assert [scene.owner(one) for one in scene.surfaces][-1] == 3
+    assert [one.meaning for one in scene.legend] == ["obstacle"]
+    assert "of 4 links" not in scene.shapes
+    assert scene_of(arm).names == ("base", "one", "two")
+    picture = unpacked(still_png(scene, 300, 200)).astype(int)
+    brown = (picture[..., 0] > 1.2 * picture[..., 2]) & (picture[..., 3] == 255)
+    assert brown.sum() > 500
+
+
 def test_every_shipped_robot_has_a_scene_within_its_bytes() -> None:
     for name in ("panda", "puma560", "ur5e", "kr300_rptu", "painting_arm"):
         scene = scene_of(load_example(name))

@@ -197,7 +197,12 @@ class OutputTable:
     formats: tuple[str, ...] = option(
         ("csv",), "forms that controllers read", choices=tuple(map(str, Format))
     )
-    rate: float = option(100.0, "of the written motion (`libfranka`: always 1000)", unit="Hz", above=0)
+    rate: float = option(
+        100.0,
+        "of the written motion (`libfranka` and `kuka_fri`: always 1000, `kuka_rsi`: 250)",
+        unit="Hz",
+        above=0,
+    )
     stages: tuple[float, ...] = option(
         (0.25, 0.5, 1.0), "shares of the speed at which the motion is written", above=0, most=1
     )

@@ -16,14 +16,16 @@ from dynid.signals.samples import Samples
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from dynid.excitation.shapes import Shape
     from dynid.report.figures import Figure, Trace
     from dynid.report.section import Page
     from dynid.scene.scene import Scene
+    from dynid.scene.surface import Surface
 
 POINTS, ALL_TOLD = 1500, 1e6
 # Curves of distances that are shown: those that come nearest.
 MOST_PAIRS = 6
-_FLOOR = "floor"
+_FLOOR, _ROOM = "floor", "arm - "
 # Half of the part of the room that is drawn, in radii of a ball round the moving robot.
 ROOM = 1.6
 
@@ -81,13 +83,39 @@ def _scene(plan: Sheet, t: Float, q: Float) -> Scene:
     from dynid.scene.scene import scene_of
 
     robot, space = plan.information.robot, plan.bounds.workspace
-    scene = scene_of(robot, t, q, geometry="collision")
+    scene = scene_of(robot, t, q, geometry="collision", surfaces=_checked(plan))
     if space is None or not len(space.names):
         return scene
     centre, radius = scene.extent
     lines = outlines(space.normal, space.offset, centre, ROOM * radius)
     floor = -space.offset[space.names.index(_FLOOR)] if _FLOOR in space.names else 0.0
     return replace(scene, lines=lines, floor=float(floor))
+
+
+def _checked(plan: Sheet) -> list[Surface] | None:
+    # The very shapes that were kept apart, and obstacles; None where there were none.
+    collision = plan.bounds.collision
+    if collision is None or collision.shapes is None:
+        return None
+    own = "capsule" if collision.shapes.derived else "solid"
+    pairs = [(shape, own) for shape in collision.shapes.shapes]
+    return [_surface(*pair) for pair in (*pairs, *((shape, "obstacle") for shape in collision.obstacles))]
+
+
+def _surface(shape: Shape, kind: str) -> Surface:
+    from dynid.scene.surface import Surface, box, capsule, cylinder
+
+    if shape.kind == "mesh":
+        vertices, triangles = shape.vertices, shape.triangles
+    elif shape.kind == "box":
+        vertices, triangles = box(0.5 * np.array(shape.size))
+    elif shape.kind == "sphere":
+        vertices, triangles = capsule(shape.size[0], 0.0)
+    else:
+        vertices, triangles = (cylinder if shape.kind == "cylinder" else capsule)(*shape.size[:2])
+    placed = vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
+    said = "mesh" if shape.kind == "mesh" and kind == "solid" else kind
+    return Surface(shape.body, shape.link, said, placed, triangles)
 
 
 def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
@@ -98,7 +126,11 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
     found = sorted(_distances(plan, q), key=lambda one: float(one[1].min()))
     if not found:
         return Markup("<p>No distances were kept: neither surroundings nor shapes of the arm were given.</p>")
-    shown, rest = found[:MOST_PAIRS], found[MOST_PAIRS:]
+    # The nearest bound of the room is shown, even where many pairs of links come nearer.
+    room = next((k for k, one in enumerate(found) if one[0].startswith(_ROOM)), None)
+    chosen = set(range(MOST_PAIRS)) if room is None or room < MOST_PAIRS else {*range(MOST_PAIRS - 1), room}
+    shown = [one for k, one in enumerate(found) if k in chosen]
+    rest = [one for k, one in enumerate(found) if k not in chosen]
     curves = tuple(line(t, 1e3 * values, name, CYCLE[k]) for k, (name, values, _) in enumerate(shown))
     asked = sorted({1e3 * bound for _, _, bound in shown})
     panel = Panel(
@@ -107,7 +139,9 @@ def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:
     figure = page.figure(column_of((panel,), 320, "time"), "least distances over time")
     entry = Markup('<li><i style="background:{}"></i>{}: {:.1f} mm at least</li>')
     legend = [entry.format(CYCLE[k], name, 1e3 * values.min()) for k, (name, values, _) in enumerate(shown)]
-    more = f"{len(rest)} further pairs stay at least {1e3 * rest[0][1].min():.0f} mm apart." if rest else ""
+    more = "What is far apart may be farther apart than is shown: hulls are compared where parts come near."
+    if rest:
+        more += f" {len(rest)} further pairs stay at least {1e3 * rest[0][1].min():.0f} mm apart."
     return Markup('<ul class="scene-legend">{}</ul>{}<p class="note">{}</p>').format(
         Markup("").join(legend), figure, more
     )
@@ -125,7 +159,7 @@ def _distances(plan: Sheet, q: Float) -> list[tuple[str, Float, float]]:
         found += [(name, free[:, k], float(collision.clearance[k])) for k, name in enumerate(collision.names)]
     if (space := bounds.workspace) is not None and len(space.names):
         room = (space.offset - space.reach(placed)[0]).min(axis=1)
-        found += [(f"arm - {name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
+        found += [(f"{_ROOM}{name}", room[:, h], bounds.clearance) for h, name in enumerate(space.names)]
     return found
 
 

@@ -102,14 +102,13 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
         parts.append(
             {
                 "body": one.body,
-                "link": one.body + 1,
+                "link": scene.owner(one),
                 "v": len(one.vertices),
                 "t": len(one.triangles),
                 "low": _short(low),
                 "step": [float(f"{x:.8g}") for x in step],
             }
         )
-    names = ("base", *robot.body_names)
     lower, upper = _ranges(scene)
     return {
         "full": full,
@@ -120,7 +119,7 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
         ],
         "links": [
             {"name": name, "colour": one.colour.value, "said": one.said}
-            for name, one in zip(names, scene.palette, strict=True)
+            for name, one in zip(scene.names, scene.palette, strict=True)
         ],
         "tree": {
             "parent": robot.parent.tolist(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel.bodies import Bodies
 from dynid.robot.model import RobotModel
-from dynid.scene.shapes import Geometry, shapes_of
+from dynid.scene.shapes import Geometry, Shapes, shapes_of
 from dynid.scene.simplify import simplified
 from dynid.scene.surface import Surface
 
@@ -23,6 +23,7 @@ MOST_BYTES = 300_000
 FRAME_RATE, MOST_FRAMES = 30.0, 3000
 _PLAIN = ("#8fa3b5", "#6f879d")
 _FIXED = "#9aa1a8"
+_IN_THE_WAY = "#c9915f"
 # Poses of a motion, and vertices of a surface, that tell how large the picture has to be.
 _POSES, _POINTS = 60, 100
 
@@ -41,6 +42,9 @@ class LinkColour:
 
     colour: Colour
     said: str = ""
+
+
+_OBSTACLE = LinkColour(Colour(_IN_THE_WAY, "obstacle"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +116,30 @@ class Scene:
 
     @property
     def palette(self) -> tuple[LinkColour, ...]:
-        """Colour of the base and of every body, (nb + 1,)."""
+        """Colour of the base, of every body, and of obstacles where there are any."""
         plain = [LinkColour(Colour(_FIXED, ""))]
         plain += [LinkColour(Colour(_PLAIN[i % 2], "")) for i in range(self.robot.n_bodies)]
-        names = ("base", *self.robot.body_names)
-        return tuple(self.colours.get(name, usual) for name, usual in zip(names, plain, strict=True))
+        found = [self.colours.get(name, usual) for name, usual in zip(self.names, plain, strict=False)]
+        return (*found, *([_OBSTACLE] if self._blocked else []))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the colours of the palette belong to."""
+        return ("base", *self.robot.body_names, *(["obstacle"] if self._blocked else []))
+
+    def owner(self, surface: Surface) -> int:
+        """Index of a surface's colour in the palette."""
+        return self.robot.n_bodies + 1 if surface.kind == "obstacle" else surface.body + 1
+
+    @property
+    def _blocked(self) -> bool:
+        return any(one.kind == "obstacle" for one in self.surfaces)
 
     @property
     def legend(self) -> tuple[Colour, ...]:
         """The colours that mean something, each once."""
-        return tuple(dict.fromkeys(one.colour for one in self.colours.values() if one.colour.meaning))
+        said = [one.colour for one in (*self.colours.values(), *self.palette) if one.colour.meaning]
+        return tuple(dict.fromkeys(said))
 
 
 def scene_of(
@@ -130,6 +148,7 @@ def scene_of(
     q: npt.ArrayLike | None = None,
     *,
     geometry: Geometry = "visual",
+    surfaces: Sequence[Surface] | None = None,
     colours: Mapping[str, LinkColour] | None = None,
     lines: npt.ArrayLike | None = None,
     floor: float = 0.0,
@@ -137,18 +156,20 @@ def scene_of(
 ) -> Scene:
     """The scene of a robot that stands, or moves as q (T, n) at times t (T,).
 
-    geometry: shapes that are wanted where the description has both sorts.    colours: by body, "base" for the base.
+    geometry: shapes that are wanted where the description has both sorts.
+    surfaces: what is drawn in place of the description's shapes, obstacles among it.
+    colours: by body, "base" for the base.
     lines: (L, 6) bounds of the room.    most_bytes: of vertices and triangles, which are simplified to that.
     What a link's shapes are, and why some could not be read, is said in `Scene.shapes`; nothing there is an error.
     Raises UsageError for a motion that does not fit the robot.
     """
-    found = shapes_of(robot, geometry)
-    surfaces = simplified(found.surfaces, most_bytes)
+    found = shapes_of(robot, geometry) if surfaces is None else Shapes(tuple(surfaces), {})
+    drawn = simplified(found.surfaces, most_bytes)
     times, positions = _frames(robot, t, q)
     return Scene(
         robot,
-        surfaces,
-        _said(found.surfaces, surfaces, found.unread),
+        drawn,
+        _said(found.surfaces, drawn, found.unread),
         times,
         positions,
         positions[0] if len(positions) else _standing(robot),

@@ -44,7 +44,7 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
         shade = AMBIENT + (1.0 - AMBIENT) * np.abs(normal @ LIGHT)
         across = 0.5 * np.array([wide, high]) + zoom * (xy - 0.5 * (low + top)) * [1.0, -1.0]
         screen = np.column_stack([across, 1.0 / np.maximum(x[:, 2], _NEAR)])
-        colours = np.minimum(np.outer(shade, palette[surface.body + 1]) * (255 / 225), 255.0)
+        colours = np.minimum(np.outer(shade, palette[scene.owner(surface)]) * (255 / 225), 255.0)
         _fill(nearness, picture, screen[surface.triangles], colours, wide, high)
     small = picture.reshape(height, _FINER, width, _FINER, 4).sum(axis=(1, 3))
     cover = small[..., 3:] / _FINER**2

@@ -17,7 +17,8 @@ class Surface:
     """Triangles in the joint frame of a body.
 
     body: index of the body that carries it, -1 = the base.    link: the link's own name in the description.
-    vertices: (V, 3), m.    triangles: (T, 3) indices of vertices.    kind: "mesh", "solid" or "capsule" (derived).
+    vertices: (V, 3), m.    triangles: (T, 3) indices of vertices.
+    kind: "mesh", "solid", "capsule" (derived) or "obstacle".
     """
 
     body: int

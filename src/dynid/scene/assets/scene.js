@@ -1,7 +1,7 @@
 // Draws robots from triangles with a depth buffer, in the processor alone: the same picture with or without WebGL.
 (function () {
   "use strict";
-  var PIXELS_MOVING = 5e5, PIXELS_STILL = 2e6, SETTLE_MS = 160, CREASE = Math.cos(50 * Math.PI / 180);
+  var PIXELS_MOVING = 5e5, PIXELS_STILL = 2e6, SETTLE_MS = 160, CREASE = Math.cos(40 * Math.PI / 180);
   var NEAR = 0.01, FIELD = 1.95, DISTANCE = 2.1, AMBIENT = 0.34, LIGHT = unit([-0.4, 0.55, -0.75]);
   var calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -27,20 +27,28 @@
     });
   }
 
+  // At each corner the mean of the faces round its vertex that are not beyond an edge.
   function normalsOf(x, faces) {
-    var sums = new Float32Array(x.length), own = new Float32Array(faces.length), made = new Float32Array(3 * faces.length);
-    var f, k, i, n;
+    var own = new Float32Array(faces.length), flat = new Float32Array(faces.length), made = new Float32Array(3 * faces.length);
+    var first = new Uint32Array(x.length / 3 + 1), around = new Uint32Array(faces.length), f, k, i, n;
     for (f = 0; f < faces.length; f += 3) {
       var a = 3 * faces[f], b = 3 * faces[f + 1], c = 3 * faces[f + 2];
       n = cross([x[b] - x[a], x[b + 1] - x[a + 1], x[b + 2] - x[a + 2]], [x[c] - x[a], x[c + 1] - x[a + 1], x[c + 2] - x[a + 2]]);
-      for (k = 0; k < 3; k++) { own[f + k] = n[k]; sums[a + k] += n[k]; sums[b + k] += n[k]; sums[c + k] += n[k]; }
+      own.set(n, f); flat.set(unit(n), f);
+      for (k = 0; k < 3; k++) { first[faces[f + k] + 1]++; }
     }
+    for (i = 1; i < first.length; i++) { first[i] += first[i - 1]; }
+    var next = first.slice();
+    for (f = 0; f < faces.length; f++) { around[next[faces[f]]++] = f - f % 3; }
     for (f = 0; f < faces.length; f++) {
-      var face = f - f % 3, flat = unit([own[face], own[face + 1], own[face + 2]]);
-      i = 3 * faces[f];
-      n = unit([sums[i], sums[i + 1], sums[i + 2]]);
-      if (dot(n, flat) < CREASE) { n = flat; }
-      for (k = 0; k < 3; k++) { made[3 * f + k] = n[k]; }
+      var face = f - f % 3, sum = [0, 0, 0], vertex = faces[f];
+      for (i = first[vertex]; i < first[vertex + 1]; i++) {
+        k = around[i];
+        if (flat[k] * flat[face] + flat[k + 1] * flat[face + 1] + flat[k + 2] * flat[face + 2] > CREASE) {
+          sum[0] += own[k]; sum[1] += own[k + 1]; sum[2] += own[k + 2];
+        }
+      }
+      made.set(unit(sum), 3 * f);
     }
     return made;
   }
