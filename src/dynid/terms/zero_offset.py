@@ -62,9 +62,9 @@ class ZeroOffset(NominalTerm):
             the joint's origin.""",
             f"""A doubt from {np.degrees(WARN):g} degrees ({1000.0 * WARN_SLIDE:g} mm) on, 95 % interval included.
             {PROVEN}, and a cosine of each joint's own position (a cable, a spring) may not do as well. What is
-            not proven is a warning up to {np.degrees(LARGE):g} degrees ({1000.0 * LARGE_SLIDE:g} mm), and a doubt
-            beyond, since the model rests on it. As a finding of the residuals it takes a chance of less than one
-            log in a thousand.""",
+            not proven is a warning up to {np.degrees(LARGE):g} degrees ({1000.0 * LARGE_SLIDE:g} mm), and a
+            doubt beyond, since the model rests on it. As a finding of the residuals it takes a chance of less
+            than one log in a thousand.""",
             """Accept it if the description's zero is the one that is wrong and you want to keep it: the model
             holds the offset either way.""",
         ),
