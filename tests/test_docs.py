@@ -452,8 +452,16 @@ def repeated_log(path: Path) -> None:
     write_log(path, t, canonical_columns(robot.joint_names, q, tau=tau))
 
 
+def motion_files(folder: Path) -> None:
+    """Plan files of a short search, and of some poses."""
+    search = "[search]\nstarts = 1\niterations = 3\n"
+    (folder / "motion.toml").write_text(f"[motion]\nharmonics = 3\nfrequency = 0.25\n{search}")
+    (folder / "poses.toml").write_text(f'[motion]\nfamily = "poses"\nposes = 5\n{search}')
+
+
 def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
     failed = []
+    motion_files(tmp_path)
     model_table(tmp_path / "model.csv")
     repeated_log(tmp_path / "repeated.parquet")
     for page, words in console_lines():

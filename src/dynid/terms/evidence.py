@@ -60,7 +60,7 @@ FRICTION_FORM = FeatureGroup(
         this joint, so its friction parameters, and a little of its inertia, are bent to make up for it.""",
         """Give no terms, and the log chooses the friction of every joint; where you name terms, add `{ term =
         "friction" }`, or the form that the finding names. If it stays after that, record more reversals and
-        slow motion (`dynid excite --family sweep`).""",
+        slow motion (`family = "sweep"` in the plan file of `dynid excite`).""",
         f"{RESIDUAL_TESTS} Forms of friction rival one another: the one that explains most is named.",
     ),
 )

@@ -33,7 +33,7 @@ OF_MOTIONS = (
         ("warning",),
         """The controller did not follow. Identification uses what was measured, but limits and collisions were
         checked for the plan alone.""",
-        """Look at the controller, or plan with less speed (`--velocity`).""",
+        """Look at the controller, or plan with less speed (`velocity` under `[limits]` of the plan file).""",
     ),
     Explanation(
         "plan-delay",
