@@ -37,7 +37,7 @@ NotNegative = Annotated[float, Field(ge=0)]
 NotZero = Annotated[float, AfterValidator(_not_zero)]
 Point = tuple[float, float, float]
 # Fields of estimators that are no options of their own in a file.
-NOT_IN_FILES = {"name", "inner", "required", "limits", "further"}
+NOT_IN_FILES = {"name", "inner", "required", "limits", "further", "mass_share"}
 # Names of kinds, or tables of a name and options: {term = "coulomb", width = 0.02}.
 Named = str | dict[str, Any]
 

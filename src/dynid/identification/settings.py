@@ -136,7 +136,9 @@ def _method(estimator: Estimator) -> dict[str, Any]:
     own = {key: getattr(estimator, key) for key in fields_of(type(estimator))}
     if not isinstance(estimator, FeasibleFit):
         return {"method": estimator.name} | own
-    options = {key: value for key, value in own.items() if key not in ("inner", "required", "further")}
+    options = {
+        key: value for key, value in own.items() if key not in ("inner", "required", "further", "mass_share")
+    }
     if estimator.further:
         options["constraints"] = [constraint_to_spec(one) for one in estimator.further]
     if estimator.inner is None:
