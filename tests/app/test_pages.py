@@ -161,6 +161,10 @@ def test_forms_become_commands(project: Project) -> None:
     assert words(project, "check") == (
         "dynid check robot/two.toml logs/a.csv --config experiment.toml --no-fit"
     )
+    assert words(project, "show", trajectory="slow one") == (
+        "dynid show robot/two.toml logs/a.csv --config experiment.toml --out pages/recorded.html "
+        "--trajectory 'slow one'"
+    )
     assert words(project, "identify", name="") == (
         "dynid identify robot/two.toml logs/a.csv --validate logs/b.csv --config experiment.toml --out runs/run-1"
     )

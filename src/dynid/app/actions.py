@@ -18,7 +18,6 @@ _TABS = {
     "export": "runs",
     "validate": "runs",
     "excite": "motion",
-    "show-plan": "motion",
     "watch": "live",
 }
 

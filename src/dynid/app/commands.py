@@ -41,6 +41,8 @@ FAMILIES = {
 }
 MOTION_FORMATS = ("csv", "ros2", "urscript", "movej", "libfranka")
 LONGEST_TEXT = 500
+# The page of the robot as it moved in the log.
+RECORDED = f"{PAGES}/recorded.html"
 
 
 def demo(_project: Project, _form: Form) -> Command:
@@ -73,9 +75,10 @@ def check(project: Project, form: Form) -> Command:
 
 def show(project: Project, form: Form) -> Command:
     """The robot as it moved in the log."""
-    out = f"{PAGES}/recorded.html"
+    name, out = _text(form, "trajectory"), RECORDED
     words = ("show", _robot(project), _logs(project)[0], "--config", EXPERIMENT, "--out", out)
-    return Command("show", "Show the recorded motion", (*words, *_renewing(project, out)), out)
+    chosen = ("--trajectory", name) if name else ()
+    return Command("show", "Show the recorded motion", (*words, *chosen, *_renewing(project, out)), out)
 
 
 def identify(project: Project, form: Form) -> Command:
@@ -133,14 +136,6 @@ def excite(project: Project, form: Form) -> Command:
     return Command("excite", f"Design a motion: {Path(out).name}", tuple(words), out)
 
 
-def show_plan(project: Project, form: Form) -> Command:
-    """The robot as a plan moves it."""
-    plan = _chosen(form, "plan", project.plans(), "a plan")
-    out = f"{PAGES}/{Path(plan).name}.html"
-    words = ("show", _robot(project), "--plan", plan, "--out", out)
-    return Command("show-plan", f"Show {Path(plan).name}", (*words, *_renewing(project, out)), out)
-
-
 def watch(project: Project, form: Form) -> Command:
     """The estimate as it follows a growing log."""
     log = _chosen(form, "log", project.live_logs(), "a CSV log")
@@ -163,7 +158,6 @@ COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
     "export": export,
     "validate": validate,
     "excite": excite,
-    "show-plan": show_plan,
     "watch": watch,
 }
 

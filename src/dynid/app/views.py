@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dynid.app import jobs
-from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS
+from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED
 from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
 from dynid.base.diagnostics import Diagnostic, Severity
@@ -132,6 +132,7 @@ def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, 
             if name not in project.robots()
         ],
         "run": _run(project, run.command.result) if run is not None else None,
+        "recorded": RECORDED if (project.folder / RECORDED).is_file() else "",
         "experiment": _text(project.folder / EXPERIMENT),
         "free_run": project.free_name(RUNS, "run").removeprefix(f"{RUNS}/"),
     }
@@ -164,7 +165,8 @@ def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str
     }
 
 
-_PLAN_PAGES = ("plan.html",)
+# Of a plan's folder, the page with its figures and the moving robot.
+_PLAN_PAGES = ("picture.html",)
 
 
 def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""dynid show: the robot in 3-D, as it stands or as it moved in a log, as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynid.cli.common import ConfigOption, ForceOption, RobotArgument, TopicOption, print_diagnostics, say
+from dynid.cli.robot_options import RobotOptions, with_robot
+
+
+@with_robot
+def command(
+    robot: RobotArgument,
+    out: Annotated[Path, typer.Option("--out", help="HTML page to write; must not exist.")],
+    log: Annotated[
+        Path | None, typer.Argument(help="Log whose motion is shown; without one it stands.", metavar="[LOG]")
+    ] = None,
+    trajectory: Annotated[
+        str | None,
+        typer.Option(
+            "--trajectory", metavar="NAME", help="Motion of a log of several. Default: the first to fit."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    topic: TopicOption = None,
+    force: ForceOption = False,
+    *,
+    robot_options: RobotOptions,
+) -> None:
+    """Show the robot in 3-D, moving as recorded, on one page that needs no network; joints can be moved by hand."""
+    from glob import escape
+
+    import numpy as np
+
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import UsageError
+    from dynid.excitation.tracking import recorded_positions
+    from dynid.exporters.files import check_targets, write_files
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.scene import scene_of, scene_page
+
+    if trajectory is not None and log is None:
+        raise UsageError(
+            "no-log", found=f"--trajectory {trajectory} without a log", expected="the log that holds it"
+        )
+    check_targets([out], [one for one in (robot, log, config) if one is not None], force)
+    diagnostics = Diagnostics()
+    experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
+    model = experiment.robot(robot, diagnostics)
+    t, q, name = None, None, ""
+    if log is not None:
+        select = experiment.data.train if trajectory is None else [escape(trajectory)]
+        opened = open_log(experiment, [log], model, select, diagnostics)
+        model, recorded = opened.robot, opened.trajectories[0]
+        t, q = recorded_positions(opened, recorded)
+        # Rows that a scene can show; what is wrong with the others, dynid check says.
+        kept = np.isfinite(t) & np.isfinite(q).all(axis=1)
+        kept[1:] &= np.diff(np.maximum.accumulate(np.where(kept, t, -np.inf))) > 0
+        t, q, name = t[kept], q[kept], recorded.name
+    title = f"{model.name or 'robot'}{f', {name}' if name else ''}"
+    write_files({out: scene_page(scene_of(model, t, q), title).encode()})
+    print_diagnostics(diagnostics)
+    moved = f", {t[-1] - t[0]:.1f} s of {name}" if t is not None and len(t) > 1 else ""
+    say(f"wrote {out}: {model.name or 'robot'}{moved}")
