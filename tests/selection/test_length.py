@@ -45,6 +45,7 @@ def test_a_long_log_chooses_what_a_short_one_does(
     monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
     monkeypatch.setattr(validation, "TRIAL_BYTES", trial)
     monkeypatch.setattr(search, "LINE_BYTES", lines)
+    monkeypatch.setattr(validation, "RESIDUAL_BYTES", 5e4)
     part = chosen(tmp_path, lambda tau: tau)
     assert whole.selection is not None
     assert part.selection is not None
@@ -53,6 +54,18 @@ def test_a_long_log_chooses_what_a_short_one_does(
     assert part.terms == whole.terms
     assert part.selection.chosen.relative == pytest.approx(whole.selection.chosen.relative, rel=0.2)
     np.testing.assert_allclose(part.estimate.value, whole.estimate.value, rtol=1e-6)
+    np.testing.assert_allclose(part.training.scores.rms, whole.training.scores.rms, rtol=1e-6)
+    np.testing.assert_array_equal(part.training.scores.count, whole.training.scores.count)
+    kept, every = part.training.residuals, whole.training.residuals
+    assert kept is not None
+    assert every is not None
+    assert 0.02 * len(every.t) < len(kept.t) < 0.5 * len(every.t)
+    place = np.searchsorted(every.t, kept.t)
+    np.testing.assert_allclose(every.t[place], kept.t, rtol=1e-12)
+    np.testing.assert_allclose(kept.predicted, every.predicted[place], rtol=1e-5, atol=1e-8)
+    # Every stretch is a segment of its own, without gaps.
+    assert (np.diff(kept.t)[np.diff(kept.segment) == 0] * kept.rate < 1.5).all()
+    assert len(np.unique(kept.segment)) == len(part.factors.blocks)
     assert part.verdict.level == whole.verdict.level == "good"
 
 

@@ -21,8 +21,12 @@ def held_out_scores(
 ) -> Scores:
     """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction.
 
+    search: of a long log its stretches of every block, on which the shapes were sought: the scores are of these.
     left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     """
+    if search.share < 1.0:
+        fitted = search.fit(nonlinear.terms)
+        left_out = None if left_out is None else left_out.scaled(search.share)
     group_names = fitted.factors.group_names
     scored = [g for g, name in enumerate(group_names) if name in search.robot.joint_names]
     constant = constant_part_of(fitted, nonlinear, search)

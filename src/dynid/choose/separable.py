@@ -55,28 +55,38 @@ class SeparableProblem:
         names = np.array([c.name for c in terms.columns(robot)])
         wanted = np.isin(names, self.names) | (not target)
 
-        def one(samples: Samples) -> tuple[tuple[Int, ...], list[Float]]:
-            equations = rows.equations(robot, terms, samples, wanted)
-            panels = [panel if target else np.ascontiguousarray(panel[:-1]) for panel in equations.panels]
-            return equations.columns, [self._filtered(p, samples, g) for g, p in enumerate(panels)]
+        def one(batch: int) -> tuple[tuple[Int, ...], list[Float]]:
+            equations = rows.equations(robot, terms, self.batches[batch], wanted)
+            panels = [panel if target else panel[:-1] for panel in equations.panels]
+            return equations.columns, [self._filtered(p, batch, g) for g, p in enumerate(panels)]
 
-        parts = list(ordered_map(one, self.batches, self.threads if target else 1))
+        parts = list(ordered_map(one, range(len(self.batches)), self.threads if target else 1))
         columns = parts[0][0]
         return Lines(
             names=tuple(tuple(names[c].tolist()) + (("",) if target else ()) for c in columns),
             values=tuple(np.concatenate([p[g] for _, p in parts], axis=1) for g in range(len(columns))),
         )
 
-    def _filtered(self, panel: Float, samples: Samples, group: int) -> Float:
-        parallel = self.assembly.parallel
+    def _filtered(self, panel: Float, batch: int, group: int) -> Float:
+        opened, count = self._opened[batch][group]
         if not len(panel):
-            return np.zeros((0, int(self._open(samples, group).sum())))
-        values, _ = parallel.apply(panel, samples)
-        return values[:, self._open(samples, group)]
+            return np.zeros((0, count))
+        values, _ = self.assembly.parallel.apply(np.ascontiguousarray(panel), self.batches[batch])
+        return values if opened is None else values[:, opened]
 
-    def _open(self, samples: Samples, group: int) -> Bool:
-        kept = self.assembly.parallel.kept(samples)
-        return np.ones(len(kept), dtype=np.bool_) if samples.gate is None else samples.gate[kept, group]
+    @cached_property
+    def _opened(self) -> tuple[tuple[tuple[Bool | None, int], ...], ...]:
+        # By batch and group, which of the samples that stay count, None = all, and how many.
+        found = []
+        for samples in self.batches:
+            kept = self.assembly.parallel.kept(samples)
+            groups = range(len(self.factors.group_names))
+            if samples.gate is None:
+                found.append(tuple((None, len(kept)) for _ in groups))
+            else:
+                gates = [samples.gate[kept, group] for group in groups]
+                found.append(tuple((gate, int(gate.sum())) for gate in gates))
+        return tuple(found)
 
     @cached_property
     def block_of(self) -> tuple[Int, ...]:
@@ -84,13 +94,14 @@ class SeparableProblem:
         starts = np.array([block.start for block in self.factors.blocks])
         segments = np.array([block.segment for block in self.factors.blocks])
         found: list[list[Int]] = [[] for _ in self.factors.group_names]
-        for samples in self.batches:
+        for samples, opened in zip(self.batches, self._opened, strict=True):
             kept = self.assembly.parallel.kept(samples)
             own = np.flatnonzero(segments == samples.segment)
             place = np.searchsorted(starts[own], samples.t[kept] + 0.25 / samples.rate, side="right") - 1
             number = own[np.maximum(place, 0)] if len(own) else np.zeros(0, dtype=np.int64)
             for group, numbers in enumerate(found):
-                numbers.append(number[self._open(samples, group)])
+                gate = opened[group][0]
+                numbers.append(number if gate is None else number[gate])
         return tuple(np.concatenate(numbers) for numbers in found)
 
     def motion(self, joint: int, term: ShapedTerm | None = None) -> JointMotion:

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.scipy_functions import solve_triangular
 from dynid.choose.search import Fitted, NonlinearFit, Search
+from dynid.choose.separable import SeparableProblem
 from dynid.choose.shapes import ShapeEstimate
 from dynid.choose.variable_projection import Scale
 from dynid.estimate.estimator import Estimate
@@ -87,31 +88,37 @@ def _differences(slope: Slope, robot: RobotModel, samples: Samples) -> Iterator[
 
 
 def with_shape_uncertainty(
-    fitted: Fitted, nonlinear: NonlinearFit, search: Search
+    fitted: Fitted, nonlinear: NonlinearFit, search: Search, trial: Search
 ) -> tuple[Estimate, tuple[ShapeEstimate, ...]]:
     """The estimate with a covariance that includes the shapes' own uncertainty, and the shapes with theirs.
 
     The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
-    parameters holds for all of them together. A shape at an edge of its range, or without effect, gets std nan.
+    parameters holds for all of them together. Where the shapes were sought on a share of the equations, their variance
+    is as many times greater, and so is what they add to that of the others.
+    A shape at an edge of its range, or without effect, gets std nan.
+    search, trial: of all samples, and of those that shapes were sought on.
     """
     estimate = fitted.estimate
     if not nonlinear.sought:
         return estimate, ()
-    found, slopes = _described(fitted, nonlinear, search)
+    separable = trial.separable(fitted if trial.share >= 1.0 else trial.fit(nonlinear.terms))
+    found, slopes = _described(fitted, nonlinear, separable)
+    kept = sum(len(numbers) for numbers in separable.block_of)
+    share = min(kept / max(sum(factor.count for factor in fitted.factors.total), 1), 1.0)
     inside = [i for i, slope in enumerate(slopes) if slope is not None]
     chosen = tuple(slope for slope in slopes if slope is not None)
     if not chosen:
         return estimate, tuple(found)
-    covariance, kept = _joint_covariance(fitted, Slopes(chosen), search.batches, search.threads)
+    covariance, free = _joint_covariance(fitted, Slopes(chosen), search.batches, search.threads)
     b = estimate.base.rank
     for i, owner in enumerate(inside):
-        if i in kept:
-            at = b + kept.index(i)
-            found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at])))
+        if i in free:
+            at = b + free.index(i)
+            found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at] / share)))
         else:
             found[owner] = replace(found[owner], note="without effect on the torque")
     plain = _jackknife(fitted, fitted, [])
-    widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain)
+    widened = np.asarray(estimate.covariance) + (covariance[:b, :b] - plain) / share
     return replace(estimate, covariance=_positive(widened)), tuple(found)
 
 
@@ -121,10 +128,10 @@ def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
 
 
 def _described(
-    fitted: Fitted, nonlinear: NonlinearFit, search: Search
+    fitted: Fitted, nonlinear: NonlinearFit, separable: SeparableProblem
 ) -> tuple[list[ShapeEstimate], list[Slope | None]]:
     """Every sought shape without its std, and how the torque changes with it; None at an edge of its range."""
-    robot, separable = search.robot, search.separable(fitted)
+    robot = separable.assembly.robot
     names = [c.name for c in fitted.estimate.columns]
     theta = fitted.estimate.full_vector
     found: list[ShapeEstimate] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 import numpy as np
@@ -170,6 +170,10 @@ class Sums:
             self.torque_square + other.torque_square,
         )
 
+    def scaled(self, share: float) -> Sums:
+        """Sums over a share of the samples that is like all of them."""
+        return Sums(*(share * getattr(self, one.name) for one in fields(self)))
+
     @staticmethod
     def of_arrays(measured: Float, predicted: Float) -> Sums:
         """Sums of measured and predicted torque, both (T, n)."""
@@ -236,6 +240,10 @@ class LeftOut:
 
     sums: Sums | None
     shares: Mapping[str, float]
+
+    def scaled(self, share: float) -> LeftOut:
+        """Those of a share of the log, as far as its parts are alike."""
+        return self if self.sums is None else replace(self, sums=self.sums.scaled(share))
 
 
 def cross_validate(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.signals.samples import Samples
 
 # Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
@@ -15,26 +15,55 @@ from dynid.signals.samples import Samples
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
-def thinned(batches: Iterable[Samples], share: float, seconds: float, settling: int) -> Iterator[Samples]:
-    """One stretch of consecutive samples from each block of time, as long as a share of the block.
+@dataclass(frozen=True)
+class Stretches:
+    """One stretch of consecutive samples in each block of time, as long as a share of the block.
 
-    share: of the log, 0 to 1.    seconds: length of the blocks, counted from the start of each segment.
-    settling: samples on each side of a stretch that a filter needs.
-    Stretches of a smaller share lie within those of a larger one; arrays are copied, so that a stretch does not keep
-    the window in memory that it was cut from.
+    share: of the log, 0 to 1.    size: samples of a block, counted from the start of each segment.
+    Stretches of a smaller share lie within those of a larger one.
+    """
+
+    share: float
+    size: int
+
+    @property
+    def length(self) -> int:
+        """Samples of a stretch."""
+        return max(round(self.share * self.size), 1)
+
+    def start(self, segment: int, number: int) -> int:
+        """First sample of a block's stretch, counted from the start of the segment."""
+        place = float((0.5 + GOLDEN * (number + segment)) % 1.0)
+        return number * self.size + round(place * (self.size - self.length))
+
+    def numbers(self, segment: int, index: Int) -> Int:
+        """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none."""
+        block = index // self.size
+        if self.share >= 1.0:
+            return np.asarray(block)
+        inside = np.full(len(index), -1)
+        for number in np.unique(block).tolist():
+            start = self.start(segment, number)
+            inside[(block == number) & (index >= start) & (index < start + self.length)] = number
+        return inside
+
+
+def thinned(batches: Iterable[Samples], share: float, seconds: float, settling: int) -> Iterator[Samples]:
+    """The stretches of a share of the log, with what a filter needs beside them.
+
+    seconds: length of the blocks.    settling: samples on each side of a stretch that a filter needs.
+    Arrays are copied, so that a stretch does not keep the window in memory that it was cut from.
     """
     for samples in batches:
         if share >= 1.0:
             yield samples
             continue
-        size = max(round(seconds * samples.rate), 1)
-        length = max(round(share * size), 1)
-        last = (samples.first + len(samples) - 1) // size
-        for number in range(samples.first // size, last + 1):
-            place = (0.5 + GOLDEN * (number + samples.segment)) % 1.0
-            start = number * size + round(place * (size - length)) - samples.first
+        stretches = Stretches(share, max(round(seconds * samples.rate), 1))
+        last = (samples.first + len(samples) - 1) // stretches.size
+        for number in range(samples.first // stretches.size, last + 1):
+            start = stretches.start(samples.segment, number) - samples.first
             inside = np.zeros(len(samples), dtype=np.bool_)
-            inside[max(start, 0) : max(start + length, 0)] = True
+            inside[max(start, 0) : max(start + stretches.length, 0)] = True
             kept = np.flatnonzero(inside & samples.keep)
             if len(kept):
                 low, high = max(int(kept[0]) - settling, 0), int(kept[-1]) + 1 + settling

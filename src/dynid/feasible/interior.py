@@ -58,48 +58,61 @@ class Entropic:
         return np.asarray(np.linalg.inv(self._inertias(self.centre)))
 
     @cached_property
+    def _prior_log_det(self) -> Float:
+        return np.asarray(np.linalg.slogdet(self._inertias(self.centre))[1])
+
+    @cached_property
+    def _prior_traces(self) -> Float:
+        # (nb, 10) of tr(P0^-1 E_k).
+        return np.asarray(self._inverses.reshape(-1, 16) @ _BASIS.reshape(10, 16).T)
+
+    @cached_property
     def _prior_shares(self) -> Float:
         # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
-        return self._shares(self.centre, np.linalg.slogdet(self._inertias(self.centre))[1])
+        return self._shares(self.centre, self._prior_log_det)
+
+    @cached_property
+    def _places(self) -> tuple[Int, Int]:
+        # Rows and columns of the bodies' blocks, (nb, 10, 1) and (nb, 1, 10).
+        return self.bodies[:, :, None], self.bodies[:, None, :]
 
     def _shares(self, theta: Float, log_det: Float) -> Float:
         return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
 
     def _inertias(self, theta: Float) -> Float:
-        return np.asarray(np.einsum("bk,kij->bij", theta[self.bodies], _BASIS))
+        return np.asarray((theta[self.bodies] @ _BASIS.reshape(10, 16)).reshape(-1, 4, 4))
+
+    def _log_dets(self, inertias: Float) -> Float | None:
+        # (nb,) of bodies that are physically consistent, None where one is not.
+        try:
+            triangles = np.linalg.cholesky(inertias)
+        except LinAlgError:
+            return None
+        return np.asarray(2.0 * np.log(np.einsum("bii->bi", triangles)).sum(axis=1))
 
     def exists(self, theta: Float) -> bool:
         """Whether every body is physically consistent, no denser than the limit."""
-        inertias = self._inertias(theta)
-        if not all(self._exists(P) for P in inertias):
-            return False
-        return bool((self._shares(theta, np.linalg.slogdet(inertias)[1]) < 1.0).all())
+        log_det = self._log_dets(self._inertias(theta))
+        return log_det is not None and bool((self._shares(theta, log_det) < 1.0).all())
 
     def value(self, u: Float) -> float:
         """f, infinite where a body is not physically consistent."""
         program = self.program
         theta = program.theta(u)
-        if not self.exists(theta):
+        log_det = self._log_dets(self._inertias(theta))
+        if log_det is None:
             return np.inf
-        inertias = self._inertias(theta)
-        ratio = self._inverses @ inertias
-        trace, log_det = np.einsum("bii->b", ratio), np.linalg.slogdet(ratio)[1]
+        here = self._shares(theta, log_det)
+        if not (here < 1.0).all():
+            return np.inf
+        trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
         far = (np.sqrt(self.weight) * (theta - self.centre) / program.spread)[self.others]
         missed = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
-        here = self._shares(theta, np.linalg.slogdet(inertias)[1])
         away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
         limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
-        entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - log_det
+        entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
         return float(missed @ missed + far @ far + self.of_bodies @ entropy)
-
-    @staticmethod
-    def _exists(P: Float) -> bool:
-        try:
-            np.linalg.cholesky(P)
-        except LinAlgError:
-            return False
-        return True
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
@@ -107,10 +120,11 @@ class Entropic:
         theta = program.theta(u)
         inertias = self._inertias(theta)
         inverse = np.linalg.inv(inertias)
-        turned = np.einsum("bij,kjl->bkil", inverse, _BASIS)
-        at_prior = np.einsum("bij,kji->bk", self._inverses, _BASIS)
+        turned = inverse[:, None] @ _BASIS
+        at_prior = self._prior_traces
         here = np.einsum("bkii->bk", turned)
-        curve = np.einsum("bkij,blji->bkl", turned, turned)
+        flat = turned.reshape(-1, 10, 16)
+        curve = flat @ turned.transpose(0, 1, 3, 2).reshape(-1, 10, 16).transpose(0, 2, 1)
         slope = (1.0 - BARRIER) * (at_prior - here)
         share = self._shares(theta, np.linalg.slogdet(inertias)[1])
         masses = theta[self.bodies[:, 0]]
@@ -119,22 +133,22 @@ class Entropic:
         log_slope = _log_slope(here, share, masses)
         slope -= BARRIER * log_slope
         # -4 d^2 log f = (4 d log f)^2 / 4 - 4 d^2 f / f
-        bent = np.einsum("bk,bl->bkl", here, here) / 4.0 - curve
+        bent = here[:, :, None] * here[:, None, :] / 4.0 - curve
         bent[:, 0, 0] -= 3.0 * share / masses**2
-        of_limit = np.einsum("bk,bl->bkl", log_slope, log_slope) / 4.0 - bent / (1.0 - share)[:, None, None]
+        of_limit = log_slope[:, :, None] * log_slope[:, None, :] / 4.0 - bent / (1.0 - share)[:, None, None]
         curve = (1.0 - BARRIER) * curve + BARRIER * of_limit
         gradient = np.zeros(len(theta))
         hessian = np.zeros((len(theta), len(theta)))
         spread = program.spread
         gradient[self.others] = 2.0 * (self.weight * (theta - self.centre) / spread)[self.others]
         hessian[self.others, self.others] = 2.0 * self.weight[self.others]
-        for b, (ten, w) in enumerate(zip(self.bodies, self.of_bodies, strict=True)):
-            gradient[ten] = w * slope[b] * spread[ten]
-            hessian[np.ix_(ten, ten)] = w * curve[b] * np.outer(spread[ten], spread[ten])
+        of_bodies, own = self.of_bodies, spread[self.bodies]
+        gradient[self.bodies] = of_bodies[:, None] * slope * own
+        hessian[self._places] = of_bodies[:, None, None] * curve * (own[:, :, None] * own[:, None, :])
         missed = program.data @ u + program.start
         return (
             2.0 * program.data.T @ missed + program.T.T @ gradient,
-            2.0 * program.data.T @ program.data + program.T.T @ hessian @ program.T,
+            2.0 * program.gram + program.T.T @ hessian @ program.T,
         )
 
     def first(self) -> Float:

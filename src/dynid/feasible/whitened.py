@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,6 +45,11 @@ class Whitened:
             X @ (reference / spread) - rows[:, -1],
             (reference - centre) / spread,
         )
+
+    @cached_property
+    def gram(self) -> Float:
+        """Data' data, (p, p)."""
+        return np.asarray(self.data.T @ self.data)
 
     def theta(self, u: Float) -> Float:
         """Parameters (p,)."""

@@ -72,6 +72,7 @@ from dynid.run.validation import (
     score,
     score_log,
     share_to_choose_on,
+    share_to_keep,
     stage,
 )
 from dynid.run.verdict import check_negative_springs, judge
@@ -127,10 +128,12 @@ def identify(
     diagnosed = _examine(call, data, found, evidence)
     if validation is None:
         try:
-            validations = _held_out_blocks(found, found.estimator, call.diagnostics)
+            validations = _held_out_blocks(found, data.batches, found.estimator, call.diagnostics)
         except SolverError as error:
             warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
-            validations = _held_out_blocks(found, unconstrained(found.estimator), call.diagnostics)
+            validations = _held_out_blocks(
+                found, data.batches, unconstrained(found.estimator), call.diagnostics
+            )
     else:
         hashes.join()
         validations = (_held_out_log(call, data, found, validation, training),)
@@ -206,11 +209,12 @@ class _Data:
 class _Found:
     """The fit of the model as it was chosen, with its nonlinear parameters.
 
+    trial: the search on the samples that models are compared on.
     free: the estimate before its bodies were made physically consistent; it shows signs that no real robot has.
     estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
     """
 
-    search: Search
+    trial: Search
     model: Chosen
     nonlinear: NonlinearFit
     fitted: Fitted
@@ -306,7 +310,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     fitted = fit(nonlinear.terms)
     if model.nominal is not None:
         nonlinear, fitted = relinearised(robot, nonlinear, fitted, model.nominal, fit)
-    free, shapes = with_shape_uncertainty(fitted, nonlinear, search)
+    free, shapes = with_shape_uncertainty(fitted, nonlinear, search, trial)
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
     asked = settings.estimator != default_estimator()
@@ -319,7 +323,7 @@ def _fit(call: _Call, data: _Data) -> _Found:
     )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return _Found(
-        search, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness
+        trial, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness
     )
 
 
@@ -352,8 +356,9 @@ def _fit_sound(
 def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, ResidualAnalysis | None]:
     found, progress = _fit(call, data), stage(call.progress, "residuals")
     assembly = found.fitted.assembly
+    kept = share_to_keep(data.prepared)
     training, left_out = score(
-        assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, progress
+        assembly, found.estimate, data.batches, Origin.TRAINING, call.threads, progress, share=kept
     )
     found = replace(found, left_out=left_out)
     if training.residuals is None:
@@ -362,7 +367,9 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
     residuals = training.residuals
     if much_worse(found.estimate, found.free):
         # What constraints leave behind is no sign of the log.
-        plain, _ = score(assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress)
+        plain, _ = score(
+            assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress, share=kept
+        )
         residuals = residuals if plain.residuals is None else plain.residuals
     evidence = ResidualAnalysis(
         call.robot,
@@ -428,9 +435,11 @@ def _warn_of_rest(robot: RobotModel, moved: Bool, diagnostics: Diagnostics) -> N
         )
 
 
-def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnostics) -> tuple[Validation, ...]:
+def _held_out_blocks(
+    found: _Found, batches: Iterable[Samples], estimator: Estimator, diagnostics: Diagnostics
+) -> tuple[Validation, ...]:
     left_out, fitted = found.left_out, found.fitted
-    nonlinear, search = found.nonlinear, found.search
+    nonlinear, search = found.nonlinear, found.trial
     blocks = len(fitted.regression.factors.blocks)
     if blocks < LEAST_BLOCKS:
         diagnostics.warn(
@@ -449,7 +458,7 @@ def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnosti
             f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
         )
         return ()
-    judged = None if nonlinear.sought else _torque_factors(fitted, search)
+    judged = None if nonlinear.sought else _torque_factors(found, batches)
     if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
         left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
     if nonlinear.sought:
@@ -463,12 +472,13 @@ def _held_out_blocks(found: _Found, estimator: Estimator, diagnostics: Diagnosti
     )
 
 
-def _torque_factors(fitted: Fitted, search: Search) -> Factors | None:
+def _torque_factors(found: _Found, batches: Iterable[Samples]) -> Factors | None:
+    fitted = found.fitted
     # A score is an error of torque, whatever was fitted: work or filtered torque has another size and another noise.
     if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
         return None
     assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
-    return assembly.factors(search.batches, search.threads)
+    return assembly.factors(batches, found.trial.threads)
 
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:

@@ -19,6 +19,7 @@ from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Sums
 from dynid.factor.assemble import Assembly
+from dynid.factor.thinning import Stretches
 from dynid.kernel import release_memory
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
@@ -30,11 +31,16 @@ from dynid.signals.past import WithPast
 from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
+from dynid.signals.spill import Spilled
 from dynid.terms.term import Terms
 
-CACHE_BYTES = 200e6
-# Hours of samples on which models are compared; a log that is longer is read anew for each of a dozen candidates.
-TRIAL_BYTES = 200e6
+# Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
+CACHE_BYTES = 30e6
+# Samples on which models are compared, and shapes sought, in dozens of passes: thirteen minutes of a 7-joint arm at 100
+# samples a second, in which every block of time has its part. They cost as much as the pass over an hour at 1 kHz.
+TRIAL_BYTES = 20e6
+# Residuals that are kept: of a longer log those of a stretch of every block. Scores are sums over all samples.
+RESIDUAL_BYTES = 50e6
 # A block is a sixtieth of the data, but at least so many periods of the highest frequency kept. Where that leaves fewer
 # blocks than this, blocks are shorter, down to two periods: twenty give a standard error that is known to a sixth and
 # three folds or more of several blocks, and intervals keep their coverage (benchmarks/coverage.py --short).
@@ -114,6 +120,12 @@ def share_to_choose_on(prepared: Prepared) -> float:
     return min(TRIAL_BYTES / max(_sample_bytes(prepared), 1.0), 1.0)
 
 
+def share_to_keep(prepared: Prepared) -> float:
+    """The share of a log whose residuals are kept: they take RESIDUAL_BYTES; 1 = all of them."""
+    rows = prepared.duration * prepared.rate / prepared.parallel_filter().decimation
+    return min(RESIDUAL_BYTES / max(rows * 8.0 * (5 * prepared.joints + 3), 1.0), 1.0)
+
+
 def _sample_bytes(prepared: Prepared) -> float:
     return prepared.duration * prepared.rate * 8.0 * (4 * prepared.joints + 4)
 
@@ -128,23 +140,26 @@ def read_samples(
 ) -> tuple[Iterable[Samples], LogSummary]:
     """Samples of a log and what was found in it, in one pass over the files; none where the effort is cut off.
 
-    Samples are needed twice, for the equations and for the residuals; where they are too many to be kept they are made
-    anew each time.
+    Samples are needed several times, for the equations and for the residuals; where they are too many to be kept in
+    memory they lie in a temporary file.
     """
     watch, drive = LogWatch(prepared.log, diagnostics, balanced), prepared.log.robot.drive
     expected = _sample_bytes(prepared)
     kept: list[Samples] = []
+    spilled = Spilled() if expected >= CACHE_BYTES else None
     processed = ordered_map(prepared.process, prepared.windows(watch), threads)
     for samples in WithPast(processed, drive) if remembers else processed:
         if progress is not None:
             progress(len(samples) / samples.rate)
-        if expected < CACHE_BYTES:
+        if spilled is None:
             kept.append(samples)
+        else:
+            spilled.add(samples)
     release_memory()  # the threads' heaps have grown by what the windows took
     summary = watch.finish()
-    anew = WithPast(prepared, drive) if remembers else prepared
-    batches = kept if expected < CACHE_BYTES else anew
-    return _less_peaks(batches, summary, 1.0 / prepared.bandwidth, diagnostics), summary
+    return _less_peaks(
+        kept if spilled is None else spilled, summary, 1.0 / prepared.bandwidth, diagnostics
+    ), summary
 
 
 def _less_peaks(
@@ -166,27 +181,32 @@ def score(
     threads: int,
     progress: Callable[[float], None] | None,
     trained: MotionRange | None = None,
+    share: float = 1.0,
 ) -> tuple[Validation, LeftOut]:
     """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
 
     trained: range of the motion that the estimate was fitted to; None = not to be compared.
+    share: of the log whose residuals are kept, a stretch of each block of time, each a segment of its own; scores are
+    of all samples.
     Raises UnfitDataError if no sample is left between the filters' edges.
     """
     robot, theta = assembly.robot, estimate.full_vector
     bands, tally = Bands(robot, assembly.terms, estimate), _Tally(robot.n, trained)
 
-    def one(samples: Samples) -> tuple[Samples, Float, Float, _Counted]:
+    def one(samples: Samples) -> tuple[Samples, Float, Int, Int, _Counted]:
         model = assembly.terms.torque(robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
         whole = samples.with_left_out
-        sound, times = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
+        sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)
         index = assembly.parallel.kept(whole)
         counted = _Counted.of(samples, index, sound[: 2 * robot.n], trained)
-        kept = samples.keep[index]
+        stretches = Stretches(share, max(round(assembly.block_seconds * samples.rate), 1))
+        number = stretches.numbers(samples.segment, samples.first + index)
+        kept = samples.keep[index] & (number >= 0)
         if not kept.all():
-            sound, times, index = sound[:, kept], times[kept], index[kept]
+            sound, index, number = sound[:, kept], index[kept], number[kept]
         std = bands.std(samples, index)
-        return samples, np.concatenate([sound, std.T]), times, counted
+        return samples, np.concatenate([sound, std.T]), index, number, counted
 
     # Room for all of it where their number is known: the residuals are never there twice.
     room = (
@@ -198,18 +218,23 @@ def score(
     segment: list[int] = []
     names: dict[str, int] = {}
     warmth: list[Float] = []
-    for samples, kept, t, counted in ordered_map(one, batches, threads):
+    runs: dict[tuple[str, int, int], int] = {}
+    for samples, kept, at, number, counted in ordered_map(one, batches, threads):
         tally.add(counted)
         if samples.temperature is not None:
-            warmth.append(samples.temperature[assembly.parallel.kept(samples)])
+            warmth.append(samples.temperature[at])
         index = names.setdefault(samples.trajectory, len(names))
         gathered.add(kept)
-        times.append(t)
-        trajectory += [index] * len(t)
-        segment += [samples.segment] * len(t)
+        times.append(samples.t[at])
+        trajectory += [index] * len(at)
+        if share >= 1.0:
+            segment += [samples.segment] * len(at)
+        else:
+            own = ((samples.trajectory, samples.segment, block) for block in number.tolist())
+            segment += [runs.setdefault(one, len(runs)) for one in own]
         if progress is not None:
             progress(len(samples) / samples.rate)
-    if not gathered.count:
+    if not tally.count:
         raise UnfitDataError(
             "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
         )
@@ -230,7 +255,7 @@ def score(
         temperature=np.concatenate(warmth) if warmth else None,
     )
     release_memory()
-    sums, left_out = Sums.of_arrays(residuals.measured, residuals.predicted), tally.left_out
+    sums, left_out = tally.sums, tally.left_out
     scores = sums.scores(origin, robot.joint_names, tuple(names), left_out)
     return Validation(replace(scores, motion=tally.motion, beyond=tally.beyond), residuals), left_out
 
@@ -239,11 +264,12 @@ def score(
 class _Counted:
     """What one batch adds to a set of scores beside its residuals.
 
-    left_out: what the model misses on samples that do not count.    reasons: their number by reason.
+    sums, left_out: what the model misses on samples that count, and on those that do not.    reasons: their number.
     motion: range of those that count, None = there are none.    beyond: (3, n) how many lie outside the training's.
     """
 
     count: int
+    sums: Sums
     left_out: Sums
     reasons: Mapping[str, int]
     motion: MotionRange | None
@@ -253,10 +279,11 @@ class _Counted:
     def of(samples: Samples, index: Int, torque: Float, trained: MotionRange | None) -> _Counted:
         """index: of the sound samples.    torque: (2 n, len(index)) measured, then predicted."""
         kept, n = samples.keep[index], samples.n
-        left = torque[:, ~kept]
+        sound, left = torque[:, kept], torque[:, ~kept]
         moved = tuple(x[index[kept]] for x in (samples.q, samples.dq, samples.ddq))
         return _Counted(
             count=int(kept.sum()),
+            sums=Sums.of_arrays(sound[:n].T, sound[n:].T),
             left_out=Sums.of_arrays(left[:n].T, left[n:].T),
             reasons={reason: int(mask[index].sum()) for reason, mask in samples.left_out.items()},
             motion=MotionRange.of(*moved) if kept.any() else None,
@@ -270,14 +297,14 @@ class _Tally:
     def __init__(self, n: int, trained: MotionRange | None) -> None:
         self.motion: MotionRange | None = None
         self._compared = trained is not None
-        self._count, self._beyond = 0, np.zeros((3, n))
-        self._sums = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
+        self.count, self._beyond = 0, np.zeros((3, n))
+        self.sums = self._left_out = Sums.of_arrays(np.zeros((0, n)), np.zeros((0, n)))
         self._reasons: dict[str, int] = {}
 
     def add(self, one: _Counted) -> None:
         """Adds a batch."""
-        self._count += one.count
-        self._sums = self._sums + one.left_out
+        self.count += one.count
+        self.sums, self._left_out = self.sums + one.sums, self._left_out + one.left_out
         self._beyond += one.beyond
         for reason, number in one.reasons.items():
             self._reasons[reason] = self._reasons.get(reason, 0) + number
@@ -287,16 +314,16 @@ class _Tally:
     @property
     def left_out(self) -> LeftOut:
         """The samples that do not count."""
-        everything = self._count + sum(self._reasons.values())
+        everything = self.count + sum(self._reasons.values())
         shares = {reason: number / everything for reason, number in self._reasons.items() if number}
-        return LeftOut(self._sums, shares)
+        return LeftOut(self._left_out, shares)
 
     @property
     def beyond(self) -> dict[str, Float]:
         """Share of the samples that count outside the training's range, by quantity."""
         if not self._compared:
             return {}
-        shares = self._beyond / self._count
+        shares = self._beyond / self.count
         return dict(zip(("position", "velocity", "acceleration"), shares, strict=True))
 
 
@@ -361,7 +388,8 @@ def score_log(
     batches, _ = read_samples(
         prepared, diagnostics, terms.balances(robot), terms.remembers, threads, stage(progress, "validation")
     )
-    return score(assembly, estimate, batches, origin, threads, None, trained)[0]
+    share = share_to_keep(prepared)
+    return score(assembly, estimate, batches, origin, threads, None, trained, share)[0]
 
 
 def stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:

@@ -54,12 +54,12 @@ def _followed(
     past: tuple[tuple[float, ...], ...], path: Float, reach: Float
 ) -> tuple[tuple[float, ...], ...]:
     return tuple(
-        turning_points((*points, *turning_points(path[:, i].tolist(), reach[i])), reach[i])
+        turning_points((*points, *turning_points(path[:, i], reach[i])), reach[i])
         for i, points in enumerate(past)
     )
 
 
-def turning_points(path: Sequence[float], reach: float = REACH) -> tuple[float, ...]:
+def turning_points(path: Sequence[float] | Float, reach: float = REACH) -> tuple[float, ...]:
     """Extremes of a path in their order, its last point included, without what a later swing of 2 reach wiped out."""
     x: Float = np.asarray(path, dtype=np.float64)
     if len(x) > 2:
