@@ -11,7 +11,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import reference
 from dynid.kernel.tree import Tree
 
-SHARD = 16384
+SHARD = 4096
 
 
 def factor_torque(

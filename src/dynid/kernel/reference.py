@@ -34,18 +34,19 @@ class Motion:
 def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
     """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies."""
     T = len(q)
+    q, dq, ddq = (np.ascontiguousarray(x.T) for x in (q, dq, ddq))
     state = Motion([], [], [], [], [], [], [])
     base = np.zeros((3, T))
     fall = np.repeat(-tree.gravity[:, None], T, axis=1)
     for j in range(tree.n):
         parent = int(tree.parent[j])
         axis = tree.axis[j][:, None]
-        E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
         p = np.repeat(tree.translation[j][:, None], T, axis=1)
         if tree.prismatic[j]:
-            p = p + (tree.rotation[j] @ axis) * q[:, j]
+            E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
+            p = p + (tree.rotation[j] @ axis) * q[j]
         else:
-            E = np.einsum("ik,kjt->ijt", tree.rotation[j], _rotation(tree.axis[j], q[:, j]))
+            E = _turned(tree.rotation[j], tree.axis[j], q[j])
         w0, v0, al0, d0 = (
             (state.w[parent], state.v[parent], state.al[parent], state.d[parent])
             if parent >= 0
@@ -58,7 +59,7 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float) -> Motion:
         if parent >= 0:
             for i, (a, l) in state.axes[parent].items():
                 axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
-        rate, push = axis * dq[:, j], axis * ddq[:, j]
+        rate, push = axis * dq[j], axis * ddq[j]
         zero = np.zeros((3, T))
         whole = np.repeat(axis, T, axis=1)
         if tree.prismatic[j]:
@@ -214,41 +215,59 @@ def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
     x, y, z = w
     angular = [
         np.zeros_like(v),
-        *(-column for column in _cross_columns(v)),
-        np.stack([x, zero, zero]),
-        np.stack([y, x, zero]),
-        np.stack([zero, y, zero]),
-        np.stack([z, zero, x]),
-        np.stack([zero, z, y]),
-        np.stack([zero, zero, z]),
+        *_crossed_columns(v),
+        _column(x, zero, zero),
+        _column(y, x, zero),
+        _column(zero, y, zero),
+        _column(z, zero, x),
+        _column(zero, z, y),
+        _column(zero, zero, z),
     ]
     return linear, angular
 
 
 def _force_columns(state: Motion, j: int) -> tuple[list[Float], list[Float]]:
+    # B = [al]x + [w]x[w]x and K(al) + [w]x K(w) written out: products of the parts of w are shared.
     w, al, d = state.w[j], state.al[j], state.d[j]
-    wx = _cross_columns(w)
-    B = [a + _cross(w, b) for a, b in zip(_cross_columns(al), wx, strict=True)]
-    K_al, K_w = momentum_columns(d, al)[1][4:], momentum_columns(d, w)[1][4:]
-    linear = [d, *B, *([np.zeros_like(d)] * 6)]
+    (x, y, z), (ax, ay, az) = w, al
+    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+    zero = np.zeros_like(d)
+    linear = [
+        d,
+        _column(-yy - zz, az + xy, xz - ay),
+        _column(xy - az, -xx - zz, ax + yz),
+        _column(ay + xz, yz - ax, -xx - yy),
+        *([zero] * 6),
+    ]
     angular = [
-        np.zeros_like(d),
-        *(-column for column in _cross_columns(d)),
-        *(a + _cross(w, b) for a, b in zip(K_al, K_w, strict=True)),
+        zero,
+        *_crossed_columns(d),
+        _column(ax, xz, -xy),
+        _column(ay - xz, ax + yz, xx - yy),
+        _column(-yz, ay, xy),
+        _column(az + xy, zz - xx, ax - yz),
+        _column(yy - zz, az - xy, ay + xz),
+        _column(yz, -xz, az),
     ]
     return linear, angular
 
 
 def _panels(tree: Tree, state: Motion, wanted: Bool, bodies: list[tuple[list[Float], list[Float]]]) -> Panels:
+    # A mass makes no moment about the frame's origin, and no second moment makes a force.
+    columns, T = joint_columns(tree, wanted), state.w[0].shape[1]
     values = []
     for i in range(tree.n):
-        lines = []
-        for j in tree.subtrees[i]:
+        lines = np.empty((len(columns[i]), T))
+        for line, column in zip(lines, columns[i].tolist(), strict=True):
+            j, k = divmod(column, 10)
             a, l = state.axes[j][i]
             linear, angular = bodies[j]
-            lines += [_dot(l, linear[k]) + _dot(a, angular[k]) for k in range(10) if wanted[10 * j + k]]
-        values.append(_stacked(lines, state.w[0].shape[1]))
-    return Panels(joint_columns(tree, wanted), tuple(values))
+            if k < 4:
+                _add_dot(l, linear[k], line, first=True)
+            if k > 0:
+                _add_dot(a, angular[k], line, first=k >= 4)
+        values.append(lines)
+    return Panels(columns, tuple(values))
 
 
 def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float, Float]]]:
@@ -273,11 +292,13 @@ def _matrix(pi: Float) -> Float:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _rotation(axis: Float, angle: Float) -> Float:
-    s, c = np.sin(angle), np.cos(angle)
+def _turned(R: Float, axis: Float, angle: Float) -> Float:
+    # R (1 + K sin + K^2 (1 - cos)), (3, 3, T), by Rodrigues.
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.asarray(np.eye(3)[:, :, None] + K[:, :, None] * s + (K @ K)[:, :, None] * (1.0 - c))
+    parts = np.stack([R, R @ K, R @ K @ K], axis=-1).reshape(9, 3)
+    powers = np.stack([np.ones_like(angle), np.sin(angle), 1.0 - np.cos(angle)])
+    return np.asarray((parts @ powers).reshape(3, 3, -1))
 
 
 def _into(E: Float, x: Float) -> Float:
@@ -288,13 +309,39 @@ def _out_of(E: Float, x: Float) -> Float:
     return np.asarray(np.einsum("ijt,jt->it", E, x))
 
 
+def _column(x: Float, y: Float, z: Float) -> Float:
+    found = np.empty((3, len(x)))
+    found[0], found[1], found[2] = x, y, z
+    return found
+
+
 def _cross(a: Float, b: Float) -> Float:
-    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    found = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        np.multiply(a[j], b[k], out=found[i])
+        found[i] -= a[k] * b[j]
+    return found
 
 
 def _cross_columns(a: Float) -> list[Float]:
     zero = np.zeros_like(a[0])
-    return [np.stack([zero, a[2], -a[1]]), np.stack([-a[2], zero, a[0]]), np.stack([a[1], -a[0], zero])]
+    return [_column(zero, a[2], -a[1]), _column(-a[2], zero, a[0]), _column(a[1], -a[0], zero)]
+
+
+def _crossed_columns(a: Float) -> list[Float]:
+    # Unit vectors crossed with a: columns of -[a]x.
+    zero = np.zeros_like(a[0])
+    return [_column(zero, -a[2], a[1]), _column(a[2], zero, -a[0]), _column(-a[1], a[0], zero)]
+
+
+def _add_dot(a: Float, b: Float, line: Float, first: bool) -> None:
+    # line (T,) = a . b where it is the first, else line += a . b.
+    if first:
+        np.multiply(a[0], b[0], out=line)
+    else:
+        line += a[0] * b[0]
+    line += a[1] * b[1]
+    line += a[2] * b[2]
 
 
 def _dot(a: Float, b: Float) -> Float:
