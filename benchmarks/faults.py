@@ -183,6 +183,7 @@ def prepare(base: Path) -> tuple[Path, dict[str, tuple[Path, float]]]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    (inputs / "motion.toml").write_text(SHORT_SEARCH)
     ready = {}
     for command in COMMANDS:
         folder = base / f"ready-{command.name}"

@@ -10,7 +10,7 @@ import pytest
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputErrors
-from dynid.excitation.shapes import shape_capsules
+from dynid.excitation.shapes import robot_shapes
 from dynid.exporters.export import export_parameters
 from dynid.feasible.description import limits_from_description
 from dynid.identification.experiment import Experiment
@@ -99,9 +99,9 @@ def test_shapes_ride_on_the_bodies_that_carry_held_ones(tmp_path: Path) -> None:
     assert (reach >= exact - 1e-12).all()
     assert (reach <= exact + 0.03 * 0.05).all()  # a ball is enclosed by points a little further out
     robot = load_robot(path, lock={"j2": 0.4})
-    capsules = shape_capsules(robot, path).capsules
-    assert [one.body for one in capsules] == [0, 0]
-    np.testing.assert_allclose(capsules[1].start, [0.3, 0.4, 0.0], atol=1e-12)
+    shapes = robot_shapes(robot).shapes
+    assert [one.body for one in shapes] == [0, 0]
+    np.testing.assert_allclose(shapes[1].frame[:3, 3], [0.3, 0.4, 0.0], atol=1e-12)
 
 
 def test_an_mjcf_with_held_joints_is_changed_in_place(tmp_path: Path) -> None:

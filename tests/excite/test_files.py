@@ -126,7 +126,7 @@ def test_the_command_writes_a_whole_folder(tmp_path: Path, run: Run) -> None:
     assert done.out.startswith("NOT CHECKED: the robot's own shapes")
     assert (out / FILES[Format.CSV]).read_text().startswith("# NOT CHECKED: the robot's own shapes")
     page = (out / "picture.html").read_text()
-    assert all(word in page for word in ("Margins", "velocity", "torque", "Least distances", "arm - floor"))
+    assert all(word in page for word in ("Margins", "velocity", "torque", "Least distances", "NOT CHECKED"))
     # The moving robot, on the floor that it keeps off, at most 30 frames a second of the 8 s.
     scene = json.loads(page.split('class="scene-data">')[1].split("</script>")[0])
     assert len(base64.b64decode(scene["motion"]["q"])) == 4 * 7 * 241

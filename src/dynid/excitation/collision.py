@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ class CollisionModel:
 def has_coal() -> bool:
     """Whether the collision library is installed."""
     try:
-        import coal  # noqa: F401
+        import_module("coal")
     except ImportError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,16 +84,24 @@ def verified(
         moves = _between(robot, pair[0][1], pair[1][1])
         way = travel[:, moves] @ _arms(robot, model, moves, pair)
         bound = float(model.clearance[k])
-        at, least = _least(lambda i, k=k: solids.distance(placed, i, k), way, bound)  # type: ignore[misc]
+        at, least = _least(partial(_pair_distance, solids, placed, k), way, bound)
         found.append(Least(name, least, bound, float(t[at])))
     if bounds.workspace is not None and bounds.workspace.whole_links:
         for name, link, wall in _walls(bounds.workspace, solids):
             moves = _between(robot, -1, link[1])
             way = travel[:, moves] @ _arms(robot, model, moves, (link,))
-            height = lambda i, link=link, wall=wall: solids.height(link, wall, placed, i)
+            height = partial(_height, solids, placed, link, wall)
             at, least = _least(height, way, bounds.clearance)
             found.append(Least(name, least, bounds.clearance, float(t[at])))
     return Verified(f"coal {coal.__version__}", rate, tuple(sorted(found, key=lambda one: one.distance)))
+
+
+def _pair_distance(solids: Solids, placed: tuple[Float, Float], pair: int, t: int) -> float:
+    return solids.distance(placed, t, pair)
+
+
+def _height(solids: Solids, placed: tuple[Float, Float], link: Link, wall: tuple[Any, Any], t: int) -> float:
+    return solids.height(link, wall, placed, t)
 
 
 def _least(distance: Callable[[int], float], way: Float, bound: float) -> tuple[int, float]:
