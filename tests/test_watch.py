@@ -15,6 +15,7 @@ import pytest
 
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.estimate.recursive import Forgetting
+from dynid.online.precision import precision_of
 from dynid.online.stream import RowStream, StreamRows, Thinner, watch_lines
 from dynid.online.watch import Watcher, WatchSettings
 from dynid.report.trajectories import Followed, trajectory_html
@@ -271,3 +272,55 @@ def test_a_row_stream_names_rows_over_all_pieces() -> None:
     (first, apart) = stream.take(StreamRows(np.append(t[20:25], 1.0), two[:6], two[:6]))
     assert (first[0], apart[0]) == (False, True)
     assert (len(first[1]), len(apart[1])) == (5, 1)
+
+
+def test_it_says_enough_once_and_designs_what_to_record_next(
+    run: Run, robot_file: Path, text: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(text)
+    loose = run("watch", robot_file, log, "--precision", 10, "--next", tmp_path / "none", "--wait", 0)
+    assert loose.code == 0, loose.err
+    assert loose.out.count("enough: all base parameters are known to 1000 %") == 1
+    assert not (tmp_path / "none").exists()
+    plan = tmp_path / "motion.toml"
+    plan.write_text(
+        "[motion]\nseconds = 4.0\nharmonics = 2\nfrequency = 0.5\n[search]\nstarts = 1\niterations = 2\nworkers = 1\n"
+        "[limits]\nvelocity = 2.0\nlower = -1.5\nupper = 1.5\n"
+    )
+    strict = run(
+        "watch",
+        robot_file,
+        log,
+        "--precision",
+        1e-6,
+        "--next",
+        tmp_path / "next",
+        "--plan",
+        plan,
+        "--wait",
+        0,
+    )
+    assert strict.code == 0, strict.err
+    assert "enough:" not in strict.out
+    assert "times too wide" in strict.out
+    assert "(not yet)" in strict.out
+    stored = json.loads((tmp_path / "next" / "plan.json").read_text())
+    assert min(margin["margin"] for margin in stored["margins"]) >= 0
+
+
+def test_what_hardly_matters_need_not_be_known_to_a_share_of_itself(robot_file: Path) -> None:
+    robot = load_robot(robot_file)
+    watcher = Watcher(robot, WatchSettings(TERMS))
+    rows = table(robot)
+    n = robot.n
+    watcher.feed(rows[:, 0], rows[:, 1 : 1 + n], rows[:, 1 + n :])
+    track = watcher.trajectory
+    found = precision_of(watcher, 0.1)
+    relative = 1.96 * track.std[-1] / (0.1 * np.abs(track.value[-1]))
+    size = watcher.base.scale[watcher.base.independent]
+    against_torque = 1.96 * track.std[-1] * size / (0.1 * watcher.usual_torque)
+    np.testing.assert_allclose(found.share, np.minimum(relative, against_torque))
+    assert watcher.usual_torque == pytest.approx(np.sqrt((rows[:, 1 + n :] ** 2).mean()), rel=0.1)
+    with pytest.raises(UsageError, match="precision"):
+        precision_of(watcher, 0.0)

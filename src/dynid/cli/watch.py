@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.common import (
+    ConfigOption,
+    RobotArgument,
+    claim_output,
+    print_diagnostics,
+    say,
+    set_results,
+)
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ class Filter(StrEnum):
     CDKF = "cdkf"
 
 
+# Length of the motion to record next, s, and the share by which torque may exceed the estimate's.
+NEXT_SECONDS, MARGIN = 8.0, 0.1
 METHODS = {
     Filter.RLS: "Recursive least squares",
     Filter.EKF: "Extended Kalman filter",
@@ -64,6 +73,16 @@ def command(
         Path | None,
         typer.Option("--out", help="CSV file for the estimate over time; a page (.html) is put beside it."),
     ] = None,
+    precision: Annotated[
+        float, typer.Option("--precision", help="Share to which every base parameter is to be known.")
+    ] = 0.05,
+    following: Annotated[
+        Path | None,
+        typer.Option("--next", help="Folder for the motion to record next, where that is not reached."),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="motion.toml of that motion. Default: 8 s.")
+    ] = None,
     *,
     robot_options: RobotOptions,
 ) -> None:
@@ -75,13 +94,17 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import InputError, Place
     from dynid.estimate.recursive import Forgetting
+    from dynid.excitation.folder import check_output
     from dynid.identification.experiment import Experiment
+    from dynid.online.precision import precision_of
     from dynid.online.stream import watch_lines
     from dynid.online.watch import WatchSettings
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
 
     files = _files(out)
+    if following is not None:
+        claim_output(following, lambda: check_output(following, [robot], force=False))
     if log != "-" and not Path(log).is_file():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
@@ -96,15 +119,20 @@ def command(
     )
     watcher = _watcher(model, kind, settings, settle)
     lines = sys.stdin if log == "-" else _growing(Path(log), wait)
-    said = -np.inf
+    said, enough = -np.inf, False
     for time in watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log):
+        if not enough and precision_of(watcher, precision).enough:
+            enough = True
+            say(f"enough: all base parameters are known to {100 * precision:g} % after {time:.2f} s")
         if time - said >= every:
-            _report(watcher)
+            _report(watcher, precision)
             said = time
     if watcher.seconds > 0:
-        _report(watcher, whole=True)
+        _report(watcher, precision, whole=True)
         if files is not None:
             _write(files, watcher, METHODS[kind])
+        if following is not None and not precision_of(watcher, precision).enough:
+            _next(watcher, following, plan)
     else:
         say("no row in which a joint moved")
     print_diagnostics(diagnostics)
@@ -136,16 +164,18 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
     return files
 
 
-def _report(watcher: Watcher, whole: bool = False) -> None:
+def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
     from dynid.online.kalman import KalmanWatcher
+    from dynid.online.precision import precision_of
 
-    track = watcher.trajectory
+    track, known = watcher.trajectory, precision_of(watcher, precision)
     value, std = track.value[-1], track.std[-1]
-    known = int((std < 0.1 * abs(value)).sum())
     text = (
-        f"t = {track.t[-1]:.2f} s: {known} of {len(value)} base parameters within 10 %, "
-        f"greatest eigenvalue of P {track.eigenvalues[-1][0]:.3g}"
+        f"t = {track.t[-1]:.2f} s: {int(known.known.sum())} of {len(value)} base parameters within "
+        f"{100 * precision:g} %, greatest eigenvalue of P {track.eigenvalues[-1][0]:.3g}"
     )
+    if not known.enough:
+        text += f"; least known: {known.weakest}, {known.share.max():.3g} times too wide"
     if isinstance(watcher, KalmanWatcher):
         state = (
             "settling" if watcher.filter is None else f"surprise {watcher.consistency:.3g} (1 = as expected)"
@@ -156,14 +186,46 @@ def _report(watcher: Watcher, whole: bool = False) -> None:
         set_results(
             lambda: {
                 "seconds": watcher.seconds,
+                "enough": known.enough,
                 "base_parameters": [
-                    {"formula": name, "value": x, "std": dx}
-                    for name, x, dx in zip(watcher.names, value, std, strict=True)
+                    {"formula": name, "value": x, "std": dx, "known": bool(there)}
+                    for name, x, dx, there in zip(watcher.names, value, std, known.known, strict=True)
                 ],
             }
         )
-        for name, x, dx in zip(watcher.names, value, std, strict=True):
-            say(f"  {x: .5g} +- {dx:.2g}  {name}")
+        for name, x, dx, there in zip(watcher.names, value, std, known.known, strict=True):
+            say(f"  {x: .5g} +- {dx:.2g}  {name}{'' if there else '  (not yet)'}")
+
+
+def _next(watcher: Watcher, folder: Path, plan: Path | None) -> None:
+    import numpy as np
+
+    from dynid.excitation.after import information_known
+    from dynid.excitation.checks import checks_of
+    from dynid.excitation.folder import write_plan
+    from dynid.excitation.plan_file import read_plan_file
+    from dynid.excitation.settings import MotionSettings, MotionTable
+    from dynid.report.plan import plan_html
+    from dynid.verbs.knowledge import Current
+    from dynid.verbs.motion import bounds_of, motion_of
+
+    short = MotionSettings(motion=MotionTable(seconds=NEXT_SECONDS, frequency=1.0 / NEXT_SECONDS))
+    settings = short if plan is None else read_plan_file(plan)
+    estimate, robot = watcher.estimate, watcher.robot
+    information = information_known(
+        robot,
+        watcher.settings.terms,
+        watcher.base,
+        estimate.root[:-1, :-1],
+        max(estimate.noise, 1e-300) ** 0.5,
+        watcher.rows_a_second,
+    )
+    theta = np.zeros(len(watcher.base.names))
+    theta[watcher.base.independent] = watcher.trajectory.value[-1]
+    made = motion_of(settings, information, bounds_of(robot, settings, Current(information, theta, MARGIN)))
+    say(checks_of(made).headline)
+    for path in write_plan(made, folder, settings, plan_html(made)):
+        say(f"written: {path}")
 
 
 def _write(files: tuple[Path, Path], watcher: Watcher, method: str) -> None:

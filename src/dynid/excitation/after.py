@@ -34,6 +34,23 @@ def information_after(
     return replace(information, recorded=recorded, rate=rate)
 
 
+def information_known(
+    robot: RobotModel, terms: Terms, base: BaseMap, root: Float, deviation: float, rate: float
+) -> Information:
+    """The criterion of a motion to be recorded beside what an online estimate knows.
+
+    base: its base parameters.    root: (b, b) triangle of its equations, in their own units.
+    deviation: of their residuals, N m (N), for all joints alike.    rate: Hz, independent equations a second and joint.
+    Raises UnfitDataError where the base parameters are not those of torque rows.
+    """
+    information = information_of(robot, terms, np.full(robot.n, deviation))
+    if not np.array_equal(base.independent, information.base.independent):
+        raise UnfitDataError(
+            "factor-model", found="base parameters of other rows", expected="those of torque rows"
+        )
+    return replace(information, recorded=np.asarray(root) / deviation, rate=rate)
+
+
 def _triangle(base: BaseMap, robot: RobotModel, factors: Factors, noise: Float) -> Float:
     columns = {int(c) for factor in factors.total for c in factor.columns}
     if factors.group_names != robot.joint_names or not columns <= set(base.independent.tolist()):

@@ -85,6 +85,7 @@ class Watcher:
         )
         self.recorder = TrajectoryRecorder(self.base.formulas())
         self.seconds = 0.0
+        self._squares, self._measured = 0.0, 0
         self._stream = RowStream(robot)
         self._thinner: Thinner | None = None
         self._rows = self._early = StreamRows.none(robot.n)
@@ -104,6 +105,18 @@ class Watcher:
     def trajectory(self) -> ParameterTrajectory:
         """The estimate after every batch."""
         return self.recorder.trajectory
+
+    @property
+    def usual_torque(self) -> float:
+        """Root mean square of the measured torque over all joints while they moved, N m (N)."""
+        return float(np.sqrt(self._squares / max(self._measured, 1)))
+
+    @property
+    def rows_a_second(self) -> float:
+        """Independent equations a second of motion of one joint."""
+        if self._stream.step is None or self._thinner is None:
+            return 1.0
+        return 1.0 / (self._stream.step * self._thinner.every * self.alike)
 
     def feed(self, t: Float, q: Float, tau: Float, dq: Float | None = None) -> bool:
         """Takes in rows: t (T,), q, tau and dq (T, n); returns whether the estimate has changed.
@@ -173,6 +186,8 @@ class Watcher:
             equations = self.settings.rows.equations(self.robot, self.settings.terms, samples, self.base.mask)
             self.estimate.update(equations, count * step, index)
             self.seconds += count * step
+            self._squares += float((rows.tau[index] ** 2).sum())
+            self._measured += rows.tau[index].size
             self.recorder.note_least_squares(float(rows.t[stop - 1]), self.estimate, self.alike)
         memory = round(SETTLING / getattr(self.settings.rows, "cutoff", 1.0) / step)
         self._rows = rows.part(slice(max(stop - memory, 0), None))
