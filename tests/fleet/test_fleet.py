@@ -24,7 +24,7 @@ from dynid.factor.factor import Factor
 from dynid.fleet.cluster import local_file
 from dynid.fleet.plan import FleetLog, read_plan
 from dynid.fleet.store import FleetStore
-from dynid.fleet.task import DONE, process, unpacked
+from dynid.fleet.task import DONE, packed, process, unpacked
 from dynid.identification.further_log import torque_factors
 from dynid.log.read import read_log
 from dynid.run.store import load
@@ -94,13 +94,30 @@ def test_a_row_holds_the_factor_of_its_log(
     log = read_log(two_logs / "a.parquet", run.robot)
     true = torque_factors(run, log, model.wanted, Diagnostics(), 1, model.terms).total
     for R, factor in zip(unpacked(row["R"], [len(one) for one in model.layout]), true, strict=True):
-        assert np.allclose(R, factor.R, rtol=1e-6, atol=1e-6 * np.abs(factor.R).max())
+        assert R == pytest.approx(factor.R, rel=2.0**-17)
         assert Factor(factor.columns, R, factor.count, factor.sums, 0.0).target_square == pytest.approx(
-            factor.target_square, rel=1e-6
+            factor.target_square, rel=1e-4
         )
     assert row["count"] == [one.count for one in true]
     assert max(row["relative"]) < 0.1
     assert min(row["design"]) >= 1.0
+
+
+@pytest.mark.parametrize("count", [500, 4_000, 100_000, 3_000_000])
+def test_rounding_moves_estimates_by_a_tenth_of_their_error(count: int) -> None:
+    """Columns as alike as those of an arm, a residual of one per cent: logs of any length."""
+    rng = np.random.default_rng(count)
+    w = 40
+    mixed = np.linalg.qr(rng.normal(size=(w, w)))[0] * np.geomspace(1.0, 1e-2, w) @ rng.normal(size=(w, w))
+    X = np.linalg.qr(rng.normal(size=(w + 5, w)))[0] @ mixed * np.sqrt(count)
+    b = rng.normal(size=w)
+    sigma = 0.01 * float(np.linalg.norm(X @ b)) / np.sqrt(count)
+    y = X @ b + sigma * rng.normal(size=w + 5)
+    R = np.linalg.qr(np.column_stack([X, y]), mode="r")
+    (rounded,) = unpacked(packed([R], [count]), [w])
+    error = sigma * np.sqrt(np.diag(np.linalg.inv(R[:w, :w].T @ R[:w, :w])))
+    first, second = (np.linalg.solve(one[:w, :w], one[:w, w]) for one in (R, rounded))
+    assert np.sqrt(np.mean(((first - second) / error) ** 2)) < 0.1
 
 
 def test_size_of_a_factor(reference: tuple[Path, Path]) -> None:

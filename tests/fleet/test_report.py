@@ -74,7 +74,7 @@ def simulated(
         triangles.append(R)
     log = FleetLog("arm", serial, BEGIN + timedelta(days=day), "simulated")
     return LogRow(
-        log, like.status, like.model, seconds=12.0, R=packed(triangles), count=like.count, sigma=like.sigma,
+        log, like.status, like.model, seconds=12.0, R=packed(triangles, like.count), count=like.count, sigma=like.sigma,
         design=like.design, relative=like.relative,
     )  # fmt: skip
 

@@ -116,7 +116,10 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         return None
     weights = Weights.of(model, rows)
     some = [spread_out(days(model, weights, one), SAMPLE_DAYS) for one in sample if one]
-    hierarchy = fit_hierarchy(some, model.robot.n)
+    daily = np.append(model.daily, np.ones(model.robot.n, dtype=np.bool_))
+    hierarchy = fit_hierarchy(some, model.robot.n, daily)
+    weights = weights.widened(hierarchy.noise)
+    some = [[one.widened(hierarchy.noise) for one in own] for own in some]
     effects = effects_of(model, weights)
     trial = follow(_named(some), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
     inflation = inflation_of(trial)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.base.arrays import Float, locked
+from dynid.base.arrays import Bool, Float, locked
 from dynid.fleet.pool import Day
 
 # Rounds of expectation and maximisation, after which variances of a simulated fleet are within a few per cent.
@@ -16,6 +16,8 @@ ROUNDS = 40
 OVER = 1.8
 # First guess of what differs between robots and between days, in standard errors of one day, and the least of both.
 _BETWEEN, _WITHIN, _LEAST = 10.0, 1.0, 1e-2
+# Directions below this share of the greatest information of a day say nothing.
+_NOTHING = 1e-9
 # Fewest robots of a type from which a variance between robots is estimated; fewer keep the first guess.
 FEW_ROBOTS = 5
 
@@ -25,11 +27,13 @@ class Hierarchy:
     """x_day ~ N(x_serial, diag day), x_serial ~ N(type, diag serial), all about the type's model.
 
     mean: (m,) of the type.    serial, day: (m,) variances between robots and between days of one robot.
+    noise: by how much the days' covariances A^-1 are too small, as errors of the model depend on the motion.
     """
 
     mean: Float
     serial: Float
     day: Float
+    noise: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("mean", "serial", "day"):
@@ -89,26 +93,35 @@ def _beyond(before: Float, after: Float) -> Float:
     return before * (after / before) ** OVER
 
 
-def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, rounds: int = ROUNDS) -> Hierarchy:
-    """Type mean and variances that make the days of some robots most likely, by expectation and maximisation.
+def fit_hierarchy(
+    robots: Sequence[Sequence[Day]], gains: int, daily: Bool | None = None, rounds: int = ROUNDS
+) -> Hierarchy:
+    """Type mean, variances and noise that make the days of some robots most likely, by expectation and maximisation.
 
     gains: number of trailing entries of x whose type mean stays zero: a gain common to all robots is no gain.
+    daily: (m,) what may differ from day to day, None = all. What the model lacks makes all estimates depend on the
+        motion, in directions that the motion tells badly: that is noise, not a change of the robot.
     Source: Dempster, Laird and Rubin 1977; Laird and Ware 1982 for random effects.
     """
     every = [day for days in robots for day in days]
     m = len(every[0].h)
     average = np.mean([day.A for day in every], axis=0)
     error = 1.0 / np.maximum(np.diag(average), 1e-300)
-    serial, day = _BETWEEN**2 * error, _WITHIN**2 * error
     floor = _LEAST**2 * error
-    mean = np.zeros(m)
+    serial, day = _BETWEEN**2 * error, _WITHIN**2 * error
+    if daily is not None:
+        day = np.where(daily, day, floor)
+    mean, noise = np.zeros(m), 1.0
     fixed = np.arange(m) >= m - gains
     A = [np.array([one.A for one in days]) for days in robots]
     h = [np.array([one.h for one in days]) for days in robots]
+    inverses = [np.linalg.pinv(_scaled(one, error), rcond=_NOTHING, hermitian=True) for one in A]
+    rank = sum(float(np.einsum("sij,sji->", _scaled(a, error), b)) for a, b in zip(A, inverses, strict=True))
     for _ in range(rounds):
-        found = Hierarchy(mean, serial, day)
-        means, squares, within = [], [], np.zeros(m)
-        for own_A, own_h in zip(A, h, strict=True):
+        found = Hierarchy(mean, serial, day, noise)
+        means, squares, within, missed = [], [], np.zeros(m), 0.0
+        for whole_A, whole_h, pseudo in zip(A, h, inverses, strict=True):
+            own_A, own_h = whole_A / noise, whole_h / noise
             C = _day_covariance(day, own_A)
             CA = C @ own_A
             information = np.sum(own_A - own_A @ CA, axis=0)
@@ -118,11 +131,22 @@ def fit_hierarchy(robots: Sequence[Sequence[Day]], gains: int, rounds: int = ROU
             means.append(x)
             squares.append(np.diag(P))
             moved = np.einsum("sij,sj->si", C, own_h - own_A @ x)
-            spread = np.einsum("sij,sij->si", CA @ P, CA)
-            within += np.sum(np.einsum("sii->si", C) + moved**2 + spread, axis=0)
+            # Covariance of x of the day: what the day leaves open, and what the robot does.
+            stays = np.eye(m) - CA
+            spread = CA @ P @ np.swapaxes(CA, 1, 2)
+            within += np.sum(np.einsum("sii->si", C + spread) + moved**2, axis=0)
+            rest = (whole_h - np.einsum("sij,sj->si", whole_A, x + moved)) * np.sqrt(error)
+            missed += float(np.einsum("si,sij,sj->", rest, pseudo, rest))
+            missed += float(np.einsum("sij,sji->", whole_A, C + stays @ P @ np.swapaxes(stays, 1, 2)))
         day = np.maximum(_beyond(day, within / len(every)), floor)
+        day = day if daily is None else np.where(daily, day, floor)
+        noise = max(missed / rank, 1.0)
         if len(robots) >= FEW_ROBOTS:
             mean = np.where(fixed, 0.0, np.mean(means, axis=0))
             between = np.mean((np.array(means) - mean) ** 2 + squares, axis=0)
             serial = np.maximum(_beyond(serial, between), floor)
-    return Hierarchy(found.mean, found.serial, found.day)
+    return found
+
+
+def _scaled(A: Float, error: Float) -> Float:
+    return np.asarray(A * np.sqrt(np.outer(error, error)))

@@ -191,6 +191,12 @@ class TypeModel:
         return self._of("compliance", joint)
 
     @cached_property
+    def daily(self) -> Bool:
+        """(k,) what may differ from day to day on a robot that is as it was: friction and offsets, beside gains."""
+        every = [self.friction(j) | self.offset(j) for j in range(self.robot.n)]
+        return np.asarray(np.logical_or.reduce(every))
+
+    @cached_property
     def load(self) -> Float:
         """(k, 4) how mass and first moments of the last body move the kept parameters."""
         last = self.robot.n_bodies - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -46,6 +46,10 @@ class Weights:
             np.maximum(pooled, _EXACT * torque), np.median([row["design"] for row in rows], axis=0), torque
         )
 
+    def widened(self, noise: float) -> Weights:
+        """Covariances so many times as large."""
+        return replace(self, design=self.design * noise)
+
     def of_log(self, row: Mapping[str, Any]) -> Float:
         """(n,) weight of an equation; a log noisier than usual counts less."""
         return np.asarray(1.0 / (np.maximum(row["sigma"], self.sigma) ** 2 * self.design))
@@ -62,6 +66,10 @@ class Day:
     day: date
     A: Float
     h: Float
+
+    def widened(self, noise: float) -> Day:
+        """The same with a covariance so many times as large."""
+        return Day(self.day, self.A / noise, self.h / noise)
 
 
 def information(model: TypeModel, weights: Weights, row: Mapping[str, Any]) -> tuple[Float, Float]:
