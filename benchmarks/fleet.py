@@ -331,7 +331,8 @@ def judged(found: TypeAnalysis, changed: Mapping[str, tuple[int, int]], robots: 
     middle = f"{np.median(delays):.0f} days (greatest {max(delays)})" if delays else "-"
     return (
         f"{len(done)} of {len(changed)} found, {right} within {WITHIN} days, median {middle}; joint and effect "
-        f"right {named}; {false} false alarms in {years:.0f} robot-years ({100 * false / years:.2f} % a robot-year, stated: at most 1)"
+        f"right {named}; {false} false alarms in {years:.0f} robot-years ({100 * false / years:.2f} % a robot-year, "
+        "stated: at most 1)"
     )
 
 
@@ -345,8 +346,8 @@ def part_fleet(folder: Path, given: argparse.Namespace) -> None:
     (found,) = analyse(store)
     print(
         f"{given.robots} robots x {given.days} days: generated {middle - begun:.0f} s wall, {half - own:.0f} s "
-        f"processor; pooled, fitted, tested {time.perf_counter() - middle:.0f} s wall, {sum(spent()) - half:.0f} s processor "
-        "(goal: all < 600 s on 2 cores)"
+        f"processor; pooled, fitted, tested {time.perf_counter() - middle:.0f} s wall, {sum(spent()) - half:.0f} s "
+        "processor (goal: all < 600 s on 2 cores)"
     )
     print(
         f"step of {100 * STEP:g} %, friction varies by {100 * DAYS['friction']:g} % from day to day: "

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.fleet.hierarchy import Hierarchy, State, inverse
 from dynid.fleet.model import TypeModel
 from dynid.fleet.pool import Day, Weights
@@ -82,7 +82,7 @@ class Course:
     """One robot over time.
 
     shift, std: (T, K) by day and effect, of that day alone against what was known before.    z: (T, K) of the test.
-    level: (T, K) the same against the type's model.
+    level: (T, K) of that day against the type's model; a day that tells nothing leaves what was known.
     mean, covariance: (m,), (m, m) of x in the end.    alarms: in order.
     """
 
@@ -233,13 +233,21 @@ class _Follower:
         self.shift.append(X[first] / own)
         self.std.append(1.0 / np.sqrt(own))
         self.z.append(X[first] / np.sqrt(own))
-        self.level.append(level + X[first] / own)
+        self.level.append(level + self._likely(X, W, first, own))
         factor = np.concatenate(
             [np.full(len(one.spread), f) for one, f in zip(self.effects, inflation, strict=True)]
         )
         self.X.append(X / factor**2)
         self.W.append(W / np.outer(factor, factor))
         return self._tested()
+
+    def _likely(self, X: Float, W: Float, first: Int, own: Float) -> Float:
+        """(K,) by how much the effects are likely there on this day, given their spread."""
+        found = X[first] / (own + np.array([one.spread[0] for one in self.effects]) ** -2)
+        for i, (one, part) in enumerate(zip(self.effects, self.parts, strict=True)):
+            if len(one.spread) > 1:
+                found[i] = np.linalg.solve(W[part, part] + np.diag(one.spread**-2), X[part])[0]
+        return np.asarray(found)
 
     def _tested(self) -> tuple[Float, Float, Float] | None:
         begin = max(self.start, len(self.X) - WINDOW)
