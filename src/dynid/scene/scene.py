@@ -100,7 +100,7 @@ class Scene:
         return self.ball(self.q[:: max(1, len(self.q) // _POSES)] if len(self.q) else self.home[None])
 
     def ball(self, q: Float) -> tuple[Float, float]:
-        """Centre (3,) and radius, m, of a ball round the robot at positions q (T, n)."""
+        """Centre (3,) and radius, m, of a ball round the robot, without obstacles, at positions q (T, n)."""
         R, p = self.placements(q)
         points = np.concatenate(
             [
@@ -108,7 +108,7 @@ class Scene:
                     _spread(one.vertices) @ R[:, one.body + 1].swapaxes(1, 2) + p[:, one.body + 1, None]
                 ).reshape(-1, 3)
                 for one in self.surfaces
-                if len(one.vertices)
+                if len(one.vertices) and one.kind != "obstacle"
             ]
         )
         centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
