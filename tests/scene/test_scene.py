@@ -67,6 +67,7 @@ def arm(tmp_path: Path) -> RobotModel:
     ("made", "exact"),
     [
         (box(np.array([0.1, 0.2, 0.3])), 8 * 0.1 * 0.2 * 0.3),
+        (box(np.array([0.1, 0.2, 0.3]), 3), 8 * 0.1 * 0.2 * 0.3),
         (cylinder(0.1, 0.5), np.pi * 0.01 * 0.5),
         (capsule(0.1, 0.4), np.pi * 0.01 * 0.4 + 4 / 3 * np.pi * 0.001),
         (ellipsoid(np.array([0.1, 0.2, 0.3])), 4 / 3 * np.pi * 0.006),
@@ -209,7 +210,7 @@ def test_corners_stay_corners() -> None:
 
 def test_polygons_of_obj_files_become_triangles(tmp_path: Path) -> None:
     path = tmp_path / "box.obj"
-    corners, _ = box(np.array([1.0, 2.0, 3.0]))
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * [1.0, 2.0, 3.0]
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     lines = [f"v {x} {y} {z}" for x, y, z in corners]
     lines += ["f " + " ".join(f"{i + 1}/1/1" for i in quad) for quad in quads[:3]]
@@ -274,7 +275,7 @@ def test_a_still_shows_each_link_in_its_colour(arm: RobotModel) -> None:
 
 def test_obstacles_have_a_colour_of_their_own(arm: RobotModel) -> None:
     own = shapes_of(arm).surfaces
-    table = Surface(-1, "table", "obstacle", *box(np.array([0.5, 0.5, 0.01])))
+    table = Surface(-1, "table", "obstacle", *box(np.array([0.5, 0.5, 0.01]), 10))
     scene = scene_of(arm, surfaces=[*own, table])
     assert scene.names == ("base", "one", "two", "obstacle")
     assert [scene.owner(one) for one in scene.surfaces][-1] == 3

@@ -28,6 +28,8 @@ MOST_PAIRS = 6
 _FLOOR, _ROOM = "floor", "arm - "
 # Half of the part of the room that is drawn, in radii of a ball round the moving robot.
 ROOM = 1.6
+# Squares along a side of an obstacle, which may reach behind the eye.
+OBSTACLE_PARTS = 10
 
 
 def plan_html(plan: Sheet) -> str:
@@ -108,7 +110,7 @@ def _surface(shape: Shape, kind: str) -> Surface:
     if shape.kind == "mesh":
         vertices, triangles = shape.vertices, shape.triangles
     elif shape.kind == "box":
-        vertices, triangles = box(0.5 * np.array(shape.size))
+        vertices, triangles = box(0.5 * np.array(shape.size), OBSTACLE_PARTS if kind == "obstacle" else 1)
     elif shape.kind == "sphere":
         vertices, triangles = capsule(shape.size[0], 0.0)
     else:

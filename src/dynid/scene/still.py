@@ -14,7 +14,7 @@ from dynid.scene.scene import Scene
 # As scene.js has them: light in the frame of the camera (right, up, ahead), its share of the brightness, the view.
 LIGHT = np.array([-0.4, 0.55, -0.75]) / np.linalg.norm([-0.4, 0.55, -0.75])
 AMBIENT, DISTANCE, TURN, RISE = 0.34, 2.1, 0.9, 0.42
-_NEAR = 1e-6  # m before the eye
+_NEAR = 0.01  # m before the eye
 _FINER = 2  # samples along each side of a pixel, against jagged edges
 _MARGIN = 0.04  # of the picture, left free on each side
 _SLIVER = 1e-9  # pixels: twice the area of a triangle that is seen from its edge
@@ -35,7 +35,8 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
     drawn = [one for one in scene.surfaces if len(one.triangles)]
     seen = [(one.vertices @ R[0, one.body + 1].T + p[0, one.body + 1] - eye) @ view.T for one in drawn]
     flat = [x[:, :2] / np.maximum(x[:, 2:], _NEAR) for x in seen]
-    low, top = (fit([f(x, axis=0) for x in flat], axis=0) for f, fit in ((np.min, np.min), (np.max, np.max)))
+    robot = [x for one, x in zip(drawn, flat, strict=True) if one.kind != "obstacle"] or flat
+    low, top = np.concatenate(robot).min(axis=0), np.concatenate(robot).max(axis=0)
     zoom = (1.0 - 2.0 * _MARGIN) * float(np.min(np.array([wide, high]) / np.maximum(top - low, 1e-9)))
     for surface, x, xy in zip(drawn, seen, flat, strict=True):
         a, b, c = (x[surface.triangles[:, k]] for k in range(3))
@@ -45,7 +46,8 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
         across = 0.5 * np.array([wide, high]) + zoom * (xy - 0.5 * (low + top)) * [1.0, -1.0]
         screen = np.column_stack([across, 1.0 / np.maximum(x[:, 2], _NEAR)])
         colours = np.minimum(np.outer(shade, palette[scene.owner(surface)]) * (255 / 225), 255.0)
-        _fill(nearness, picture, screen[surface.triangles], colours, wide, high)
+        before = (x[surface.triangles, 2] > _NEAR).all(axis=1)
+        _fill(nearness, picture, screen[surface.triangles[before]], colours[before], wide, high)
     small = picture.reshape(height, _FINER, width, _FINER, 4).sum(axis=(1, 3))
     cover = small[..., 3:] / _FINER**2
     rgb = small[..., :3] / np.maximum(small[..., 3:], 1.0)

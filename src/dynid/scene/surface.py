@@ -32,11 +32,25 @@ class Surface:
         object.__setattr__(self, "triangles", locked_int(self.triangles, (None, 3), "triangles"))
 
 
-def box(half: Float) -> tuple[Float, Int]:
-    """A box with half sizes (3,): 8 vertices, 12 triangles."""
-    corners = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * half
-    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-    return corners, np.array([t for a, b, c, d in sides for t in ((a, b, c), (a, c, d))])
+def box(half: Float, parts: int = 1) -> tuple[Float, Int]:
+    """A box with half sizes (3,), each side of parts x parts squares: 12 parts^2 triangles.
+
+    Large boxes need parts: what reaches behind the eye is left out triangle by triangle.
+    """
+    u, v = (x.ravel() for x in np.meshgrid(*[np.linspace(-1.0, 1.0, parts + 1)] * 2, indexing="ij"))
+    i, j = (x.ravel() for x in np.meshgrid(*[np.arange(parts)] * 2, indexing="ij"))
+    a = i * (parts + 1) + j
+    front = np.concatenate(
+        [np.stack([a, a + parts + 1, a + parts + 2], 1), np.stack([a, a + parts + 2, a + 1], 1)]
+    )
+    sheets: list[Float] = []
+    triangles: list[Int] = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            sheet = np.roll(np.column_stack([u, v, np.full(len(u), sign)]), axis + 1, axis=1)
+            triangles.append((front if sign > 0 else front[:, ::-1]) + len(sheets) * len(u))
+            sheets.append(sheet * half)
+    return np.concatenate(sheets), np.concatenate(triangles)
 
 
 def cylinder(radius: float, length: float) -> tuple[Float, Int]:
