@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from dynid.app import jobs
 from dynid.app.workspace import Project, Workspace
 from tests.command_line import make_log
+from tests.report.test_browser import browser  # noqa: F401 - a fixture
 
 MOST_BYTES = 2_000_000
 # A job that does not end by then never will, s.
@@ -101,20 +103,21 @@ class Served:
         return User(self.port, self.token).enter()
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@contextmanager
+def serving(folder: Path, most_bytes: int = MOST_BYTES) -> Iterator[Served]:
+    """A server in a thread of this process."""
     uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install dynid[app]")
     pytest.importorskip("starlette", reason="Starlette is not installed: pip install dynid[app]")
     from dynid.app.security import Guard
     from dynid.app.serve import listening
     from dynid.app.server import application
 
-    workspace = Workspace(tmp_path_factory.mktemp("app") / "workspace")
+    workspace = Workspace(folder)
     release = workspace.open()
     bound = listening("127.0.0.1", 0)
     guard = Guard.new(bound.getsockname()[1])
     config = uvicorn.Config(
-        application(workspace, guard, MOST_BYTES), log_level="warning", lifespan="off", ws="none"
+        application(workspace, guard, most_bytes), log_level="warning", lifespan="off", ws="none"
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
@@ -122,8 +125,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield Served(workspace, guard.port, guard.token)
     server.should_exit = True
     thread.join(PATIENCE)
+    for job in (one for project in workspace.projects() for one in jobs.jobs(project)):
+        jobs.stop(job)
     bound.close()
     release()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("app") / "workspace") as found:
+        yield found
 
 
 @pytest.fixture
