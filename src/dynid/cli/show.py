@@ -33,14 +33,11 @@ def command(
     """Show the robot in 3-D, moving as recorded, on one page that needs no network; joints can be moved by hand."""
     from glob import escape
 
-    import numpy as np
-
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
-    from dynid.excitation.tracking import recorded_positions
     from dynid.exporters.files import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.scene import scene_of, scene_page
+    from dynid.scene import scene_of, scene_of_log, scene_page
 
     if trajectory is not None and log is None:
         raise UsageError(
@@ -50,18 +47,16 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
-    t, q, name = None, None, ""
-    if log is not None:
+    title, moved = model.name or "robot", ""
+    if log is None:
+        scene = scene_of(model)
+    else:
         select = experiment.data.train if trajectory is None else [escape(trajectory)]
         opened = open_log(experiment, [log], model, select, diagnostics)
-        model, recorded = opened.robot, opened.trajectories[0]
-        t, q = recorded_positions(opened, recorded)
-        # Rows that a scene can show; what is wrong with the others, dynid check says.
-        kept = np.isfinite(t) & np.isfinite(q).all(axis=1)
-        kept[1:] &= np.diff(np.maximum.accumulate(np.where(kept, t, -np.inf))) > 0
-        t, q, name = t[kept], q[kept], recorded.name
-    title = f"{model.name or 'robot'}{f', {name}' if name else ''}"
-    write_files({out: scene_page(scene_of(model, t, q), title).encode()})
+        first = opened.trajectories[0].name
+        scene = scene_of_log(opened, first)
+        title += f", {first}" if first else ""
+        moved = f", {scene.times[-1] - scene.times[0]:.1f} s of {first}"
+    write_files({out: scene_page(scene, title).encode()})
     print_diagnostics(diagnostics)
-    moved = f", {t[-1] - t[0]:.1f} s of {name}" if t is not None and len(t) > 1 else ""
     say(f"wrote {out}: {model.name or 'robot'}{moved}")

@@ -14,7 +14,7 @@ def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) 
     """Checks where files are to be written before anything is computed.
 
     Raises RefusedError for a target that exists (unless forced) or is an input, ResourceError for one that cannot be
-    written.
+    written. Folders that are missing are made once there is something to write.
     """
     sources = {path.resolve() for path in inputs}
     for target in targets:
@@ -28,10 +28,12 @@ def check_targets(targets: Sequence[Path], inputs: Sequence[Path], force: bool) 
             )
         if not force:
             refuse_existing(target, "choose another --to, or --force to replace it")
-        folder = target.resolve().parent
+        folder = next(one for one in target.resolve().parents if one.exists())
         if not folder.is_dir():
             raise ResourceError(
-                "cannot-write", found=f"no folder '{folder}'", expected="an existing folder for --to"
+                "cannot-write",
+                found=f"'{folder}', which is a file, above '{target}'",
+                expected="a folder for --to",
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ResourceError(

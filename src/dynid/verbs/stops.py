@@ -275,7 +275,7 @@ SELF_EXPLANATORY = (
     ),
     _stop(
         "a wrong call",
-        "array-shape not-a-robot scene-motion fleet-arguments no-motion no-output no-page "
+        "array-shape not-a-robot scene-motion fleet-arguments no-motion no-output "
         "removed-option block-seconds bootstrap chain answer coulomb-width delay-about "
         "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
         "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
