@@ -51,8 +51,8 @@ PLAN_TABLES: Mapping[str, type[BaseModel]] = {
 # Commands whose options are made from settings, and those that know plug-ins.
 COMMANDS = ("check", "identify")
 WITH_PLUGINS = (
-    "check", "identify", "validate", "report", "compare", "export", "payload", "statics", "springs", "excite", "watch",
-    "retrieve", "init", "fleet",
+    "check", "identify", "validate", "report", "compare", "selftest", "export", "payload", "statics", "springs",
+    "excite", "watch", "retrieve", "init", "fleet",
 )  # fmt: skip
 # Commands that read a robot; the first one explains what may be said of it.
 WITH_ROBOT = (

@@ -33,6 +33,7 @@ from dynid.cli import (
     retrieve,
     reveal,
     schema,
+    selftest,
     show,
     simulate,
     springs,
@@ -70,6 +71,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
         ("validate", validate.command, True),
         ("replay", replay.command, True),
         ("compare", compare.command, True),
+        ("selftest", selftest.command, True),
     ),
     "Use the model": (
         ("export", export.command, True),
