@@ -16,7 +16,7 @@ def arrow_array(values: npt.ArrayLike | Sequence[Any]) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if not isinstance(values, np.ndarray):
-        values = list(values)  # type: ignore[arg-type]
+        values = list(values)  # type: ignore[arg-type]  # any sequence
         if values and all(type(one) is str for one in values):
             return _text(values)
         if values and all(type(one) is list for one in values):

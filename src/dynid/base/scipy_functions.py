@@ -14,7 +14,7 @@ from typing import Any
 def _of(module: str, name: str) -> Callable[..., Any]:
     @cache
     def loaded() -> Callable[..., Any]:
-        return getattr(import_module(f"scipy.{module}"), name)  # type: ignore[no-any-return]
+        return getattr(import_module(f"scipy.{module}"), name)  # type: ignore[no-any-return]  # as the caller knows it
 
     def call(*arguments: Any, **options: Any) -> Any:
         return loaded()(*arguments, **options)
