@@ -434,6 +434,24 @@ def test_options_named_anywhere_exist_and_all_are_documented() -> None:
             assert {option for row in rows for option in code(row[0])} == options, command
 
 
+NOTEBOOKS = runpy.run_path(str(DOCS / "make_notebooks.py"))
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS["PAGES"])
+def test_notebooks_are_their_pages(page: str) -> None:
+    """Their cells are the page's blocks, which run in a test of their own."""
+    text = (DOCS / "notebooks" / f"{page}.ipynb").read_text(encoding="utf-8")
+    assert text == NOTEBOOKS["notebook"](page, TEXTS[f"{page}.md"]), "run docs/make_notebooks.py"
+    cells = [one for one in json.loads(text)["cells"] if one["cell_type"] == "code"]
+    assert ["".join(one["source"]) + "\n" for one in cells] == blocks(f"{page}.md", "python")
+
+
+def test_notebooks_are_valid() -> None:
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is in the extra docs")
+    for page in NOTEBOOKS["PAGES"]:
+        nbformat.validate(nbformat.read(DOCS / "notebooks" / f"{page}.ipynb", as_version=4))
+
+
 def model_table(path: Path) -> None:
     """A table of gravity torque at random poses of the demo's arm, as a vendor's model would give it."""
     robot = load_example("arm7")

@@ -1,9 +1,11 @@
 """dynid: the dynamics of a real robot, tau = Y(q, dq, ddq) theta, from its log.
 
->>> robot = dynid.load_robot("arm.urdf")
->>> log = dynid.read_log("motion.parquet", robot)
->>> result = dynid.identify(robot, log)
->>> dynid.save(result, "run")
+Examples:
+    >>> robot = dynid.load_robot("arm.urdf")
+    >>> log = dynid.read_log("motion.parquet", robot)
+    >>> result = dynid.identify(robot, log)
+    >>> dynid.save(result, "run")
+
 """
 
 from __future__ import annotations

@@ -266,8 +266,10 @@ def test_bad_targets(identified: Identification, tmp_path: Path) -> None:
     (tmp_path / "m.h").write_text("mine")
     with pytest.raises(RefusedError, match=r"m\.h"):
         export(identified, tmp_path / "m.c")
-    with pytest.raises(ResourceError, match="no folder"):
-        export(identified, tmp_path / "nowhere" / "m.json")
+    (made,) = export(identified, tmp_path / "new" / "folder" / "m.json")
+    assert made == tmp_path / "new" / "folder" / "m.json"
+    with pytest.raises(ResourceError, match="is a file"):
+        export(identified, there / "m.json")
     with pytest.raises(RefusedError, match="is a folder"):
         export(identified, tmp_path, "json", force=True)
     with pytest.raises(UsageError, match="suffix"):

@@ -169,7 +169,7 @@ STOPS = (
         "plan-joints unidentifiable payload-recorded payload-model payload-mass mesh no-shapes shape "
         "limit-count limit-share limit-margin capsule capsules floor free-knots counts candidates channel-terms family "
         "focus format geometry noise prediction shrinkage sweep-speeds torque-sines torque-sines-model torque-spread "
-        "urscript run rate precision clearance stage start tool-solid no-output removed-option",
+        "urscript run rate precision clearance stage start tool-solid removed-option",
         """Limits, obstacles or the model leave no room for the motion, options contradict one another, or the plan
         of a log is not in it.""",
         """Give limits with the description or the options; start from fewer constraints and add them one by one.""",
@@ -276,7 +276,7 @@ SELF_EXPLANATORY = (
     _stop(
         "a wrong call",
         "array-shape not-a-robot scene-motion fleet-arguments no-motion no-output "
-        "removed-option block-seconds bootstrap chain answer coulomb-width delay-about "
+        "block-seconds bootstrap chain answer coulomb-width delay-about "
         "duplicate-parameter elastic-form equation-shape false-alarm-rate feasible-inner fourier-numbers fourier-ramp "
         "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
         "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
