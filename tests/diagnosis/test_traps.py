@@ -17,6 +17,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.diagnosis import every_diagnosis
 from dynid.diagnosis.effect_notices import compare_with_description, report_missing_effects
+from dynid.diagnosis.load_proof import prove_load
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.identification.settings import DEFAULT_TERMS
@@ -214,11 +215,29 @@ def test_an_unknown_load_is_weighed_and_a_known_one_is_not() -> None:
     assert abs(load.mass - 3.0) < 2 * load.std
     sink = Diagnostics()
     compare_with_description(evidence, sink)
-    assert [item.identifier for item in sink.warnings] == ["payload"]
+    assert [item.identifier for item in sink.doubts] == ["payload"]
     declared = evidence_of(real, seed=5)
     sink = Diagnostics()
     compare_with_description(declared, sink)
     assert list(sink) == []
+
+
+def test_only_the_body_that_carries_a_load_is_proven_to() -> None:
+    """The opposite of the load, a load elsewhere and a scale of all torque explain less of held-out blocks."""
+    robot = small_arm()
+    proof = prove_load(evidence_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1))), 2)
+    assert proof is not None
+    assert proof.holds
+    assert proof.mirror < 0.0 < proof.rival_gain < proof.gain
+    bent = robot.inertia_prior.copy()
+    bent[1] *= 1.5
+    elsewhere = prove_load(evidence_of(robot, seed=5, truth=replace(robot, inertia_prior=bent)), 2)
+    assert elsewhere is not None
+    assert not elsewhere.holds
+    assert f"another weight of body '{robot.body_names[1]}'" in elsewhere.doubts()
+    exact = prove_load(evidence_of(robot, seed=5), 2)
+    assert exact is not None
+    assert not exact.holds
 
 
 def scaled(robot: RobotModel, factor: float) -> RobotModel:

@@ -26,6 +26,7 @@ Claim = Literal[
     "negative-friction",
     "negative-stiffness",
     "other-arm",
+    "payload",
     "position-sign",
     "rows-lost",
     "tilted-base",

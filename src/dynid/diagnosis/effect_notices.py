@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import NOWHERE, Place
-from dynid.diagnosis.proof import CHANCE, RIVALS, prove, reading
+from dynid.diagnosis.load_proof import prove_load
+from dynid.diagnosis.proof import CHANCE, RIVALS, Proof, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.evidence import Declared, Held, Level, Notice
+from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
 
 
 def report_missing_effects(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
@@ -60,15 +63,21 @@ def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics)
     if notice.sign is not None and _turned(evidence, notice.declared):
         _report(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
         return
-    rivals = {str(one): RIVALS[one](evidence) for one in notice.rivals}
-    mirror = reading(evidence, notice.declared.mirror(evidence.robot))
-    proof = prove(evidence, reading(evidence, notice.declared), mirror, rivals)
+    proof = _proof(evidence, notice.declared, notice.rivals)
     if proof is not None and proof.holds:
         words = proof.words(evidence.robot.joint_names)
         _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
     else:
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
         _report(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
+
+
+def _proof(evidence: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:
+    if declared.load is not None:
+        return prove_load(evidence, declared.load)
+    mirror = reading(evidence, declared.mirror(evidence.robot))
+    columns = {str(one): RIVALS[one](evidence) for one in rivals}
+    return prove(evidence, reading(evidence, declared), mirror, columns)
 
 
 def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:

@@ -171,22 +171,28 @@ class HeldOut:
     @staticmethod
     def of(evidence: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
-        samples, block = reading.samples, evidence.block
-        count = int(block.max(initial=-1)) + 1
-        if count < FOLDS or not evidence.enough:
+        samples = reading.samples
+        if int(evidence.block.max(initial=-1)) + 1 < FOLDS or not evidence.enough:
             return None
         terms, wanted = evidence.plain_model
         Y, complete = regressor(reading.robot, terms, samples, wanted)
         if not complete:
             return None
+        return HeldOut.weighted(evidence, Y, samples.tau, further)
+
+    @staticmethod
+    def weighted(evidence: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
+        """Columns (n, N, w) and torque (N, n) at the thinned samples, joints weighted by their residuals."""
+        block = evidence.block
+        count = int(block.max(initial=-1)) + 1
         Y = Y if further is None else np.concatenate([Y, further], axis=2)
         n = len(Y)
         # A joint whose torque is declared another size is judged by its own size.
-        size = samples.tau.std(axis=0) / np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
+        size = tau.std(axis=0) / np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
         usable = np.isin(np.arange(n), evidence.joints) & (size > 0)
         weight = np.where(usable, 1.0 / np.where(usable, evidence.rms * size, 1.0), 0.0)
         weights = (~evidence.reverses * weight).T
-        Y, y = Y * weights[:, :, None], samples.tau.T * weights
+        Y, y = Y * weights[:, :, None], tau.T * weights
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
         number = np.zeros(count, dtype=np.int64)

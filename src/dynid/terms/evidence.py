@@ -284,12 +284,14 @@ class Declared:
 
     gravity: (3,) m/s^2, None = as described.    factors: that efforts are too large by, by joint.
     seconds: that efforts are late by.    zeros: rad or m that joints stand further than logged, by joint.
+    load: index of the body that carries one, of any ten parameters, beside the described bodies; None = no load.
     """
 
     gravity: Float | None = None
     factors: Mapping[int, float] = field(default_factory=dict)
     seconds: float = 0.0
     zeros: Mapping[int, float] = field(default_factory=dict)
+    load: int | None = None
 
     def mirror(self, robot: RobotModel) -> Declared:
         """The opposite: a lean the other way, efforts as much too small, or as much too early."""

@@ -10,13 +10,13 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
-from dynid.base.explanation import TRAPS, Explanation
+from dynid.base.explanation import PROVEN, TRAPS, Explanation
 from dynid.base.scipy_functions import chdtrc
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
-from dynid.terms.evidence import MISSES_MUCH, FitEvidence, Level, Notice
+from dynid.terms.evidence import MISSES_MUCH, Declared, FitEvidence, Level, Notice
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Scale, Term
 
@@ -47,13 +47,17 @@ class KnownPayload(Term):
         Explanation(
             "payload",
             "an outermost body that is heavier than described",
-            ("warning",),
+            ("doubt", "warning"),
             """The last body carries more than its description: a tool, a gripper or a load was mounted. The
-            identified model holds it, which is right if the robot is to work with it.""",
+            identified model holds it, which is right if the robot is to work with it. What is not proven may be
+            another fault of the description, and says what explains the log as well.""",
             """Nothing, if the tool belongs to the robot. Else take it off and record again, subtract it with
             `known_payload`, or describe it as a `[[fixed]]` part. To find a load itself use `dynid payload`.""",
             f"""A load has to explain {100 * LOAD_EXPLAINED:g} % of the way from the described to the identified
-            bodies, with a chance below one in a million that none is there. {TRAPS}""",
+            bodies, with a chance below one in a million that none is there. For a doubt
+            the bodies are held as described. {PROVEN}, and neither another weight of another body, nor one scale
+            of all torque, nor zeros of joints that are off may do as well. {TRAPS}""",
+            "Accept it if the load belongs to the robot that the model is for.",
         ),
     )
 
@@ -74,10 +78,14 @@ class KnownPayload(Term):
         if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
             yield Notice(
                 "payload",
-                Level.WARNING,
-                f"body '{load.body}' carries about {load.mass:.2g} +- {2 * load.std:.1g} kg more than its "
-                "description: a tool or a load? The identified model holds it. If it is not to, take it off, or add "
-                "known_payload or a [[fixed]] part",
+                Level.DOUBT,
+                f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
+                "description (a tool or a load)",
+                "the bodies of the description",
+                "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
+                "of the description, or known_payload)",
+                declared=Declared(load=fit.robot.body_names.index(load.body)),
+                lesser=Level.WARNING,
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
