@@ -144,3 +144,14 @@ def test_a_clock_is_that_of_the_recorder() -> None:
     assert (one.unit, one.said_by) == ("ms", "name")
     ((_, one),) = single(["execution_time"], known)
     assert one.quantity == ""
+
+
+def test_one_arm_of_two_is_known_by_full_names_alone() -> None:
+    joints = tuple(f"{side}_{name}" for side in ("left", "right") for name in ("s0", "s1", "e0", "w0"))
+    columns = [f"{joint} angle [deg]" for joint in joints[4:]]
+    (one,) = found(columns, joints).values()
+    assert one.joints == joints[4:]
+    assert one.missing == joints[:4]
+    assert one.meaning.quantity == "position"
+    # Shortened names of a few joints may be anything.
+    assert not any(family.named for family in found(["s0 angle", "s1 angle"], joints).values())

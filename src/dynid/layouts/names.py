@@ -135,6 +135,11 @@ class Family:
         return max(0, len(self.columns) - len(self.joints)) if not self.named else 0
 
 
+# So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
+# four. Shortened names have to cover two joints in three.
+_LEAST_IN_FULL = 2
+
+
 @lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
     """Words of a name in lower case; numbers are words."""
@@ -215,6 +220,7 @@ def _family(
 def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     """Groups by names of joints, those that cover most joints first."""
     groups: dict[str, dict[str, str]] = {}
+    in_full: set[str] = set()
     for aliases in _aliases(joints):
         fresh: dict[str, dict[str, str]] = {}
         for column in columns:
@@ -228,12 +234,14 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
         for template, group in fresh.items():
             if not taken & set(group.values()):
                 groups[template] = group
+                in_full |= {template} if all(aliases[joint] == joint for joint in group) else set()
     numbered = {c: len(g) for _, g in _numbered_groups(columns, len(joints)) for c in g.values()}
     kept = [
         (template, group)
         for template, group in groups.items()
         # Numbers of a longer run that only look like names of some of the joints.
-        if len(group) >= 2 * len(joints) / 3 and max(numbered.get(c, 0) for c in group.values()) <= len(group)
+        if len(group) >= (_LEAST_IN_FULL if template in in_full else 2 * len(joints) / 3)
+        and max(numbered.get(c, 0) for c in group.values()) <= len(group)
     ]
     return sorted(kept, key=lambda one: -len(one[1]))
 

@@ -94,9 +94,8 @@ def propose(
     chosen = _alike(chosen, decisions)
     if "effort" not in chosen and "position" in chosen:
         _stand_in(robot, look, chosen, found, decisions, given)
-    held = [
-        _held(robot, joint, given) for joint in (chosen["position"].missing if "position" in chosen else ())
-    ]
+    missing = chosen["position"].missing if "position" in chosen else ()
+    held = [_held(robot, joint, _apart(robot, joint, missing), given) for joint in missing]
     decisions += held
     settled = _settle(robot, look, clock, chosen, known, given, decisions)
     used = {column for group in settled[0].values() for column in group.columns.values()}
@@ -323,12 +322,28 @@ def _extra_columns(look: Excerpt, kind: str, family: Family, answers: Answers) -
     return decided(Decision(key, None, (reason,), "which of them are the joints?", options), answers)
 
 
-def _held(robot: RobotModel, joint: str, answers: Answers) -> Decision:
-    """Where a joint stands that the log does not have."""
+def _apart(robot: RobotModel, joint: str, missing: Sequence[str]) -> bool:
+    """Whether a joint carries none of those that the log has, and none of them carries it: as of another arm."""
+    lines = [{i} for i in range(robot.n_bodies)]  # by body, those on its way from the base
+    for i, parent in enumerate(robot.parent.tolist()):
+        lines[i] |= lines[parent] if parent >= 0 else set()
+    moved = robot.projection != 0
+    own = set(np.flatnonzero(moved[:, robot.joint_names.index(joint)]).tolist())
+    logged = [j for j, name in enumerate(robot.joint_names) if name not in missing]
+    others = set(np.flatnonzero(moved[:, logged].any(axis=1)).tolist())
+    return not any(i in lines[k] or k in lines[i] for i in own for k in others)
+
+
+def _held(robot: RobotModel, joint: str, apart: bool, answers: Answers) -> Decision:
+    """Where a joint stands that the log does not have.    apart: whether that matters to none that it has."""
     key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
     rest = float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
     why = f"the log has no column of '{joint}': it is held"
-    if _of_hand(joint):
+    if apart:
+        found = Decision(
+            key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)
+        )
+    elif _of_hand(joint):
         found = Decision(
             key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
         )
