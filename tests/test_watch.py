@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from dynid.online.precision import precision_of
 from dynid.online.stream import RowStream, StreamRows, Thinner, watch_lines
 from dynid.online.watch import Watcher, WatchSettings
 from dynid.report.trajectories import Followed, trajectory_html
-from dynid.robot import load_robot
+from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
 from dynid.rows import ElasticRows, PowerRows, TorqueRows
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
@@ -85,11 +88,11 @@ def test_a_file_that_grows_is_followed(run: Run, robot_file: Path, text: str, tm
 
 def test_files_that_are_no_text_are_refused(run: Run, robot_file: Path, text: str, tmp_path: Path) -> None:
     for head in (b"", text[:4000].encode()):
-        log = tmp_path / "log.bag"
+        log = tmp_path / "log.csv"
         log.write_bytes(head + b"\x89MCAP\xff\xfe\n" * 50)
         found = run("watch", robot_file, log, "--wait", 0)
         assert found.code == 3
-        assert "log.bag: found bytes that are no UTF-8 text" in found.err
+        assert "log.csv: found bytes that are no UTF-8 text" in found.err
         assert "dynid identify" in found.err
 
 
@@ -324,3 +327,62 @@ def test_what_hardly_matters_need_not_be_known_to_a_share_of_itself(robot_file: 
     assert watcher.usual_torque == pytest.approx(np.sqrt((rows[:, 1 + n :] ** 2).mean()), rel=0.1)
     with pytest.raises(UsageError, match="precision"):
         precision_of(watcher, 0.0)
+
+
+def served(rows: np.ndarray, current: np.ndarray) -> tuple[int, threading.Thread]:
+    """A controller on loopback that speaks RTDE version 2 and sends rows of t, q and dq with currents."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def package(link: socket.socket) -> tuple[int, bytes]:
+        size, kind = struct.unpack(">HB", link.recv(3, socket.MSG_WAITALL))
+        return kind, link.recv(size - 3, socket.MSG_WAITALL) if size > 3 else b""
+
+    def send(link: socket.socket, kind: int, payload: bytes) -> None:
+        link.sendall(struct.pack(">HB", len(payload) + 3, kind) + payload)
+
+    def serve() -> None:
+        with server, server.accept()[0] as link:
+            assert package(link) == (86, struct.pack(">H", 2))
+            send(link, 77, b"a message of the controller")
+            send(link, 86, b"\x01")
+            kind, asked = package(link)
+            assert (kind, asked[8:]) == (79, b"timestamp,actual_q,actual_qd,actual_current")
+            send(link, 79, b"\x01DOUBLE,VECTOR6D,VECTOR6D,VECTOR6D")
+            assert package(link)[0] == 83
+            send(link, 83, b"\x01")
+            for row, amperes in zip(rows, current, strict=True):
+                send(link, 85, b"\x01" + struct.pack(">19d", *row, *amperes))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return int(server.getsockname()[1]), thread
+
+
+def test_a_controller_is_followed_over_its_socket(run: Run, tmp_path: Path) -> None:
+    robot = load_example("ur5e")
+    gain = np.array([11.0, 11.0, 11.0, 8.0, 8.0, 8.0])
+    motion = smooth_samples(robot, 700, seed=2)
+    theta = np.append(np.nan_to_num(robot.inertia_prior).ravel(), np.repeat([0.5, 0.4, 0.1], 6))
+    tau = TERMS.torque(robot, motion, theta)
+    port, thread = served(np.column_stack([motion.t, motion.q, motion.dq]), tau / gain)
+    config = tmp_path / "experiment.toml"
+    gains = ", ".join(f"{name} = {x}" for name, x in zip(robot.joint_names, gain, strict=True))
+    config.write_text(f"[robot]\ndrive_gain = {{ {gains} }}\n")
+    arm = files("dynid") / "data" / "ur5e.toml"
+    done = run("watch", arm, f"rtde://127.0.0.1:{port}", "--config", config, "--every", 100)
+    thread.join(10)
+    assert done.code == 0, done.err
+    watcher = Watcher(robot, WatchSettings())
+    watcher.feed(motion.t, motion.q, tau, motion.dq)
+    watcher.finish()
+    assert last_time(done.out) == pytest.approx(watcher.time, abs=0.011)
+    silent = run("watch", arm, f"rtde://127.0.0.1:{port}", "--config", config)
+    assert (silent.code, "a controller that answers" in silent.err) == (6, True), silent.err
+    bare = run("watch", arm, f"rtde://127.0.0.1:{port}")
+    assert (bare.code, "drive_gain under [robot]" in bare.err) == (2, True), bare.err
+
+
+def test_a_log_of_another_kind_is_watched_as_it_is(run: Run, robot_file: Path, train_log: Path) -> None:
+    done = run("watch", robot_file, train_log, "--every", 5)
+    assert done.code == 0, done.err
+    assert last_time(done.out) > 15.0

@@ -20,6 +20,9 @@ from dynid.cli.common import (
 from dynid.cli.robot_options import RobotOptions, with_robot
 
 if TYPE_CHECKING:
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.experiment import Experiment
+    from dynid.online.stream import StreamRows
     from dynid.online.watch import Watcher, WatchSettings
     from dynid.robot.model import RobotModel
 
@@ -33,6 +36,8 @@ class Filter(StrEnum):
     CDKF = "cdkf"
 
 
+# Endings of logs that are followed line by line while they grow; others are read as they are.
+TEXT = (".csv", ".txt", ".tsv", "")
 # Length of the motion to record next, s, and the share by which torque may exceed the estimate's.
 NEXT_SECONDS, MARGIN = 8.0, 0.1
 METHODS = {
@@ -46,7 +51,13 @@ METHODS = {
 @with_robot
 def command(
     robot: RobotArgument,
-    log: Annotated[str, typer.Argument(help="Growing CSV file, or - for standard input.", metavar="LOG|-")],
+    log: Annotated[
+        str,
+        typer.Argument(
+            help="Growing CSV file, - for standard input, rtde://HOST of a UR, or another log.",
+            metavar="LOG",
+        ),
+    ],
     config: ConfigOption = None,
     kind: Annotated[
         Filter, typer.Option("--filter", help="Least squares on filtered rows, or a Kalman filter.")
@@ -97,7 +108,8 @@ def command(
     from dynid.excitation.folder import check_output
     from dynid.identification.experiment import Experiment
     from dynid.online.precision import precision_of
-    from dynid.online.stream import watch_lines
+    from dynid.online.rtde import rtde_rows
+    from dynid.online.stream import watch_lines, watch_rows
     from dynid.online.watch import WatchSettings
     from dynid.rows.automatic import AutomaticRows
     from dynid.rows.momentum import MomentumRows
@@ -105,7 +117,8 @@ def command(
     files = _files(out)
     if following is not None:
         claim_output(following, lambda: check_output(following, [robot], force=False))
-    if log != "-" and not Path(log).is_file():
+    rtde = log.startswith("rtde://")
+    if log != "-" and not rtde and not Path(log).exists():
         raise InputError("file-missing", found="no such file", expected="a CSV log", place=Place(file=log))
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_robot(robot_options)
@@ -118,9 +131,16 @@ def command(
         forgetting=Forgetting(memory or far, "excited" if excited else "all", reset or far),
     )
     watcher = _watcher(model, kind, settings, settle)
-    lines = sys.stdin if log == "-" else _growing(Path(log), wait)
+    whole = log != "-" and not rtde and (Path(log).is_dir() or Path(log).suffix.lower() not in TEXT)
+    if rtde:
+        changes = watch_rows(watcher, rtde_rows(model, log))
+    elif whole:
+        changes = watch_rows(watcher, _logged(experiment, model, log, diagnostics))
+    else:
+        lines = sys.stdin if log == "-" else _growing(Path(log), wait)
+        changes = watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log)
     said, enough = -np.inf, False
-    for time in watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log):
+    for time in changes:
         if not enough and precision_of(watcher, precision).enough:
             enough = True
             say(f"enough: all base parameters are known to {100 * precision:g} % after {time:.2f} s")
@@ -136,6 +156,19 @@ def command(
     else:
         say("no row in which a joint moved")
     print_diagnostics(diagnostics)
+
+
+def _logged(
+    experiment: Experiment, model: RobotModel, log: str, diagnostics: Diagnostics
+) -> Iterator[StreamRows]:
+    from dynid.identification.experiment import open_log
+    from dynid.online.stream import StreamRows
+
+    opened = open_log(experiment, [log], model, [], diagnostics)
+    for trajectory in opened.trajectories:
+        for chunk in opened.chunks(trajectory):
+            if chunk.tau is not None:
+                yield StreamRows(chunk.t, chunk.q, chunk.tau, chunk.dq)
 
 
 def _watcher(model: RobotModel, kind: Filter, settings: WatchSettings, settle: float) -> Watcher:

@@ -223,6 +223,22 @@ class Follower(Protocol):
         ...
 
 
+def watch_rows(watcher: Follower, pieces: Iterable[StreamRows]) -> Iterator[float]:
+    """Feeds rows to a watcher; yields the time of the log each time the estimate has changed.
+
+    Rows in which something is missing are left out.    Raises UnfitDataError as `Watcher.feed`.
+    """
+    for rows in pieces:
+        there = np.isfinite(np.concatenate([rows.q, rows.tau], axis=1)).all(axis=1)
+        if rows.dq is not None:
+            there &= np.isfinite(rows.dq).all(axis=1)
+        dq = None if rows.dq is None else rows.dq[there]
+        if there.any() and watcher.feed(rows.t[there], rows.q[there], rows.tau[there], dq):
+            yield watcher.time
+    if watcher.finish():
+        yield watcher.time
+
+
 def watch_lines(
     watcher: Follower, lines: Iterable[str], file: str = "", at_once: int = 512
 ) -> Iterator[float]:
