@@ -3,7 +3,7 @@
     python benchmarks/excitation.py OUT.jsonl [--seeds 5] [--seconds 31] [--cpu 20] [--only designs|enough]
 
 Designs: one robot (UR5e, floor, links apart), the same limits, length and processor time, five seeds; medians of
-condition number, log determinant and parameter errors. The criteria and parametrisations of the others are as published,
+condition number, log determinant and parameter errors. Criteria and parametrisations of the others are as published,
 optimised here by the same sequential quadratic programming (SLSQP), not by their own solvers (IPOPT, SNOPT):
     figaroh: cubic splines through way points, clamped at both ends, condition number of the base regressor;
     robot_payload_id: Fourier series of five harmonics, condition number;

@@ -71,9 +71,7 @@ def _unsure(collision: CollisionModel) -> list[str]:
             )
         found += list(shapes.faults)
     if collision.overlapping:
-        found.append(
-            f"{_listed(collision.overlapping)} (they overlap in the zero pose and in the middle of the limits)"
-        )
+        found.append(f"{_listed(collision.overlapping)} (they overlap in the zero pose and all others tried)")
     if collision.closer:
         found.append(f"the clearance of {_listed(collision.closer)} (they stand closer by themselves)")
     if collision.coarse:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from dynid.base.checked_toml import Lines, Strict, model_of, read_toml, validate, words_of
+from dynid.base.checked_toml import Lines, Strict, key, model_of, read_toml, validate, words_of
 from dynid.base.options import options_of
 from dynid.excitation.settings import MotionSettings, ObstacleTable, SolidTable
 
@@ -26,9 +26,12 @@ def _section(name: str) -> type[Strict]:
     kind = _TABLES[name]
     plain = model_of(kind, f"{kind.__name__}Section", doc=kind.__doc__ or "")
     inner: dict[str, Any] = {
-        key: (list.__class_getitem__(ENTRIES[key]), info)
-        for key, info in plain.model_fields.items()
-        if key in ENTRIES
+        name: (
+            list.__class_getitem__(ENTRIES[name]),
+            key(doc=info.description or "", kind="a list of tables", default_factory=list),
+        )
+        for name, info in plain.model_fields.items()
+        if name in ENTRIES
     }
     if not inner:
         return plain
@@ -86,9 +89,9 @@ def _placed(settings: MotionSettings, folder: Path) -> MotionSettings:
 
 def _values(section: Strict) -> dict[str, Any]:
     return {
-        key: tuple(WITHIN[key](**_values(entry)) for entry in value) if key in WITHIN else _tuple(value)
-        for key in type(section).model_fields
-        for value in (getattr(section, key),)
+        name: tuple(WITHIN[name](**_values(entry)) for entry in value) if name in WITHIN else _tuple(value)
+        for name in type(section).model_fields
+        for value in (getattr(section, name),)
     }
 
 
