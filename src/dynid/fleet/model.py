@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +24,10 @@ from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
+from dynid.terms.choice import Question
 from dynid.terms.compliance import Compliance
-from dynid.terms.term import Column, Of, Terms
+from dynid.terms.exports import MotionBasis
+from dynid.terms.term import Column, Of, Term, Terms
 
 FORMAT = 1
 # Of the random states for the base parameters, which must be the same on every machine.
@@ -41,7 +43,7 @@ class TypeModel:
     terms: those of the model, then `watched` further columns whose values are zero in the model: the compliances of
         its joints, if it has none of its own.
     theta: (p,) values of the model's parameters.    preparation: of the signals.
-    experiment: how its logs are read, as stored with a run.    accepted: claims that warn.
+    experiment: how its logs are read, in the form of an experiment file.    accepted: claims that warn.
     """
 
     name: str
@@ -175,20 +177,15 @@ class TypeModel:
     def friction(self, joint: int) -> Bool:
         """(k,) the friction of a joint, without its offset."""
         known = self.terms.friction_columns(self.robot)
-        return np.array(
-            [
-                bool(known[i]) and self.columns[i].owner == joint and self.columns[i].term != "offset"
-                for i in self.kept
-            ]
-        )
+        return np.array([bool(known[i]) and self.columns[i].owner == joint for i in self.kept])
 
     def offset(self, joint: int) -> Bool:
-        """(k,) the torque of a joint at rest that nothing explains."""
-        return self._of("offset", joint)
+        """(k,) the torque of a joint that nothing moves."""
+        return self._of(lambda term: getattr(term, "exports_as", None) is MotionBasis.ONE, joint)
 
     def compliance(self, joint: int) -> Bool:
         """(k,) the compliance of a joint."""
-        return self._of("compliance", joint)
+        return self._of(_is_compliance, joint)
 
     @cached_property
     def daily(self) -> Bool:
@@ -203,9 +200,10 @@ class TypeModel:
         own = [i for i, one in enumerate(self.columns) if one.of is Of.BODY and one.owner == last][:_LOAD]
         return np.concatenate([self.base.B[:, own], np.zeros((self.watched, len(own)))])
 
-    def _of(self, term: str, joint: int) -> Bool:
+    def _of(self, kind: Callable[[Term], bool], joint: int) -> Bool:
+        named = {term.name for term in self.terms if kind(term)}
         return np.array(
-            [self.columns[i].term == term and self.columns[i].owner == joint for i in self.kept],
+            [self.columns[i].term in named and self.columns[i].owner == joint for i in self.kept],
             dtype=np.bool_,
         )
 
@@ -213,11 +211,15 @@ class TypeModel:
 def _watching(run: Identification) -> tuple[Terms, int]:
     """The terms of a run with compliances of all joints about its bodies, where it has none."""
     bodies = [i for i, one in enumerate(run.estimate.columns) if one.of is Of.BODY]
-    if any(term.name == "compliance" for term in run.terms) or len(bodies) != 10 * run.robot.n_bodies:
+    if any(_is_compliance(term) for term in run.terms) or len(bodies) != 10 * run.robot.n_bodies:
         return run.terms, 0
     estimate = run.estimate
     theta = estimate.consistent if len(estimate.consistent) else estimate.parameters
     return run.terms + Compliance(inertia=tuple(theta[bodies].tolist())), run.robot.n
+
+
+def _is_compliance(term: Term) -> bool:
+    return term.question == Question("elasticity")
 
 
 def _first(terms: Terms, watched: int) -> Terms:
