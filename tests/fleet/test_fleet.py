@@ -33,7 +33,7 @@ from tests.fleet.conftest import catalogue, many
 
 pytest.importorskip("distributed")
 # Seconds that a process of the test may take for one step on a busy machine.
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 def sums(folder: Path) -> dict[str, str]:
@@ -94,7 +94,7 @@ def test_a_row_holds_the_factor_of_its_log(
     log = read_log(two_logs / "a.parquet", run.robot)
     true = torque_factors(run, log, model.wanted, Diagnostics(), 1, model.terms).total
     for R, factor in zip(unpacked(row["R"], [len(one) for one in model.layout]), true, strict=True):
-        assert pytest.approx(factor.R, rel=2.0**-17) == R
+        assert pytest.approx(factor.R, rel=2.0**-16) == R
         assert Factor(factor.columns, R, factor.count, factor.sums, 0.0).target_square == pytest.approx(
             factor.target_square, rel=1e-4
         )

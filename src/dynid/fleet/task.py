@@ -27,7 +27,7 @@ DONE, FAILED = "done", "failed"
 # Directions of a joint's factor below this share of the greatest say nothing of its residual.
 _NOTHING = 1e-9
 # Bits of the mantissa that are stored of up to so many equations; single precision has 23.
-KEPT_BITS, KEPT_COUNT, _MANTISSA = 17, 4000, 23
+KEPT_BITS, KEPT_COUNT, _MANTISSA = 16, 4000, 23
 # Models that a worker keeps ready.
 _MODELS = 64
 
