@@ -48,12 +48,16 @@ def side_by_side(
         part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
         if part_wanted.any():
             part = regressor(robot, seen, part_wanted)
-            for joint in range(robot.n):
-                columns[joint].append(part.columns[joint] + first)
-                values[joint].append(part.values[joint])
+            for joint, own in enumerate(part.columns):
+                if len(own):
+                    columns[joint].append(own + first)
+                    values[joint].append(part.values[joint])
         first += count
     for joint in range(robot.n):
-        values[joint].append(np.zeros((0, len(samples))) if target is None else target[None, :, joint])
+        if target is not None:
+            values[joint].append(target[None, :, joint])
+        elif not values[joint]:
+            values[joint].append(np.zeros((0, len(samples))))
     return Panels(
         columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
         values=tuple(np.concatenate(v) for v in values),

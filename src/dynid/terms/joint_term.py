@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.named_options import meant
 from dynid.kernel import Panels
@@ -18,6 +18,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
 from dynid.terms.exports import MotionBasis, OnJoint, Part
 from dynid.terms.term import Column, Proposal, Side, Term
+
+_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
 
 
 class JointTerm(Term):
@@ -94,14 +96,12 @@ class JointTerm(Term):
 
     def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
-        place = {joint: i for i, joint in enumerate(joint_indices(robot, self.joints)) if wanted[i]}
-        return Panels(
-            columns=tuple(np.array([place[j]] if j in place else [], dtype=np.int64) for j in range(robot.n)),
-            values=tuple(
-                np.ascontiguousarray(basis[:, j])[None, :] if j in place else np.zeros((0, len(basis)))
-                for j in range(robot.n)
-            ),
-        )
+        columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(basis)))] * robot.n
+        lines = np.ascontiguousarray(basis.T)
+        for i, joint in enumerate(joint_indices(robot, self.joints)):
+            if wanted[i]:
+                columns[joint], values[joint] = np.array([i]), lines[joint : joint + 1]
+        return Panels(columns=tuple(columns), values=tuple(values))
 
 
 TermOnJoints = TypeVar("TermOnJoints", bound=Term)
@@ -128,6 +128,8 @@ def named_joints(robot: RobotModel, joints: Sequence[int]) -> tuple[str, ...]:
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
     """Indices of named joints in ascending order, all of them for no name; raises UsageError for an unknown one."""
+    if not names:
+        return tuple(range(robot.n))
     for name in names:
         if name not in robot.joint_names:
             raise UsageError(
@@ -136,7 +138,7 @@ def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
                 expected="one of " + ", ".join(robot.joint_names),
                 do=meant(name, robot.joint_names),
             )
-    return tuple(j for j, name in enumerate(robot.joint_names) if not names or name in names)
+    return tuple(j for j, name in enumerate(robot.joint_names) if name in names)
 
 
 def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:

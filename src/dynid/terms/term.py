@@ -277,15 +277,29 @@ class Terms:
 
         target: (T, n), appended to each joint's panel as its last line.
         """
-        parts = ((term.torque_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
+        counts = self._counts(robot)
+        parts = (
+            (term.torque_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
+        )
         return side_by_side(robot, parts, samples, wanted, target)
 
     def motor_regressor(
         self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
     ) -> Panels:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
-        parts = ((term.motor_regressor, term.seen(samples), len(term.columns(robot))) for term in self.terms)
+        counts = self._counts(robot)
+        parts = (
+            (term.motor_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
+        )
         return side_by_side(robot, parts, samples, wanted, target)
+
+    def _counts(self, robot: RobotModel) -> tuple[int, ...]:
+        # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
+        latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
+        if latest is None or latest[0] is not robot:
+            latest = robot, tuple(len(term.columns(robot)) for term in self.terms)
+            self.__dict__["_latest_counts"] = latest
+        return latest[1]
 
     def within(self, robot: RobotModel, peak: Float) -> Terms:
         """The same terms, knowing the greatest speeds (n,) of the log that they are fitted to."""
