@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 
-def arrow_array(values: npt.ArrayLike | Sequence[Any]) -> Any:
+def arrow_array(values: Any) -> Any:
     """An Arrow array of numbers, text, or lists of numbers; of what pyarrow makes of anything else."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if not isinstance(values, np.ndarray):
-        values = list(values)  # type: ignore[arg-type]  # any sequence
+        values = list(values)
         if values and all(type(one) is str for one in values):
             return _text(values)
         if values and all(type(one) is list for one in values):

@@ -14,7 +14,8 @@ from typing import Any
 def _of(module: str, name: str) -> Callable[..., Any]:
     @cache
     def loaded() -> Callable[..., Any]:
-        return getattr(import_module(f"scipy.{module}"), name)  # type: ignore[no-any-return]  # as the caller knows it
+        found: Callable[..., Any] = getattr(import_module(f"scipy.{module}"), name)
+        return found
 
     def call(*arguments: Any, **options: Any) -> Any:
         return loaded()(*arguments, **options)
