@@ -477,15 +477,29 @@ def motion_files(folder: Path) -> None:
     (folder / "poses.toml").write_text(f'[motion]\nfamily = "poses"\nposes = 5\n{search}')
 
 
+def fleet_plan(folder: Path) -> None:
+    """Plan of two days of one robot, by the run and the logs of the demo."""
+    days = "".join(
+        f'[[log]]\ntype = "arm"\nserial = "a"\ntime = 2026-03-0{day}T12:00:00Z\npath = "demo/logs/{name}.parquet"\n'
+        for day, name in ((1, "train"), (2, "validate"))
+    )
+    (folder / "plan.toml").write_text(f'{days}[type.arm]\nmodel = "run"\n')
+
+
 def test_the_command_lines_of_the_command_page_run(tmp_path: Path) -> None:
     failed = []
     motion_files(tmp_path)
     model_table(tmp_path / "model.csv")
     repeated_log(tmp_path / "repeated.parquet")
+    fleet_plan(tmp_path)
     for page, words in console_lines():
         if page == "cli.md":
+            template = words[-1] if words[1:3] == ["schema", "motion"] else ""
+            if template:
+                (tmp_path / template).unlink()
             done = python(tmp_path, "-c", "from dynid.cli.main import main; main()", *words[1:])
             failed += [f"{shlex.join(words)}: {done.stderr[-400:]}"] if done.returncode else []
+            motion_files(tmp_path)  # short ones, in place of the template that a command wrote
     assert failed == []
 
 
