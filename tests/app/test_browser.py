@@ -48,6 +48,7 @@ class Visitor:
         self.page.fill("input[name=name]", name)
         self.page.click("text=Make it")
         self.page.wait_for_selector("#files")
+        self.page.wait_for_load_state()  # its script listens from then on
         return self.id
 
     @property

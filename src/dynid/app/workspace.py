@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dynid.base.atomic_write import claim, staged_files
+from dynid.base.atomic_write import claim, remove, staged_files
 from dynid.base.errors import InputError, Place, RefusedError, ResourceError, UsageError
 
 FORMAT = "dynid-app 1"
@@ -168,7 +168,7 @@ class Project:
 
     def remove(self) -> None:
         """Deletes it with everything in it."""
-        shutil.rmtree(self.folder)
+        remove(self.folder)
 
     def inside(self, relative: str) -> Path:
         """An existing path below the project's folder, no part of which is a link; raises InputError for any other."""
@@ -271,7 +271,7 @@ class Project:
         path = self.inside(relative)
         if relative.split("/", maxsplit=1)[0] not in (ROBOT, LOGS) or "/" not in relative:
             raise absent(relative)
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        remove(path)
 
     def adopt_demo(self) -> None:
         """Takes robot and logs of a finished demo as the project's own."""

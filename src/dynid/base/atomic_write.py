@@ -306,6 +306,17 @@ def _scratch(place: Path) -> Iterator[Path]:
         _active.discard(scratch)
 
 
+def sweep(folder: Path) -> None:
+    """Deletes what killed writers left half-written in a folder that no other command writes into now."""
+    for path in (*folder.glob(".*.partial"), *folder.glob(".*.lock")):
+        _remove(path)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file, a link or a folder with everything in it, on its user's word; raises OSError if it cannot."""
+    path.unlink() if not path.is_dir() or path.is_symlink() else shutil.rmtree(path)
+
+
 def _remove(path: Path) -> None:
     # An error here would hide the one that left something behind.
     with suppress(OSError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Sequence
 from enum import StrEnum
 from importlib import import_module
@@ -14,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.atomic_write import remove
 from dynid.base.errors import ResourceError, UsageError
 from dynid.excitation.formats.motion import Motion, MotionFormat, check_fit
 from dynid.trajectories.trajectory import Trajectory
@@ -106,5 +106,5 @@ def write_motion(
 
 def _moved(made: Path, place: Path) -> None:
     if place.is_dir():
-        shutil.rmtree(place)
+        remove(place)
     made.replace(place)

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from dynid.base.atomic_write import staged_files
+from dynid.base.atomic_write import staged_files, sweep
 from dynid.base.errors import InputError, Place, RefusedError, ResourceError
 from dynid.fleet.model import TypeModel, check_same
 from dynid.fleet.plan import FleetLog
@@ -162,8 +162,8 @@ class FleetStore:
             except OSError as error:
                 raise _cannot_write(path, error) from error
             _write(path, sorted(by_key.values(), key=_order))
-        # Partial files here are of runs that were killed: this one has the folder for itself.
-        for path in (*arrived, *folder.glob(".*.partial"), *folder.glob(".*.lock")):
+        sweep(folder)  # after runs that were killed: this one has the folder for itself
+        for path in arrived:
             with suppress(OSError):
                 path.unlink()
         with suppress(OSError):

@@ -282,10 +282,10 @@ SELF_EXPLANATORY = (
         "friction-side-auto function-result gas-spring gravity harmonic horizon inertia-rows intervals "
         "iteration joint-coupling load-unknown lock method moves name-taken needs-samples no-friction no-log no-rate "
         "no-robot nominal nominal-unknown observer-cutoff observer-time on-motor one-a-joint open-inside "
-        ""
         "posterior-count powers robot-axis robot-counts robot-finite robot-names robot-placement rotor-axes "
         "rotor-carriers rotor-compensation rounds rows-filter rows-hold rows-stick samples-extra samples-motor "
         "schema-template self-locking servo-count shape-values speed-limit spline-knots stribeck sweep-velocity "
+        "selftest-elastic "
         "temperature-channel term-joints torque-motion torque-sinusoids trajectory-family trajectory-json tree-axis "
         "tree-order tuning unknown-friction unknown-function zero-about base-dynamics unknown-code",
         """A program, a file or a command line gave an argument that is none.""",
