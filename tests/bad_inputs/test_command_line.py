@@ -53,14 +53,16 @@ def test_67_output_exists(run: Run, robot_file: Path, train_log: Path, tmp_path:
 
 
 def test_milliseconds_read_as_seconds(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
-    """One message that names the unit, and no other word."""
+    """One message that names the unit, and where it is explained."""
     table = pq.read_table(train_log)
     slow = table.set_column(table.column_names.index("t"), "t", [1000.0 * table["t"].to_numpy()])
     pq.write_table(slow, tmp_path / "ms.parquet")
     refused = run("identify", robot_file, tmp_path / "ms.parquet", "--out", tmp_path / "run")
     assert refused.code == 4
     assert "declare the unit of log.time" in refused.err
-    assert len(refused.err.strip().splitlines()) == 1
+    first, *more = refused.err.strip().splitlines()
+    assert first.startswith("error[no-samples]")
+    assert [line.split()[0] for line in more] == ["see:"]
     assert contents(tmp_path) == ["ms.parquet"]
 
 

@@ -156,7 +156,7 @@ def test_masses_that_the_data_do_not_ask_for_stay_and_cost_nothing(
 ) -> None:
     case = regression(tmp_path, arm(wrong), cogging=cogging)
     free = WLS().fit(case)
-    fit = default_estimator().settled(case, free)[0]
+    fit = default_estimator().resolved(case, free)[0]
     assert fit.mass_share > 0
     held, left = (replace(fit, mass_share=share).solution(case, free)[0] for share in (fit.mass_share, 0.0))
     described = np.array([case.columns[ten[0]].prior for ten in body_columns(case.columns)])

@@ -251,7 +251,7 @@ def test_watch_on_the_command_line(run: Run, robot_file: Path, tmp_path: Path) -
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")
     found = run("watch", robot_file, log, "--wait", 0, "--every", 2, "--out", tmp_path / "track.csv")
     assert found.code == 0, found.err
-    assert "base parameters within 10 %" in found.out
+    assert "base parameters within 5 %" in found.out
     assert (tmp_path / "track.csv").read_text().startswith('"t","value ')
     again = run("watch", robot_file, log, "--wait", 0, "--out", tmp_path / "track.csv")
     assert again.code == 7

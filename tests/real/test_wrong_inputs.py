@@ -58,7 +58,8 @@ def test_leans_that_are_not_proven_are_no_doubt(
     )
     log = open_log(experiment, [data_dir / folder / "data.parquet"], robot, experiment.data.train, sink)
     found = identify(robot, log, experiment.settings(), diagnostics=sink)
-    assert not found.diagnostics.doubts
+    # Krang's elbow is 47 degrees off, which is a doubt of its own.
+    assert {one.identifier for one in found.diagnostics.doubts} <= {"zero-offset"}
     for one in found.diagnostics:
         if one.identifier == "tilted-base":
             gravity = [float(part) for part in one.text.split("--gravity=")[1].split(",")]
