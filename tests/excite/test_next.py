@@ -56,7 +56,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.xfail(
     strict=False,
-    reason="open: over three recordings and two designs each, intervals came out 0.98 to 1.65 times as wide as expected",
+    reason="open: over three recordings and six designs, intervals came out 0.98 to 1.65 times as wide as expected",
 )
 def test_the_expected_intervals_are_found(first: Path, tmp_path: Path) -> None:
     run = found([first])
