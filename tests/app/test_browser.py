@@ -48,7 +48,6 @@ class Visitor:
         self.page.fill("input[name=name]", name)
         self.page.click("text=Make it")
         self.page.wait_for_selector("#files")
-        self.page.wait_for_load_state()  # its script listens from then on
         return self.id
 
     @property
@@ -56,6 +55,7 @@ class Visitor:
         return str(self.page.url.split("/p/")[1].split("/")[0])
 
     def drop(self, *files: Path) -> None:
+        self.page.wait_for_load_state()  # the page's script listens from then on
         self.page.set_input_files("input.choose >> nth=0", [str(one) for one in files])
 
     def confirm(self) -> None:
