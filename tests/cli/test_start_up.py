@@ -13,6 +13,8 @@ import pytest
 PARSER = {"typer", "pydantic", "pydantic_core", "annotated_types", "annotated_doc", "typing_extensions"}
 PARSER |= {"typing_inspection", "shellingham", "colorama", "rich", "pygments", "markdown_it", "mdurl"}
 TOOLS = {"_distutils_hack", "cmeel_pth", "pytest_cov", "coverage", "sitecustomize"}
+# The package under test: beside the others where it was installed, in its sources where it was not.
+TESTED = {"dynid"}
 ARROW = {"pyarrow", "cloudpickle"}
 PROGRAM = """
 import sys
@@ -31,7 +33,7 @@ def loaded(*arguments: object) -> set[str]:
     """Installed packages that a command loads, without the tools that Python starts with."""
     command = [sys.executable, "-c", PROGRAM, *(str(one) for one in arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return set(done.stdout.rpartition("LOADED")[2].split()) - TOOLS
+    return set(done.stdout.rpartition("LOADED")[2].split()) - TOOLS - TESTED
 
 
 @pytest.fixture(scope="module")
