@@ -5,14 +5,19 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from dynid.app import jobs
-from dynid.app.commands import COMMANDS
+from dynid.app.commands import COMMANDS, MOTION_FORMATS, RECORDED, demo
 from dynid.app.readiness import readiness
 from dynid.app.workspace import EXPERIMENT, HELD_OUT, LOGS, ROBOT, Project, Workspace
 from dynid.base.errors import UsageError
+from dynid.cli.main import app
+from dynid.excitation.export import Format
+from dynid.excitation.plan_file import read_plan_file
 from tests.app.conftest import Served, User, ended
 
 
@@ -177,12 +182,64 @@ def test_forms_become_commands(project: Project) -> None:
     assert (
         words(project, "validate", run="runs/two", log="logs/b.csv") == "dynid validate runs/two logs/b.csv"
     )
-    assert words(project, "excite", family="fourier", time="20", seed="3", floor="0.1", format=["csv"]) == (
-        "dynid excite robot/two.toml --out plans/plan-2 --family fourier --time 20 --seed 3 --floor 0.1 --format csv"
+    plain = {"family": "fourier", "time": "20", "seed": "0"}
+    assert words(project, "excite", **plain, floor="0.1", format=["csv"]) == (
+        "dynid excite robot/two.toml --out plans/plan-2 --time 20 --floor 0.1 --format csv"
     )
     assert words(project, "watch", log="logs/a.csv", wait="5") == (
         "dynid watch robot/two.toml logs/a.csv --every 1 --wait 5 --out pages/watch-1.csv"
     )
+
+
+def test_what_a_motion_needs_beside_options_is_a_plan_file(project: Project) -> None:
+    form = {"family": "sweep", "time": "20", "seed": "3", "share": "0.8", "clearance": "0.02"}
+    made = COMMANDS["excite"](project, {key: [value] for key, value in form.items()})
+    assert made.shown == "dynid excite robot/two.toml --plan plans/plan-2.toml --out plans/plan-2 --time 20"
+    ((path, text),) = made.files
+    (project.folder / path).write_text(text)
+    settings = read_plan_file(project.folder / path)
+    assert (settings.motion.family, settings.search.seed) == ("sweep", 3)
+    assert (settings.limits.share, settings.surroundings.clearance) == (0.8, 0.02)
+
+
+def test_every_option_of_the_pages_is_one_of_the_command_line(project: Project) -> None:
+    (project.folder / EXPERIMENT).write_text("")
+    (project.folder / RECORDED).write_text("")
+    project.change(
+        roles={"logs/b.csv": HELD_OUT},
+        answers={"log.effort.unit": "N m"},
+        motions={"a": "train", "b": "validate"},
+    )
+    live = project.folder / "live" / "now.csv"
+    live.write_text("t\n")
+    forms: dict[str, dict[str, list[str]]] = {
+        "init": {},
+        "check": {},
+        "show": {"trajectory": ["a"]},
+        "identify": {},
+        "compare": {"run": ["runs/one", "runs/two"]},
+        "export": {"run": ["runs/one"], "format": ["urdf"], "feasible": ["1"]},
+        "validate": {"run": ["runs/one"], "log": ["logs/a.csv"]},
+        "excite": {
+            "family": ["sweep"], "time": ["9"], "seed": ["1"], "floor": ["0"], "format": list(MOTION_FORMATS),
+            "after": ["runs/one"],
+        },
+        "watch": {"log": ["live/now.csv"], "wait": ["5"], "mapped": ["1"]},
+    }  # fmt: skip
+    assert set(forms) == set(COMMANDS)
+    commands = {name: make(project, forms[name]) for name, make in COMMANDS.items()}
+    group: Any = typer.main.get_command(app)
+    context = typer.Context(group)
+    for command in (*commands.values(), demo(project, {})):
+        name = command.arguments[0]
+        known = {
+            flag
+            for one in group.get_command(context, name).params
+            for flag in (*one.opts, *one.secondary_opts)
+        }
+        used = {word for word in command.arguments if word.startswith("--")}
+        assert used <= known, (name, used - known)
+    assert set(MOTION_FORMATS) <= set(map(str, Format))
 
 
 @pytest.mark.parametrize(
@@ -197,6 +254,7 @@ def test_forms_become_commands(project: Project) -> None:
         ("excite", {"family": "fourier", "time": "1e9", "seed": "0"}),
         ("excite", {"family": "fourier", "time": "20", "seed": "0.5"}),
         ("excite", {"family": "--force", "time": "20", "seed": "0"}),
+        ("excite", {"family": "sweep", "time": "20", "seed": "0", "share": "7"}),
         ("watch", {"log": "-", "wait": "5"}),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dynid.app.jobs import Command
 from dynid.app.workspace import (
@@ -39,7 +40,10 @@ FAMILIES = {
     "sweep": "sweeps: friction of each joint",
     "poses": "static poses: gravity",
 }
-MOTION_FORMATS = ("csv", "ros2", "urscript", "movej", "libfranka")
+# Of dynid excite, those that are one file.
+MOTION_FORMATS = (
+    "csv", "parquet", "ros2", "ros2_control", "urscript", "movej", "libfranka", "kuka_rsi", "kuka_fri", "mujoco",
+)  # fmt: skip
 LONGEST_TEXT = 500
 # The page of the robot as it moved in the log.
 RECORDED = f"{PAGES}/recorded.html"
@@ -118,22 +122,35 @@ def validate(project: Project, form: Form) -> Command:
 
 
 def excite(project: Project, form: Form) -> Command:
-    """A motion worth recording."""
+    """A motion worth recording, by a plan file where more is asked than the command line has options for."""
     out = _output(project, form, PLANS, "plan")
-    words = ["excite", _robot(project), "--out", out]
-    words += ["--family", _chosen(form, "family", tuple(FAMILIES), "a family")]
+    text, plan = _plan(form), f"{out}.toml"
+    words = ["excite", _robot(project), *(("--plan", plan) if text else ()), "--out", out]
     words += ["--time", _number(form, "time", 1.0, 600.0)]
-    words += ["--seed", _number(form, "seed", 0, 2**31 - 1, whole=True)]
-    for name, low, high in (("floor", -100.0, 100.0), ("share", 0.05, 1.0), ("radius", 0.0, 10.0)):
-        if _text(form, name):
-            words += [f"--{name}", _number(form, name, low, high)]
+    if _text(form, "floor"):
+        words += ["--floor", _number(form, "floor", -100.0, 100.0)]
     for name in form.get("format", ()):
         words += ["--format", _chosen({"format": [name]}, "format", MOTION_FORMATS, "a format")]
     if _text(form, "after"):
         words += ["--after", _chosen(form, "after", project.runs(), "a run")]
     elif (project.folder / EXPERIMENT).is_file():
         words += ["--config", EXPERIMENT]
-    return Command("excite", f"Design a motion: {Path(out).name}", tuple(words), out)
+    files = ((plan, text),) if text else ()
+    return Command("excite", f"Design a motion: {Path(out).name}", tuple(words), out, files=files)
+
+
+def _plan(form: Form) -> str:
+    """What differs from the defaults, as a plan file; "" = nothing."""
+    from dynid.excitation.plan_file import plan_text, settings_of
+
+    asked: dict[str, dict[str, Any]] = {
+        "motion": {"family": _chosen(form, "family", tuple(FAMILIES), "a family")},
+        "search": {"seed": int(_number(form, "seed", 0, 2**31 - 1, whole=True))},
+    }
+    for table, name, high in (("limits", "share", 1.0), ("surroundings", "clearance", 1.0)):
+        if _text(form, name):
+            asked[table] = {name: float(_number(form, name, 0.001, high))}
+    return plan_text(settings_of(asked))
 
 
 def watch(project: Project, form: Form) -> Command:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.app.workspace import JOBS, Project, absent, write_json
+from dynid.base.atomic_write import staged_files
 from dynid.base.errors import RefusedError
 from dynid.base.progress import PROGRESS_VARIABLE
 
@@ -45,6 +46,7 @@ class Command:
 
     kind: its place on the pages.    arguments: behind `dynid`.    result: path of what it writes, from the project's
     folder.    live: whether its lines are wanted while it runs, so that --json is left out.
+    files: texts that it reads, by path from the project's folder; they are written when it starts.
     """
 
     kind: str
@@ -52,6 +54,7 @@ class Command:
     arguments: tuple[str, ...]
     result: str = ""
     live: bool = False
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def shown(self) -> str:
@@ -134,6 +137,9 @@ def start(project: Project, command: Command, keys: Mapping[str, str] | None = N
             "keys": dict(keys or {}),
             "created": time.time(),
         }
+        for path, text in command.files:
+            with staged_files(project.folder / path) as (scratch,):
+                scratch.write_text(text, encoding="utf-8")
         write_json(folder / "job.json", stored)
     _launch(folder, project.folder)
     return job_of(project, folder.name)
