@@ -84,6 +84,32 @@ def test_gains_are_sought_on_the_scale_of_the_description(recording: Recording, 
     assert "--kp" in doubt.text
 
 
+def test_a_joint_that_its_bodies_hardly_load_takes_the_gains_of_the_others(
+    recording: Recording, arm: RobotModel
+) -> None:
+    """A lower body that is a point on its axis makes no torque at the elbow: it says nothing of the gain."""
+    balanced = arm.inertia_prior.copy()
+    balanced[1, 1:] = 0.0
+    bare = replace(arm, inertia_prior=balanced)
+    found = identify(bare, recording.log(bare, dq_des=np.zeros_like(recording.q)), PLAIN)
+    servo = found.robot.drive.servo
+    assert servo is not None
+    assert servo.kp[1] == servo.kp[0]
+    (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "drive-gain"]
+    assert "not determined by elbow" in doubt.text
+
+
+def test_gains_are_sought_where_position_and_velocity_errors_lack_different_rows(
+    recording: Recording, arm: RobotModel
+) -> None:
+    """Readings are filtered one by one, and each leaves out the rows around its own jumps."""
+    dq_des = np.zeros_like(recording.q)
+    dq_des[2500:] = 0.3  # a command of velocity that jumps, as at the end of a motion
+    servo = identify(arm, recording.log(arm, dq_des=dq_des), PLAIN).robot.drive.servo
+    assert servo is not None
+    assert np.all(servo.kp > 0)
+
+
 def test_gains_have_no_scale_without_inertias(recording: Recording, arm: RobotModel) -> None:
     bare = replace(arm, inertia_prior=np.full_like(arm.inertia_prior, np.nan))
     with pytest.raises(InputError, match="no-gains"):

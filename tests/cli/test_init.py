@@ -343,20 +343,66 @@ def test_without_a_mapping_the_command_that_makes_one_is_named(
 def test_commands_stand_in_for_a_torque_that_nobody_measured(
     data_dir: Path, tmp_path: Path, run: Run
 ) -> None:
-    robot, log = (data_dir / "z1_pace" / name for name in ("robot.xml", "data.parquet"))
-    file = tmp_path / "z1.toml"
-    done = run("init", robot, log, "--out", file, "--no-ask")
+    """The gains of aliengo_pace are asked for; z1_pace holds the commanded torque, which has them."""
+    folder, file = data_dir / "aliengo_pace", tmp_path / "aliengo.toml"
+    done = run("init", folder / "robot.xml", folder / "data.parquet", "--out", file, "--no-ask")
     assert done.code == 0
     assert "2 questions open" in done.out
-    gains = ("--answer", "drive.kp=80,120,120,80,80,80,80", "--answer", "drive.kd=2.5")
-    done = run("init", robot, log, "--out", file, "--no-ask", "--force", *gains)
+    gains = ("--answer", "drive.kp=25", "--answer", "drive.kd=0.5")
+    done = run(
+        "init", folder / "robot.xml", folder / "data.parquet", "--out", file, "--no-ask", "--force", *gains
+    )
     assert "question" not in done.out
     said = written(file)
     assert said["log"]["command_position"] == {"columns": "q_des_{joint}", "unit": "rad"}
     assert "effort" not in said["log"]
-    assert said["drive"]["kp"]["joint2"] == 120.0
-    assert said["drive"]["kd"] == 2.5
-    assert run("check", robot, log, "-c", file, "--no-fit").code == 0
+    assert said["drive"] == {"kp": 25.0, "kd": 0.5}
+    assert run("check", folder / "robot.xml", folder / "data.parquet", "-c", file, "--no-fit").code == 0
+
+    folder, file = data_dir / "z1_pace", tmp_path / "z1.toml"
+    done = run("init", folder / "robot.xml", folder / "data.parquet", "--out", file, "--no-ask")
+    assert "question" not in done.out
+    drive = written(file)["drive"]
+    assert list(drive["kp"].values()) == [80.0, 120.0, 120.0, 80.0, 80.0, 80.0, 80.0]
+    assert list(drive["kd"].values())[:6] == [2.5] * 6  # the gripper stands still
+
+
+@pytest.mark.parametrize("unit", ["rad", "deg"])
+@pytest.mark.parametrize("shift", [1.0, 3.0])
+def test_gains_are_read_from_a_commanded_torque_that_is_their_law(
+    tmp_path: Path, run: Run, robot_file: Path, unit: str, shift: float
+) -> None:
+    """shift: of the torque, times that of the law; a torque that is no such law leaves the question open."""
+    rng = np.random.default_rng(4)
+    t = np.arange(0.0, 10.0, 0.005)
+    size, rate, phase = (
+        rng.uniform(0.2, 0.5, (6, 2)),
+        rng.uniform(0.5, 6.0, (6, 2)),
+        rng.uniform(0, 6, (6, 2)),
+    )
+    q_des = (size * np.sin(rate * t[:, None, None] + phase)).sum(axis=1)
+    speed = (size * rate * np.cos(rate * t[:, None, None] + phase)).sum(axis=1)
+    q, dq = q_des - 0.03 * speed, speed - 0.03 * np.gradient(speed, t, axis=0)
+    kp, kd = np.array([60.0, 35.0]), np.array([1.5, 0.5])
+    torque = kp * (q_des - q) - kd * dq + (shift - 1.0) * np.array([2.0, 1.0])
+    per = {"rad": 1.0, "deg": 180.0 / np.pi}[unit]
+    names, columns = ("shoulder", "elbow"), {}
+    for word, x in (
+        (f"position_{unit}", per * q),
+        (f"velocity_{unit}_s", per * dq),
+        (f"position_des_{unit}", per * q_des),
+        ("torque_des", torque),
+    ):
+        columns |= {f"{joint}_{word}": x[:, j] for j, joint in enumerate(names)}
+    log = write_log(tmp_path / "log.parquet", t, columns)
+    done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--no-ask")
+    assert done.code == 0, done.err
+    if shift != 1.0:
+        assert "2 questions open" in done.out
+        return
+    drive = written(tmp_path / "e.toml")["drive"]
+    assert list(drive["kp"].values()) == pytest.approx(kp, rel=0.01)
+    assert list(drive["kd"].values()) == pytest.approx(kd, rel=0.01)
 
 
 def demo_files(folder: Path, robot_file: Path) -> tuple[Path, Path]:

@@ -86,7 +86,7 @@ def command(
         for remark in log.remarks:
             if remark.severity == "note":
                 say(remark.text)
-        summary = check_log(log, diagnostics, experiment.terms().balances(log.robot))
+        summary = check_log(_with_effort(log), diagnostics, experiment.terms().balances(log.robot))
         for line in summary.lines():
             say(line)
         set_results(lambda: {"log": summary.describe()})
@@ -97,6 +97,18 @@ def command(
         say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
+
+
+def _with_effort(log: Log) -> Log:
+    """The log as it is identified: commands make an effort by gains that are sought where nobody declared them."""
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.identification.commands import with_found_servo
+
+    servo = log.robot.drive.servo
+    if not log.mapping.commanded or (servo is not None and servo.known):
+        return log
+    # What was sought is told of by the fit, which seeks it too.
+    return replace(log, robot=with_found_servo(log.robot, log, 0, 1, Diagnostics()))
 
 
 def _list_columns(logs: list[Path], config: Path | None) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
-from dynid.base.scipy_functions import cho_factor, cho_solve, stdtrit
+from dynid.base.scipy_functions import cho_factor, cho_solve, nnls, stdtrit
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.factor import Factors
@@ -51,8 +51,11 @@ ROUNDS = 3
 RIDGE = 1e-10
 # rad or m; as checks of a log have it.
 MOVED = 2e-3
-# Gains of a regression in which a command explains less than this share of the torque mean nothing.
-LEAST_EXPLAINED = 0.5
+# A gain is determined by a joint whose bodies' torque explains this share of what friction, rotor and damping leave of
+# its errors: below it, what the description lacks decides instead.
+LEAST_EXPLAINED = 0.25
+# Joints whose gains are listed one by one in a message.
+LONGEST_LIST = 7
 
 
 @dataclass(frozen=True)
@@ -235,8 +238,9 @@ def _minimum(at: Float, curve: Float) -> float:
 def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnostics) -> Servo:
     """Controllers whose unknown gains carry the description's bodies along the log.
 
-    Joint by joint, kp e(q_des - q) + kd (dq_des - dq) = bodies' torque + rotor + friction + offset is linear in kp, kd
-    and what the drive adds. Without a commanded velocity kd is part of the viscous friction, and stays.
+    Joint by joint, q_des - q = (bodies' torque + rotor + friction + offset) / kp - (kd / kp) (dq_des - dq), in which no
+    quotient is negative. Joints that do not determine theirs take the median of those that do. Without a commanded
+    velocity kd is part of the viscous friction, and stays.
     """
     names = robot.joint_names
     seek = ~np.isfinite(servo.kp)
@@ -253,52 +257,79 @@ def _with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnost
     parts = [_some(_reading(robot, log, unit))]
     if log.mapping.command_velocity:
         parts.append(_some(_reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
-    pairs = list(zip(*parts, strict=True))
-    kp, kd, words = np.array(servo.kp), np.array(servo.kd), []
-    for j in np.flatnonzero(seek).tolist():
-        gains, explained = _gains(robot, pairs, j)
-        if not gains[0] > 0 or explained < LEAST_EXPLAINED:
-            raise InputError(
-                "no-gains",
-                found=f"commands of '{names[j]}', with which the torque of the description's bodies has little to do "
-                f"({100 * max(explained, 0.0):.2g} % explained)",
-                expected="kp of this joint, or motion that its bodies' torque follows",
-                do="give kp = ... (and kd = ...) under [drive] of the experiment, or --kp",
-            )
-        kp[j], kd[j] = gains[0], max(gains[1], 0.0) if len(gains) > 1 else kd[j]
-        words.append(f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else ""))
+    readings = list(zip(*parts, strict=True))
+    kp, kd = np.array(servo.kp), np.array(servo.kd)
+    own = {j: _gains(robot, readings, j) for j in np.flatnonzero(seek).tolist()}
+    sure = [j for j, gains in own.items() if gains.explained >= LEAST_EXPLAINED]
+    if not sure:
+        nearest = max(own.values(), key=lambda gains: gains.explained)
+        raise InputError(
+            "no-gains",
+            found=f"commands of {who}, with which the torque of the description's bodies has little to do (at most "
+            f"{100 * nearest.explained:.2g} % of what friction leaves of a joint's error is explained)",
+            expected="kp of these joints, or motion that their bodies' torque follows",
+            do="give kp = ... (and kd = ...) under [drive] of the experiment, or --kp; dynid init reads them from a "
+            "log that holds the commanded torque, too",
+        )
+    for j, gains in own.items():
+        source = [gains] if j in sure else [own[k] for k in sure]
+        kp[j] = np.median([one.kp for one in source])
+        kd[j] = np.median([one.kd for one in source]) if log.mapping.command_velocity else kd[j]
+    if len(own) > LONGEST_LIST:
+        chosen = kp[list(own)]
+        words = [f"{chosen.min():.3g} to {chosen.max():.3g}"]
+    else:
+        words = [f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else "") for j in own]
+    like = [names[j] for j in own if j not in sure]
+    taken = f" (not determined by {', '.join(like)}, which take those of the others)" if like else ""
     scale = "all inertias, friction and torques carry the scale of the description's masses"
     diagnostics.claim(
         "drive-gain",
         found=f"position controllers whose gains nobody declared; kp (and kd) that suit the description's bodies are "
-        f"{', '.join(words)}: {scale}",
+        f"{', '.join(words)}{taken}: {scale}",
         expected="gains from the drives' settings",
         do="give kp and kd under [drive] of the experiment, or as --kp and --kd",
     )
     return replace(servo, kp=kp, kd=kd)
 
 
-def _gains(robot: RobotModel, pairs: Sequence[tuple[Samples, ...]], joint: int) -> tuple[Float, float]:
-    """Gains of a joint, one a reading of the log, at the best lag, and the share of the bodies' torque explained."""
-    rate, best = pairs[0][0].rate, (np.zeros(len(pairs[0])), -np.inf)
-    bodies, drive = [], []
-    for samples, *_ in pairs:
-        kept = samples.keep
-        bodies.append(Nominal().rigid(robot, samples.q, samples.dq, samples.ddq)[kept, joint])
-        forms = (samples.ddq, samples.dq, direction(samples, WIDTH), np.ones_like(samples.q))
-        drive.append(np.column_stack([-form[kept, joint] for form in forms]))
-    y, own = np.concatenate(bodies), np.concatenate(drive)
-    for lag in _grid(rate):
-        errors = [
-            np.column_stack([earlier(one.tau[:, [joint]], lag * rate)[one.keep, 0] for one in pair])
-            for pair in pairs
-        ]
-        X = np.concatenate([np.concatenate(errors), own], axis=1)
-        size = np.where((norm := np.linalg.norm(X, axis=0)) > 0, norm, 1.0)
-        found, *_ = np.linalg.lstsq(X / size, y, rcond=1e-9)
-        explained = 1.0 - float(np.sum((y - X / size @ found) ** 2)) / max(
-            float(np.sum((y - y.mean()) ** 2)), 1e-300
+@dataclass(frozen=True)
+class _Gains:
+    # Of a joint, and the share of what friction, rotor and damping leave of its errors that its bodies explain.
+    kp: float
+    kd: float
+    explained: float
+
+
+def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: int) -> _Gains:
+    """Gains of a joint at the lag that explains its errors best.
+
+    readings: by stretch of the log, the same samples with the errors of position, and of velocity, as torque.
+    """
+    kept = [np.logical_and.reduce([one.keep for one in stretch]) for stretch in readings]
+    columns = []
+    for (samples, *_), keep in zip(readings, kept, strict=True):
+        bodies = Nominal().rigid(robot, samples.q, samples.dq, samples.ddq)
+        ones = np.ones_like(samples.q)
+        forms = (bodies, samples.ddq, samples.dq, direction(samples, WIDTH), ones, -ones)
+        columns.append(np.column_stack([form[keep, joint] for form in forms]))
+    known = np.concatenate(columns)
+    found = []
+    for lag in _grid(readings[0][0].rate):
+        errors = np.concatenate(
+            [
+                np.column_stack([earlier(one.tau[:, [joint]], lag * one.rate)[keep, 0] for one in stretch])
+                for stretch, keep in zip(readings, kept, strict=True)
+            ]
         )
-        if explained > best[1]:
-            best = (found / size)[: len(pairs[0])], explained
-    return best
+        R: Float = np.asarray(np.linalg.qr(np.column_stack([known, -errors[:, 1:], errors[:, 0]]), mode="r"))
+        size = np.maximum(np.linalg.norm(R[:, :-1], axis=0), np.finfo(float).tiny)
+        quotients, left = nnls(R[:, :-1] / size, R[:, -1])
+        without = nnls((R[:, :-1] / size)[:, 1:], R[:, -1])[1]
+        explained = 1.0 - (left / without) ** 2 if without > 0 and quotients[0] > 0 else 0.0
+        found.append((left, explained, quotients / size))
+    _, explained, quotients = min(found, key=lambda one: one[0])
+    if not explained > 0:
+        return _Gains(np.nan, np.nan, 0.0)
+    kp = 1.0 / quotients[0]
+    return _Gains(kp, float(kp * quotients[-1]) if len(readings[0]) > 1 else 0.0, float(explained))

@@ -127,23 +127,6 @@ def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decisi
     return decision, chosen
 
 
-def commands_of(position: Family, found: Sequence[Family]) -> dict[str, Family]:
-    """What the drives were commanded, where it is beyond question: commanded positions, and velocities beside them."""
-    commanded = {
-        kind: [
-            one
-            for one in found
-            if one.meaning.quantity == kind and one.meaning.role == "commanded" and one.joints == position.joints
-            and one.named == position.named and len(one.columns) == len(position.columns)
-        ]
-        for kind in ("position", "velocity")
-    }  # fmt: skip
-    if len(commanded["position"]) != 1:
-        return {}
-    kept = {"command_position": commanded["position"][0]}
-    return kept | ({"command_velocity": commanded["velocity"][0]} if len(commanded["velocity"]) == 1 else {})
-
-
 def _one_of(
     key: str, kind: str, short: Sequence[Family], same: Sequence[Family], options: tuple[Option, ...]
 ) -> Decision:

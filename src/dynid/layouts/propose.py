@@ -10,7 +10,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.layouts.channels import EFFORTS, NONE, Clock, choose, choose_clock, commands_of
+from dynid.layouts.channels import NONE, Clock, choose, choose_clock
+from dynid.layouts.commands import stand_in, with_gains
 from dynid.layouts.decision import Answers, Decision, Option, decided
 from dynid.layouts.effort import Effort, decide_effort
 from dynid.layouts.excerpt import Excerpt, excerpt
@@ -93,26 +94,24 @@ def propose(
             chosen[kind] = _cut(chosen[kind], extra.value)
     chosen = _alike(chosen, decisions)
     if "effort" not in chosen and "position" in chosen:
-        _stand_in(robot, look, chosen, found, decisions, given)
+        stand_in(robot, look, chosen, found, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
     held = [_held(robot, joint, _apart(robot, joint, missing), given) for joint in missing]
     decisions += held
-    settled = _settle(robot, look, clock, chosen, known, given, decisions)
-    used = {column for group in settled[0].values() for column in group.columns.values()}
+    groups, decisions, effort_gains = _settle(robot, look, clock, chosen, known, given, decisions)
+    decisions = with_gains(look, found, chosen, {k: one.columns for k, one in groups.items()}, decisions)
+    used = {column for group in groups.values() for column in group.columns.values()}
     used |= {clock.column.value or "", clock.trajectory.value or ""}
     return Proposal(
         robot,
         Path(log),
         look.topic,
-        tuple(settled[1]),
-        settled[0],
-        settled[2],
+        tuple(decisions),
+        groups,
+        effort_gains,
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in look.names if name not in used),
     )
-
-
-GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
 
 
 def _assigned(
@@ -152,63 +151,6 @@ def _assigned(
     if not columns:
         return Decision(key, NONE, (why,), options=decision.options, optional=decision.optional), None
     return Decision(key, whole.template, (why,), options=decision.options, optional=decision.optional), whole
-
-
-def _stand_in(
-    robot: RobotModel,
-    look: Excerpt,
-    chosen: dict[str, Family],
-    found: Sequence[Family],
-    decisions: list[Decision],
-    answers: Answers,
-) -> None:
-    """Commands in place of an effort that nobody measured: they need the gains of the drives."""
-    at = next(k for k, one in enumerate(decisions) if one.key == "log.effort.columns")
-    wanted = commands_of(chosen["position"], found)
-    commands = {
-        kind: family
-        for kind, family in wanted.items()
-        if (measured := chosen.get(kind.removeprefix("command_"))) is not None
-        and _same_size(look, family, measured)
-    }
-    left = [family for kind, family in wanted.items() if kind not in commands]
-    if any(np.nanstd(look.table(family.columns)) > 0 for family in left):
-        return  # commands that cannot be distinguished from something else
-    efforts = [one for one in found if one.meaning.quantity in EFFORTS]
-    if "command_position" not in commands or any(
-        one.meaning.role in ("", "measured", "spare") for one in efforts
-    ):
-        return
-    if decisions[at].value not in (None, NONE):
-        return
-    why = "no effort was measured; what the drives were asked for stands in for it, with their gains"
-    decisions[at] = Decision("log.effort.columns", NONE, (why,), options=decisions[at].options, likely=True)
-    chosen |= commands
-    if robot.drive.servo is not None:
-        return
-    for key, words in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
-        question = f"{words}, of the drives' position controllers: one number, or one a joint with commas?"
-        asked = Decision(key, None, ("the description does not know it",), question)
-        decisions.append(decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked)
-
-
-# What was asked for and what came of it have the same size in the same unit.
-_SAME = 1.6
-
-
-def _same_size(look: Excerpt, one: Family, other: Family) -> bool:
-    a, b = (np.nanstd(look.table(family.columns), axis=0) for family in (one, other))
-    moved = (a > 0) & (b > 0)
-    return bool(moved.any()) and 1 / _SAME < float(np.median(a[moved] / b[moved])) < _SAME
-
-
-def _numbers(text: str, n: int) -> list[float]:
-    """One number, or one a joint; [] where the text is neither."""
-    try:
-        values = [float(one) for one in text.replace(",", " ").split()]
-    except ValueError:
-        return []
-    return values if len(values) in (1, n) and bool(np.isfinite(values).all()) else []
 
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:

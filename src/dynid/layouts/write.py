@@ -9,11 +9,12 @@ from glob import escape
 from typing import Any
 
 from dynid.layouts.channels import NONE
+from dynid.layouts.commands import GAINS_OF_DRIVES
 from dynid.layouts.decision import Decision
 from dynid.layouts.effort import GAINS
 from dynid.layouts.order import KEY as ORDER
 from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.propose import GAINS_OF_DRIVES, LOCK, Group, Proposal
+from dynid.layouts.propose import LOCK, Group, Proposal
 
 WIDTH = 116
 

@@ -1,0 +1,163 @@
+"""Commands that stand in for an effort that nobody measured, and what a log says of the drives' gains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.errors import Place
+from dynid.base.scipy_functions import nnls
+from dynid.base.units import factor
+from dynid.layouts.channels import EFFORTS, NONE
+from dynid.layouts.decision import Answers, Decision, decided
+from dynid.layouts.excerpt import Excerpt
+from dynid.layouts.names import Family
+from dynid.layouts.presets import UNKNOWN
+from dynid.robot.model import RobotModel
+
+GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
+# What was asked for and what came of it have the same size in the same unit.
+_SAME = 1.6
+# Of a commanded torque that kp (q_des - q) + kd (dq_des - dq) leaves at most where it is that law; the rest are limits,
+# filters of the drives and the time between the two columns.
+_LEFT = 0.1
+
+
+def stand_in(
+    robot: RobotModel,
+    look: Excerpt,
+    chosen: dict[str, Family],
+    found: Sequence[Family],
+    decisions: list[Decision],
+    answers: Answers,
+) -> None:
+    """Commands in place of an effort that nobody measured: they need the gains of the drives."""
+    at = next(k for k, one in enumerate(decisions) if one.key == "log.effort.columns")
+    wanted = _commands_of(chosen["position"], found)
+    commands = {
+        kind: family
+        for kind, family in wanted.items()
+        if (measured := chosen.get(kind.removeprefix("command_"))) is not None
+        and _same_size(look, family, measured)
+    }
+    left = [family for kind, family in wanted.items() if kind not in commands]
+    if any(np.nanstd(look.table(family.columns)) > 0 for family in left):
+        return  # commands that cannot be distinguished from something else
+    efforts = [one for one in found if one.meaning.quantity in EFFORTS]
+    if "command_position" not in commands or any(
+        one.meaning.role in ("", "measured", "spare") for one in efforts
+    ):
+        return
+    if decisions[at].value not in (None, NONE):
+        return
+    why = "no effort was measured; what the drives were asked for stands in for it, with their gains"
+    decisions[at] = Decision("log.effort.columns", NONE, (why,), options=decisions[at].options, likely=True)
+    chosen |= commands
+    if robot.drive.servo is not None:
+        return
+    for key, words in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
+        question = f"{words}, of the drives' position controllers: one number, or one a joint with commas?"
+        asked = Decision(key, None, ("the description does not know it",), question)
+        decisions.append(decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked)
+
+
+def _same_size(look: Excerpt, one: Family, other: Family) -> bool:
+    a, b = (np.nanstd(look.table(family.columns), axis=0) for family in (one, other))
+    moved = (a > 0) & (b > 0)
+    return bool(moved.any()) and 1 / _SAME < float(np.median(a[moved] / b[moved])) < _SAME
+
+
+def _numbers(text: str, n: int) -> list[float]:
+    """One number, or one a joint; [] where the text is neither."""
+    try:
+        values = [float(one) for one in text.replace(",", " ").split()]
+    except ValueError:
+        return []
+    return values if len(values) in (1, n) and bool(np.isfinite(values).all()) else []
+
+
+def _commands_of(position: Family, found: Sequence[Family]) -> dict[str, Family]:
+    """What the drives were commanded, where it is beyond question: commanded positions, and velocities beside them."""
+    commanded = {
+        kind: [
+            one
+            for one in found
+            if one.meaning.quantity == kind and one.meaning.role == "commanded" and one.joints == position.joints
+            and one.named == position.named and len(one.columns) == len(position.columns)
+        ]
+        for kind in ("position", "velocity")
+    }  # fmt: skip
+    if len(commanded["position"]) != 1:
+        return {}
+    kept = {"command_position": commanded["position"][0]}
+    return kept | ({"command_velocity": commanded["velocity"][0]} if len(commanded["velocity"]) == 1 else {})
+
+
+def with_gains(
+    look: Excerpt,
+    found: Sequence[Family],
+    chosen: Mapping[str, Family],
+    groups: Mapping[str, Mapping[str, str]],
+    decisions: Sequence[Decision],
+) -> list[Decision]:
+    """The decisions, with the gains of the drives where a commanded torque beside the commanded positions has them.
+
+    groups: columns by joint of the chosen channels, by channel.
+    """
+    asked = {one.key for one in decisions if one.key in GAINS_OF_DRIVES and one.question}
+    units = {one.key: one.value for one in decisions}
+    position, unit = groups.get("position", {}), units.get("log.position.unit")
+    torques = [
+        one
+        for one in found
+        if one.meaning.quantity in ("torque", "effort") and one.meaning.role == "commanded"
+        and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
+    ]  # fmt: skip
+    if asked != set(GAINS_OF_DRIVES) or len(torques) != 1 or unit in (None, UNKNOWN):
+        return list(decisions)
+    order = [chosen["position"].columns.index(column) for column in position.values()]
+    torque = look.table([torques[0].columns[k] for k in order])
+    _, scale = factor(unit, ("angle", "length"), Place())
+    read = {kind: look.table(tuple(columns.values())) for kind, columns in groups.items()}
+    errors = [scale * (read["command_position"] - read["position"])]
+    if "velocity" in read:
+        _, scale = factor(
+            units.get("log.velocity.unit") or "rad/s", ("angular velocity", "velocity"), Place()
+        )
+        errors.append(scale * (read.get("command_velocity", 0.0) - read["velocity"]))
+    gains = _law(torque, errors)
+    if gains is None:
+        return list(decisions)
+    law = "kp (q_des - q) + kd (dq_des - dq)" if len(errors) > 1 else "kp (q_des - q)"
+    why = f"'{torques[0].template}' is {law} with these gains, but for a tenth at most"
+    values = dict(zip(GAINS_OF_DRIVES, (_numbered(x) for x in gains), strict=True))
+    return [
+        replace(one, value=values[one.key], why=(why,), question="", likely=True)
+        if one.key in values
+        else one
+        for one in decisions
+    ]
+
+
+def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:
+    """Gains by joint with which errors of position (and velocity) make the torque; None where they do not."""
+    kp, kd = np.zeros(torque.shape[1]), np.zeros(torque.shape[1])
+    for j in range(torque.shape[1]):
+        X, y = np.column_stack([one[:, j] for one in errors]), torque[:, j]
+        use = np.isfinite(X).all(axis=1) & np.isfinite(y)
+        X, y = X[use], y[use]
+        size = np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
+        if len(y) <= X.shape[1]:
+            return None
+        gains, left = nnls(X / size, y)
+        if not gains[0] > 0 or left > _LEFT * np.linalg.norm(y):
+            return None
+        kp[j], kd[j] = gains[0] / size[0], gains[1] / size[1] if len(errors) > 1 else 0.0
+    return kp, kd
+
+
+def _numbered(values: Float) -> str:
+    return ", ".join(f"{x:.3g}" for x in values)
