@@ -2,27 +2,29 @@
 
     python benchmarks/mutations.py [--places 200] [--folder FOLDER] [--again] [--until HH:MM]
 
-Places are drawn with a fixed seed from the rooms of ROOMS, as many from each as its share of their lines. One operator
-a place: a sign (+ for -, a minus dropped), an index (one further), a factor (* for /, a number doubled), a transpose
-dropped (in einsum, two letters exchanged), a term dropped from a sum, a comparison turned round (and `and` for `or`).
-Left out are texts, annotations, what is raised, and numbers below 1e-3, which are tolerances that nothing derives.
-In C++ the same operators work on text, and the kernel is built again.
+Places are lines of the rooms of ROOMS, as many from each as its share of their lines, in the order of a hash of SEED
+and of what they say: a change of the code elsewhere leaves the draw as it is. One operator a place: a sign (+ for -, a
+minus dropped), an index (one further), a factor (* for /, a number doubled), a transpose dropped (in einsum, two
+letters exchanged), a term dropped from a sum, a comparison turned round (and `and` for `or`). Left out are texts,
+annotations, what is raised, and numbers below 1e-3, which are tolerances that nothing derives. In C++ the same
+operators work on text, and the kernel is built again; the next place stands in for a change that does not compile.
 
-The tests meet a mutant in a copy of the checkout, in --folder. First every test runs once as it is, and keeps for which
-functions of ROOMS it runs and how long. A mutant meets the tests that run its function: those of its own room first,
-the quick ones before the slow ones, SECONDS of processor time at most, then modules elsewhere that import its file. It
-is killed when a test fails that passes without it, or when the tests take more than twice as long as they should.
-Results are kept in the folder, one line of JSON a mutant, and the same command goes on where it stopped; --again runs
-survivors once more, with the tests as they are now.
+The tests meet a mutant in a copy of the checkout, in --folder. First every test runs once on a second copy in which
+each function of ROOMS notes that it ran; how long each took is kept too. A mutant meets the tests that run its
+function: those of its own room first, the quick ones before the slow ones, SECONDS of processor time at most, then
+modules elsewhere that import its file. It is killed when a test fails, or tests end at their limit of processor time,
+that does not without it. Results are kept in the folder, one line of JSON a mutant, and the same command goes on where
+it stopped; --again runs survivors once more, with the tests as they are now.
 
 Mutants that no test can notice are listed in EQUIVALENT, each with its proof. Prints the counts and every survivor.
-Ends with 1 while fewer than 95 % of the others are killed.
+Ends with 1 while fewer than 95 % of the others are killed, or more than 5 % are equivalent.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import copy
 import hashlib
 import json
@@ -33,16 +35,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 SEED = 20261122
 ROOMS = ("terms", "rows", "factor", "estimate", "feasible", "simulation", "exporters", "kernel")
@@ -63,7 +62,11 @@ FIRST = (
 WHOLE_PROGRAMS = ("test_docs", "test_architecture", "test_public", "test_demo", "test_paths")
 LEFT_OUT = ("real", "studies", "docs", "layouts", "log", "robot", "bad_inputs", "signals")
 SECONDS, FIRST_WAVE, MEMORY_GB = 40.0, 6.0, 8
+TRACED_SECONDS = 60.0  # of processor time for a module of tests
 LEAST_NUMBER = 1e-3
+LEAST_SHARE = 0.95
+NOTES = "_functions_that_ran"
+ALIVE = ("survived", "unsteady test")
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "src/dynid"
 
@@ -128,6 +131,11 @@ class Mutant:
     after: str
     number: int
     line: int
+
+    @property
+    def place(self) -> tuple[str, str, str, str, str, int]:
+        """What a result is kept under: not the line, which any change of the file moves."""
+        return *self.key, self.number
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -349,78 +357,92 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
     return list((python_mutants if path.suffix == ".py" else native_mutants)(file, source))
 
 
-def code_lines(path: Path) -> list[int]:
-    """Numbers of the lines that are not empty."""
-    return [i for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if line.strip()]
+def hashed(*parts: object) -> bytes:
+    """What places and mutants are put in order by."""
+    return hashlib.sha256("\0".join(map(str, (SEED, *parts))).encode()).digest()
 
 
-def draw(root: Path, places: int, spare: int = 20) -> list[Mutant]:
-    """Mutants by room in proportion to lines; `spare` more a room stand in for those that do not compile."""
-    rng = np.random.default_rng(SEED)
-    lines = {room: [(p, i) for p in sources(root, room) for i in code_lines(p)] for room in ROOMS}
-    total = sum(map(len, lines.values()))
-    exact = {room: places * len(own) / total for room, own in lines.items()}
+def draw(root: Path, places: int, unfit: Collection[Any] = ()) -> list[Mutant]:
+    """One mutant a place, rooms in proportion to their lines; places whose mutant is unfit are passed over."""
+    lines: dict[str, int] = {}
+    offered: dict[str, list[tuple[bytes, Mutant]]] = {}
+    for room in ROOMS:
+        lines[room], offered[room] = 0, []
+        for path in sources(root, room):
+            by_line: dict[int, list[Mutant]] = {}
+            for mutant in mutants_of(root, path):
+                by_line.setdefault(mutant.line, []).append(mutant)
+            seen: dict[str, int] = {}
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                text = line.strip()
+                lines[room] += bool(text)
+                seen[text] = seen.get(text, 0) + 1
+                if number in by_line:
+                    own = min(by_line[number], key=lambda m: hashed(*m.place))
+                    offered[room].append((hashed(path.relative_to(root), text, seen[text]), own))
+    exact = {room: places * own / sum(lines.values()) for room, own in lines.items()}
     share = {room: int(x) for room, x in exact.items()}
     for room in sorted(ROOMS, key=lambda r: share[r] - exact[r])[: places - sum(share.values())]:
         share[room] += 1
-    drawn: list[Mutant] = []
+    drawn = []
     for room in ROOMS:
-        by_place: dict[tuple[Path, int], list[Mutant]] = {}
-        for path in sources(root, room):
-            for mutant in mutants_of(root, path):
-                by_place.setdefault((path, mutant.line), []).append(mutant)
-        left = [place for place in lines[room] if place in by_place]
-        for place in rng.permutation(len(left))[: share[room]]:
-            own = by_place[left[place]]
-            drawn.append(own[int(rng.integers(len(own)))])
-    order = rng.permutation(len(drawn))
-    return [drawn[i] for i in order]
+        drawn += sorted((o for o in offered[room] if o[1].place not in unfit), key=lambda o: o[0])[
+            : share[room]
+        ]
+    return [mutant for _, mutant in sorted(drawn, key=lambda o: o[0])]
 
 
 # --- which tests run what ---------------------------------------------------------------------------------------------
 
 
+def with_notes(source: str, file: str) -> str:
+    """A module whose functions note that they ran, in a set that builtins hold."""
+    tree = ast.parse(source)
+
+    def walk(node: ast.AST, around: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                walk(child, around)
+                continue
+            name = f"{around}.{child.name}".lstrip(".")
+            walk(child, name)
+            if isinstance(child, ast.FunctionDef):
+                note = ast.parse(f"{NOTES}.add({file + '::' + name!r})").body
+                child.body[bool(ast.get_docstring(child)) : 0] = note
+
+    walk(tree, "")
+    first = 0
+    for place, node in enumerate(tree.body[:5]):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            first = place + 1
+    tree.body[first:first] = ast.parse(
+        f"import builtins as _b\n{NOTES} = _b.__dict__.setdefault({NOTES!r}, set())"
+    ).body
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
 class Tracer:
     """A pytest plugin: functions of ROOMS that each test runs, its processor time and its outcome."""
 
-    def __init__(self, root: Path, out: Path) -> None:
-        self.prefix, self.out = str(root / PACKAGE) + "/", out
-        self.rooms = tuple(self.prefix + room + "/" for room in ROOMS)
-        self.known: dict[Any, str | None] = {}
-        self.reached: set[str] = set()
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.reached: set[str] = builtins.__dict__.setdefault(NOTES, set())
         self.shared: dict[str, set[str]] = {}
         self.tests: dict[str, dict[str, Any]] = {}
         self.failed: set[str] = set()
         self.started = 0.0
 
-    def __call__(self, frame: Any, event: str, argument: object) -> None:
-        """Called by Python for every call of a function."""
-        code = frame.f_code
-        name = self.known.get(code, "")
-        if name == "":
-            file = code.co_filename
-            name = None
-            if file.startswith(self.rooms):
-                name = f"{file.removeprefix(self.prefix)}::{code.co_qualname.replace('.<locals>', '')}"
-            self.known[code] = name
-        if name is not None:
-            self.reached.add(name)
-
     def pytest_runtest_setup(self, item: Any) -> None:
         """Begins to listen."""
-        self.reached, self.started = set(), time.process_time()
-        threading.settrace(self)
-        sys.settrace(self)
+        self.reached.clear()
+        self.started = time.process_time()
 
     def pytest_runtest_call(self, item: Any) -> None:
         """Notes what fixtures reached, which may serve further tests of the module."""
         self.shared.setdefault(str(item.nodeid).split("::")[0], set()).update(self.reached)
-        sys.settrace(self)
 
     def pytest_runtest_teardown(self, item: Any) -> None:
         """Ends it."""
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # None takes it off
         taken = time.process_time() - self.started
         self.tests[item.nodeid] = {"seconds": taken, "reached": sorted(self.reached)}
 
@@ -467,20 +489,22 @@ def naming(copy_: Path, mutant: Mutant, met: Sequence[Test]) -> list[str]:
     return found
 
 
-def steady(copy_: Path, folder: Path, name: str) -> bool:
-    """Whether a test that failed passes without the mistake, looked at once."""
+def steady(copy_: Path, folder: Path, entry: dict[str, Any]) -> bool:
+    """Whether tests that failed, or ran too long, pass in the same time without the mistake; looked at once."""
     saved = folder / "steady.json"
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {}
+    name, allowed = entry["killer"], entry["seconds"] if entry["outcome"] == "timeout" else 2 * SECONDS
     if name not in known:
         # pytest cuts long names at blanks in its summary: then the whole function.
-        whole = name if name.endswith("]") else name.partition("[")[0]
+        whole = [n if n.endswith("]") else n.partition("[")[0] for n in name.split(" tests/")]
+        whole = [n if n.startswith("tests/") else "tests/" + n for n in whole]
 
         def work() -> int:
             import pytest
 
-            return int(pytest.main([*ARGUMENTS, whole]))
+            return int(pytest.main([*ARGUMENTS, *whole]))
 
-        known[name] = forked(copy_, work, folder / "steady.log", 2 * SECONDS)[0] == 0
+        known[name] = forked(copy_, work, folder / "steady.log", allowed)[0] == 0
         saved.write_text(json.dumps(known), encoding="utf-8")
     return bool(known[name])
 
@@ -488,6 +512,15 @@ def steady(copy_: Path, folder: Path, name: str) -> bool:
 def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> int:
     """Runs the modules whose tests are not traced yet, one process each; how many these were."""
     (folder / "traces").mkdir(exist_ok=True)
+    noted = folder / "noted"
+    refreshed(noted)
+    for room in ROOMS:
+        for file in (noted / PACKAGE / room).rglob("*.py"):
+            name = str(file.relative_to(noted / PACKAGE))
+            file.write_text(with_notes(file.read_text(encoding="utf-8"), name), encoding="utf-8")
+    compiled(noted)
+    for library in (copy_ / PACKAGE / "kernel").glob("_native*.so"):
+        shutil.copy2(library, noted / PACKAGE / "kernel")
     count = 0
     for path in paths:
         name = str(path.relative_to(copy_))
@@ -503,10 +536,15 @@ def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> in
         def work(name: str = name, out: Path = out) -> int:
             import pytest
 
-            plugin = Tracer(copy_, out)
+            def ended(*_: object) -> None:
+                signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+                raise KeyboardInterrupt  # pytest keeps what it has
+
+            signal.signal(signal.SIGXCPU, ended)
+            plugin = Tracer(out)
             return int(pytest.main([a for a in ARGUMENTS if a != "-x"] + [name], plugins=[plugin]))
 
-        forked(copy_, work, folder / "trace.log", 600.0)
+        forked(noted, work, folder / "trace.log", TRACED_SECONDS)
         if out.exists():
             stamp.write_text(mark)
     return count
@@ -647,11 +685,11 @@ def meets(copy_: Path, folder: Path, tests: Sequence[Test], modules: Sequence[st
         if code < 0 and names[0] in modules:
             continue  # how long it takes is not known
         if code < 0:
-            return "timeout", total, ""
+            return "timeout", total, " ".join(names)
         if code != 0:
             text = (folder / "mutant.log").read_text(encoding="utf-8", errors="replace")
             named = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.M)
-            return "killed", total, named[0] if named else f"exit {code}"
+            return "killed", total, named[0] if named else " ".join(names)
     return "survived", total, ""
 
 
@@ -700,22 +738,23 @@ def run_one(
     met = chosen(mutant, tests, seconds)
     modules = naming(copy_, mutant, met)
     caches = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) if path.suffix == ".py" else []
+    caches += [] if path.suffix == ".py" else list((copy_ / PACKAGE / "kernel").glob("_native*.so"))
     kept = [(cache, cache.read_bytes()) for cache in caches]
     try:
-        for cache in caches:
-            cache.unlink()
+        if path.suffix == ".py":
+            for cache in caches:
+                cache.unlink()
         path.write_text(changed, encoding="utf-8")
         if path.suffix != ".py" and not built(copy_):
             return entry | {"outcome": "not compiled"}
         outcome, spent, killer = meets(copy_, folder, met, modules)
     finally:
         path.write_bytes(source)
-        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        for cache, content in kept:
-            cache.write_bytes(content)
-        if path.suffix != ".py":
-            path.touch()
-            built(copy_)
+        if path.suffix == ".py":
+            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        for cache, content in kept:  # a new time of a C++ file is enough for it to be compiled again
+            cache.with_suffix(".kept").write_bytes(content)
+            cache.with_suffix(".kept").replace(cache)
     return entry | {
         "outcome": outcome,
         "tests": len(met),
@@ -737,26 +776,27 @@ def refreshed(copy_: Path) -> None:
     for old in (copy_ / "tests").rglob("test_*.py"):
         if str(old.relative_to(copy_)) not in names:
             old.unlink()
-    subprocess.run(
-        [sys.executable, "-m", "compileall", "-q", str(copy_ / "src"), str(copy_ / "studies/src")],
-        check=False,
-    )
+    compiled(copy_)
 
 
-def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
-    """Prints the counts; the share of killed among mutants that are not equivalent."""
+def compiled(root: Path) -> None:
+    """Writes the byte code that the children read and never write."""
+    folders = [str(root / name) for name in ("src", "studies/src")]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], check=False)
+
+
+def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> bool:
+    """Prints the counts; whether enough are killed and few enough equivalent."""
     count = {
         "killed": 0,
         "timeout": 0,
         "survived": 0,
         "equivalent": 0,
         "unsteady test": 0,
-        "not compiled": 0,
-        "gone": 0,
     }
     survivors = []
     for mutant in drawn:
-        entry = results.get((*mutant.key, mutant.number))
+        entry = results.get(mutant.place)
         if entry is None:
             continue
         outcome = entry["outcome"]
@@ -766,6 +806,7 @@ def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
         if outcome == "survived":
             survivors.append(mutant)
     run = sum(count.values())
+    allowed = count["equivalent"] <= (1 - LEAST_SHARE) * len(drawn)
     killed, alive = count["killed"] + count["timeout"], count["survived"] + count["unsteady test"]
     share = killed / max(killed + alive, 1)
     print(f"drawn {len(drawn)}, run {run}: " + ", ".join(f"{v} {k}" for k, v in count.items()))
@@ -773,7 +814,7 @@ def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> float:
           f"{sum(e.get('seconds', 0.0) for e in results.values()) / 60:.1f} min")  # fmt: skip
     for mutant in survivors:
         print("survived:", mutant)
-    return share
+    return share >= LEAST_SHARE and allowed
 
 
 def main() -> int:
@@ -798,19 +839,21 @@ def main() -> int:
     if options.until:
         hour, minute = map(int, options.until.split(":"))
         until = time.time() // 86400 * 86400 + 3600 * hour + 60 * minute
+        until += 86400 * (until < time.time())
     folder = options.folder.resolve()
     copy_ = folder / "copy"
     folder.mkdir(parents=True, exist_ok=True)
-    saved, out = folder / "draw.json", folder / "results.jsonl"
-    if not saved.exists():
-        saved.write_text(json.dumps([asdict(m) for m in draw(ROOT, options.places)]), encoding="utf-8")
-    drawn = [Mutant(**entry) for entry in json.loads(saved.read_text(encoding="utf-8"))]
+    out = folder / "results.jsonl"
     results: dict[Any, dict[str, Any]] = {}
     for line in out.read_text(encoding="utf-8").splitlines() if out.exists() else []:
         entry = json.loads(line)
-        results[tuple(entry[k] for k in ("file", "function", "operator", "before", "after", "number"))] = (
-            entry
-        )
+        results[Mutant(**{k: entry[k] for k in Mutant.__dataclass_fields__}).place] = entry
+
+    def unfit() -> set[Any]:
+        return {place for place, entry in results.items() if entry["outcome"] == "not compiled"}
+
+    drawn = draw(ROOT, options.places, unfit())
+
     if not options.table:
         os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         refreshed(copy_)
@@ -834,21 +877,28 @@ def main() -> int:
                 entry = run_one(copy_, folder, mutant, tests, options.seconds)
                 print(entry["outcome"], entry.get("seconds"), entry.get("killer"), mutant, flush=True)
             return 0
-        for mutant in drawn:
-            old = results.get((*mutant.key, mutant.number))
-            alive = old is not None and old["outcome"] in ("survived", "unsteady test")
-            if old is not None and not (options.again and alive and mutant.key not in EQUIVALENT):
-                continue
-            if time.time() > until:
+        alive = {place for place, entry in results.items() if entry["outcome"] in ALIVE}
+        again = (
+            {m.place for m in drawn if m.place in alive and m.key not in EQUIVALENT}
+            if options.again
+            else set()
+        )
+        while time.time() < until:
+            left = [m for m in drawn if m.place not in results or m.place in again]
+            if not left:
                 break
+            mutant = left[0]
+            again.discard(mutant.place)
             entry = run_one(copy_, folder, mutant, tests, options.seconds)
-            if entry["outcome"] == "killed" and not steady(copy_, folder, entry["killer"]):
+            if entry["outcome"] in ("killed", "timeout") and not steady(copy_, folder, entry):
                 entry["outcome"] = "unsteady test"
-            results[(*mutant.key, mutant.number)] = entry
+            results[mutant.place] = entry
+            if entry["outcome"] == "not compiled":
+                drawn = draw(ROOT, options.places, unfit())
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
             print(entry["outcome"], entry.get("seconds"), entry.get("killer"), mutant, flush=True)
-    return int(table(drawn, results) < 0.95)
+    return int(not table(drawn, results))
 
 
 if __name__ == "__main__":

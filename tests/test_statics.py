@@ -190,6 +190,15 @@ def test_held_combinations_and_their_covariance() -> None:
     np.testing.assert_allclose(added[np.ix_(rest, rest)], J @ P @ J.T, rtol=1e-7, atol=1e-12)
 
 
+def test_a_held_sum_of_parameters_of_different_sizes() -> None:
+    """Held means held in any units: columns of very different length leave C theta = value as exact."""
+    case = synthetic_regression(1)
+    rows = case.regression.base.B[[1]] + 2.0 * case.regression.base.B[[3]]
+    value = rows @ case.theta + 0.1
+    found = Given(rows, value, np.zeros((1, 1))).fit(case.regression)
+    np.testing.assert_allclose(found.value[1] + 2.0 * found.value[3], value[0], rtol=1e-10)
+
+
 def test_held_combinations_must_belong_to_the_model() -> None:
     case = synthetic_regression(1)
     with pytest.raises(UsageError, match="combinations of 3 parameters for a model of 7"):

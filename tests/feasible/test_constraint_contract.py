@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dynid.feasible import (
@@ -15,7 +16,8 @@ from dynid.feasible import (
 )
 from dynid.feasible.catalogue import CATALOGUE
 from dynid.feasible.constraints import CentreCone
-from dynid.testing import ConstraintContract
+from dynid.terms import RigidBody
+from dynid.testing import ConstraintContract, random_robot
 
 EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 EXAMPLES: tuple[Convex, ...] = (
@@ -40,6 +42,18 @@ class TestConstraints(ConstraintContract):
 
     def constraint(self) -> Convex:
         return self.one
+
+
+@pytest.mark.parametrize("unit", ["kg", "kg m"])
+def test_a_condition_is_as_large_as_parameters_of_its_own_unit(unit: str) -> None:
+    """Violations are compared in units of what is typical: of a mass where they are masses, whatever the rest is."""
+    columns = RigidBody().columns(random_robot(1, 3, 0.0))
+    larger = np.where([column.unit == unit for column in columns], 7.0, 1.0)
+    for one in EXAMPLES:
+        plain, grown = (one.conditions(columns, spread) for spread in (np.ones(len(columns)), larger))
+        for before, after in zip(plain, grown, strict=True):
+            if before.unit in ("kg", "kg m"):
+                assert after.size == pytest.approx(before.size * (7.0 if before.unit == unit else 1.0))
 
 
 def test_every_named_constraint_is_tested_here() -> None:

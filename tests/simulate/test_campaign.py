@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.errors import InputErrors, RefusedError, SolverError, UsageError
 from dynid.log.read import read_log
 from dynid.robot.drive import Drive, TorqueSide
@@ -208,6 +209,24 @@ def test_every_controller_follows_the_trajectory(kind: str, simulator: str) -> N
     slow = FourierTrajectory(np.zeros(3), np.full((3, 1), 0.2), np.zeros((3, 1)), 0.25, 1.5, 0.5)
     run = setup.motion(slow, 100.0)
     assert np.abs(run.q - slow.motion(run.t)[0]).max() < (0.05 if kind == "pd" else 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pd", "computed-torque"])
+def test_a_step_of_the_controller_looks_its_reference_up(kind: str) -> None:
+    """The times that Runge and Kutta's method asks for, four a step, lie in a table computed once."""
+    slow = FourierTrajectory(np.zeros(3), np.full((3, 1), 0.2), np.zeros((3, 1)), 0.25, 1.0, 0.25)
+    asked: list[int] = []
+
+    class Counted:
+        duration = slow.duration
+
+        def motion(self, t: Float) -> tuple[Float, Float, Float]:
+            asked.append(len(t))
+            return slow.motion(t)
+
+    setup = replace(read_setup(ROBOT, kind), plant=Plant(ROBOT))
+    run = setup.motion(Counted(), 100.0)
+    assert len(asked) < len(run.t)
 
 
 def test_an_open_loop_repeats_a_log(tmp_path: Path) -> None:

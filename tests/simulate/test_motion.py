@@ -190,6 +190,24 @@ def test_elastic_pd_brings_zollos_planar_arm_to_rest_where_it_should_be() -> Non
     np.testing.assert_allclose(outstretched, [2.4, 0.78], atol=0.05)
 
 
+def test_watching_the_error_costs_little() -> None:
+    """A step of Runge and Kutta is four rates; two half steps beside it, eight more, are for one step in many."""
+    asked: list[Float] = []
+
+    class Falling:
+        def control(self, t: float, y: Float) -> Float:
+            return np.zeros(1)
+
+        def rate(self, y: Float, u: Float) -> Float:
+            asked.append(y)
+            return np.array([y[1], -9.81])
+
+    steps = 1000
+    Y, _ = FixedStep(1e-3, held=True).run(Falling(), np.zeros(2), np.arange(0, 1.001, 0.1))
+    np.testing.assert_allclose(Y[-1], [-0.5 * 9.81, -9.81])
+    assert 4 * steps < len(asked) < 1.1 * 4 * steps
+
+
 def test_computed_torque_of_an_exact_model_follows_exactly() -> None:
     robot = geared(8, 3)
     plant = Plant(robot, friction=SmoothFriction.of(robot, 0.1), loads=(FunctionLoad(lambda q, dq: 2 * q),))
