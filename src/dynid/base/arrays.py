@@ -17,18 +17,21 @@ Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 
 
 def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Float:
-    """Returns a read-only C-ordered float64 copy of `values`, whose shape must match (None = any length)."""
-    return _locked(np.array(values, dtype=np.float64, order="C", copy=True), shape, name)
+    """Returns a read-only C-ordered float64 copy of `values`, whose shape must match (None = any length).
+
+    An array that is locked already is returned as it is.
+    """
+    return _locked(_own(values, np.float64), shape, name)
 
 
 def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
     """Returns a read-only int64 copy of `values`, whose shape must match (None = any length)."""
-    return _locked(np.array(values, dtype=np.int64, order="C", copy=True), shape, name)
+    return _locked(_own(values, np.int64), shape, name)
 
 
 def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
     """Returns a read-only bool copy of `values`, whose shape must match (None = any length)."""
-    return _locked(np.array(values, dtype=np.bool_, order="C", copy=True), shape, name)
+    return _locked(_own(values, np.bool_), shape, name)
 
 
 def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
@@ -40,6 +43,14 @@ def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
 def finite_or_none(value: float) -> float | None:
     """The number, or None in place of what JSON cannot hold: infinity and nan."""
     return float(value) if math.isfinite(value) else None
+
+
+def _own(values: npt.ArrayLike, kind: type[np.generic]) -> Any:
+    if isinstance(values, np.ndarray) and values.dtype == kind:
+        flags = values.flags
+        if flags.owndata and flags.c_contiguous and not flags.writeable:
+            return values
+    return np.array(values, dtype=kind, order="C", copy=True)
 
 
 def _locked(array: Array, shape: tuple[int | None, ...], name: str) -> Array:

@@ -59,7 +59,11 @@ class ModelComparison:
 
     def squares(self, labels: Sequence[Label]) -> Float:
         """Held-out squared error by block of the fixed columns and some effects."""
-        return self.regression.squares((*self.fixed, *self.wide.names(labels)))
+        return np.asarray(self.squares_of([labels])[0])
+
+    def squares_of(self, models: Sequence[Sequence[Label]]) -> Float:
+        """Those of several models, (K, M)."""
+        return self.regression.squares_of([(*self.fixed, *self.wide.names(labels)) for labels in models])
 
     def earns(self, without: Float, labels: Sequence[Label], errors: float = SCREEN) -> bool:
         """Whether effects gain more than so many standard errors over a model with errors `without`, (M,)."""
@@ -70,16 +74,26 @@ class ModelComparison:
         """Share of the errors `without` that effects take away, and its standard error."""
         return gain(without, self.squares(labels), self.regression.counts)
 
-    def trial(self, options: tuple[Option, ...]) -> Trial:
-        """One combination."""
-        labels = [label for option in options for label in option.labels]
-        names = (*self.fixed, *self.wide.names(labels))
-        count = self.regression.rank(names) + sum(option.shapes + option.without for option in options)
-        return Trial("; ".join(o.name for o in options), count, self.regression.squares(names), options)
+    def _trials(self, combinations: Sequence[tuple[Option, ...]]) -> list[Trial]:
+        names = [
+            (*self.fixed, *self.wide.names([label for option in options for label in option.labels]))
+            for options in combinations
+        ]
+        return [
+            Trial(
+                "; ".join(option.name for option in options),
+                self.regression.rank(own) + sum(option.shapes + option.without for option in options),
+                squares,
+                options,
+            )
+            for options, own, squares in zip(
+                combinations, names, self.regression.squares_of(names), strict=True
+            )
+        ]
 
     def best(self, axes: Sequence[Axis]) -> tuple[Trial, Selection]:
         """All combinations; the simplest one within one standard error of the best, or within NEGLIGIBLE, is chosen."""
-        trials = [self.trial(options) for options in product(*(axis.options for axis in axes))]
+        trials = self._trials(list(product(*(axis.options for axis in axes))))
         found = compare(trials, self.regression.counts, negligible=NEGLIGIBLE)
         models = [self._model(trial, found, i) for i, trial in enumerate(trials)]
         order = sorted(range(len(trials)), key=lambda i: float(trials[i].squares.sum()))

@@ -42,9 +42,11 @@ def chosen_form(comparison: ModelComparison, forms: Sequence[Form]) -> tuple[Com
     a parameter.
     """
     candidates, shapes = list[Candidate](), list[int]()
-    for one in forms:
-        squares = [comparison.squares(model) for model in one.models]
-        shapes.append(int(np.argmin([float(each.sum()) for each in squares])))
+    every = comparison.squares_of([model for one in forms for model in one.models])
+    starts = np.cumsum([0, *(len(one.models) for one in forms)])
+    for one, first in zip(forms, starts[:-1], strict=True):
+        squares = every[first : first + len(one.models)]
+        shapes.append(int(np.argmin(squares.sum(axis=1))))
         candidates.append(Candidate(one.name, one.parameters, squares[shapes[-1]]))
     # Of what is negligible for the robot each joint has its part.
     part = NEGLIGIBLE / comparison.wide.robot.n

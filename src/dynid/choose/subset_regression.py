@@ -111,12 +111,16 @@ class SubsetRegression:
 
     def squares(self, names: Iterable[str]) -> Float:
         """Held-out squared error by block, (M,), of the model with these columns."""
-        index = self.index(names)
-        found = np.zeros(len(self.blocks))
+        return np.asarray(self.squares_of([names])[0])
+
+    def squares_of(self, models: Sequence[Iterable[str]]) -> Float:
+        """Held-out squared errors by model and block, (K, M); the blocks are gone through once for all models."""
+        indices = [self.index(names) for names in models]
+        found = np.zeros((len(models), len(self.blocks)))
         for training, left_out in self.folds:
-            x = np.append(self._solved(training, index), -1.0)
-            errors = self.blocks[left_out] @ x
-            found[left_out] = np.sum(errors**2, axis=1)
+            x = np.column_stack([np.append(self._solved(training, index), -1.0) for index in indices])
+            for block in left_out:
+                found[:, block] = np.sum((self.blocks[block] @ x) ** 2, axis=0)
         return found
 
     def values(self, names: Iterable[str]) -> dict[str, float]:
@@ -135,7 +139,7 @@ class SubsetRegression:
         rest = np.setdiff1d(np.arange(len(self.names)), index)
         parts = []
         for training, left_out in self.folds:
-            kept = self._independent(training, index)
+            kept, _ = _independent(training, index)
             behind = [*rest, len(self.names)]
             R = qr_panel(np.ascontiguousarray(training[:, [*kept, *behind]].T))
             k = len(kept)
@@ -148,23 +152,23 @@ class SubsetRegression:
 
     def _solved(self, triangle: Float, index: Int) -> Float:
         """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
-        kept = self._independent(triangle, index)
-        R = qr_panel(np.ascontiguousarray(triangle[:, [*kept, len(self.names)]].T))
+        kept, R = _independent(triangle, index)
+        k = len(kept)
         x = np.zeros(len(self.names))
-        x[kept] = solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
+        x[kept] = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
         return x
 
-    def _independent(self, triangle: Float, index: Int) -> Int:
-        """Some columns less those that depend on others among them."""
-        kept = index
-        while len(kept):
-            R = qr_panel(np.ascontiguousarray(triangle[:, kept].T))
-            size = np.linalg.norm(R, axis=0)
-            weak = np.abs(np.diag(R)) <= DEPENDENT * np.where(size > 0, size, 1.0)
-            if not weak.any():
-                break
-            kept = kept[~weak]
-        return kept
+
+def _independent(triangle: Float, index: Int) -> tuple[Int, Float]:
+    """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
+    kept = index
+    while True:
+        R = qr_panel(np.ascontiguousarray(triangle[:, [*kept, -1]].T))
+        size = np.linalg.norm(R[:, :-1], axis=0)
+        weak = np.abs(np.diag(R)[:-1]) <= DEPENDENT * np.where(size > 0, size, 1.0)
+        if not weak.any():
+            return kept, R
+        kept = kept[~weak]
 
 
 def _merged(triangles: Float, width: int) -> Float:

@@ -152,38 +152,37 @@ class FeasibleFit:
             return self, ""
         if self.inner is not None:
             return replace(self, strength=1.0), ""
-        fit, reason = self._with_strength(regression, free)
-        return fit._with_masses(regression, free), reason
+        parts = _Parts.of(regression, self._weights(free))
+        fit, reason = self._with_strength(regression, parts)
+        return fit._with_masses(regression, free, parts), reason
 
-    def _with_strength(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
+    def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, str]:
         if not inertia_known(regression.columns).any():
             return replace(self, strength=1.0), "; the description knows no inertia to be drawn to"
-        weights = self._weights(free)
         if self.strength == "l-curve":
-            chosen = l_curve_strength(partial(self._point, regression, weights))
+            chosen = l_curve_strength(partial(self._point, regression, parts.weights))
         elif len(regression.factors.blocks) < LEAST_BLOCKS:
             why = f"{len(regression.factors.blocks)} blocks of time are too few to choose it by"
             return replace(self, strength=1.0), f"; strength 1 of the prior, since {why}"
         else:
-            chosen = held_out_strength(self.unseen(regression, weights))
+            chosen = held_out_strength(partial(self._unseen, regression, parts))
         return replace(self, strength=chosen.strength), self._reason(chosen)
 
-    def _with_masses(self, regression: Regression, free: Estimate) -> FeasibleFit:
+    def _with_masses(self, regression: Regression, free: Estimate, parts: _Parts) -> FeasibleFit:
         """The same fit, masses held at their priors as strongly as the data do not mind."""
         if len(regression.factors.blocks) < LEAST_BLOCKS or not len(body_columns(regression.columns)):
             return self
-        weights, strength = self._weights(free), float(self.strength)
-        factors, base = regression.factors, regression.base
+        strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)
-        value = base.reduce(self._solved(regression, factors, weights, strength).parameters)
-        missed = float(self.unseen(regression, weights)(strength).sum())
+        value = base.reduce(self.consistent(regression, *parts.whole, strength).parameters)
+        missed = float(self._unseen(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                moved = base.reduce(fit._solved(regression, factors, weights, strength).parameters) - value
+                moved = base.reduce(fit.consistent(regression, *parts.whole, strength).parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
-                if fit.unseen(regression, weights)(strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
+                if fit._unseen(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
                     return fit
             except SolverError:
                 continue
@@ -197,7 +196,7 @@ class FeasibleFit:
         floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b = regression.base.rank
         for _ in range(WEIGHT_ROUNDS):
-            found = self._solved(regression, regression.factors, weights, strength)
+            found = self._solved(regression, weights, strength)
             R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
             real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
             again = 1.0 / (real.sigma**2 + floor**2)
@@ -226,7 +225,7 @@ class FeasibleFit:
                 break
             nearer = replace(self, further=(*self.further, *limits))
             try:
-                there = nearer._solved(regression, regression.factors, weights, strength)
+                there = nearer._solved(regression, weights, strength)
             except SolverError:
                 continue
             if there.cost - found.cost <= WORSE * regression.factors.count:
@@ -279,7 +278,7 @@ class FeasibleFit:
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
         A = R @ regression.base.B
-        found = self.consistent(regression, A, R @ free.value, strength, A)
+        found = self.consistent(regression, A, R @ free.value, strength)
         text = f"{method}, {free.status.text}; {{}}"
         return self._estimate(regression, free, found, R, strength, text), found
 
@@ -306,25 +305,21 @@ class FeasibleFit:
             mass_share=self.mass_share,
         )
 
-    def _solved(self, regression: Regression, factors: Factors, weights: Float, strength: float) -> Feasible:
-        A, y = weighted_rows(regression, factors, weights)
-        whole = (
-            A if factors is regression.factors else weighted_rows(regression, regression.factors, weights)[0]
-        )
-        return self.consistent(regression, A, y, strength, whole)
+    def _solved(self, regression: Regression, weights: Float, strength: float) -> Feasible:
+        return self.consistent(regression, *weighted_rows(regression, regression.factors, weights), strength)
 
     def consistent(
-        self, regression: Regression, A: Float, y: Float, strength: float, whole: Float
+        self, regression: Regression, A: Float, y: Float, strength: float, whole: Float | None = None
     ) -> Feasible:
         """Min ||A theta - y||^2 + strength distance among consistent bodies.
 
-        whole: rows of all data, which say what directions are free. Of the regression the columns, their spread and
-        guess, and the number of equations are read.
+        whole: rows of all data, which say what directions are free; None = A. Of the regression the columns, their
+        spread and guess, and the number of equations are read.
         """
         columns, spread, prior = regression.columns, regression.spread, regression.guess
         centre = plausible(columns, prior, spread, self.density)
         count = regression.factors.count
-        held, at = free_direction_rows(whole, count, centre, spread, strength)
+        held, at = free_direction_rows(A if whole is None else whole, count, centre, spread, strength)
         masses, described = mass_rows(columns, centre, self.mass_share * count)
         found = feasible_parameters(
             np.concatenate([A, held, masses]),
@@ -340,7 +335,7 @@ class FeasibleFit:
         return replace(found, cost=float(np.sum((A @ found.parameters - y) ** 2)))
 
     def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
-        found = self._solved(regression, regression.factors, weights, strength)
+        found = self._solved(regression, weights, strength)
         return found.cost, found.distance
 
     def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
@@ -348,30 +343,44 @@ class FeasibleFit:
 
         None in place of a strength: of least squares without constraints.
         """
-        factors, base = regression.factors, regression.base
-        folds = [
-            (factors.subset(fold.training), factors.subset(fold.held_out))
-            for fold in folds_of(factors, FOLDS)
-        ]
+        return partial(self._unseen, regression, _Parts.of(regression, weights))
 
-        def errors(strength: float | None) -> Float:
-            missed = []
-            for kept, left_out in folds:
-                theta = np.zeros(len(regression.columns))
-                if strength is None:
-                    theta[base.independent] = solve(replace(regression, factors=kept), weights)[0]
-                else:
-                    found = self._solved(regression, kept, weights, strength)
-                    theta[base.independent] = base.reduce(found.parameters)
-                pairs = zip(weights, left_out.total, strict=True)
-                missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
-            return np.array(missed)
-
-        return errors
+    def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
+        base, missed = regression.base, []
+        for kept, rows, left_out in parts.folds:
+            theta = np.zeros(len(regression.columns))
+            if strength is None:
+                theta[base.independent] = solve(replace(regression, factors=kept), parts.weights)[0]
+            else:
+                found = self.consistent(regression, *rows, strength, parts.whole[0])
+                theta[base.independent] = base.reduce(found.parameters)
+            pairs = zip(parts.weights, left_out.total, strict=True)
+            missed.append(sum(w * factor.residual_square(theta) for w, factor in pairs))
+        return np.array(missed)
 
     def _reason(self, chosen: Chosen) -> str:
         border = ", at the border of what was tried" if chosen.at_border else ""
         return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Weighted equations of all data, and of runs of neighbouring blocks that are left out in turn.
+
+    weights: (g,).    whole: rows and right side of all.    folds: what is kept, its rows and right side, what is not.
+    """
+
+    weights: Float
+    whole: tuple[Float, Float]
+    folds: tuple[tuple[Factors, tuple[Float, Float], Factors], ...]
+
+    @staticmethod
+    def of(regression: Regression, weights: Float) -> _Parts:
+        factors, folds = regression.factors, []
+        for fold in folds_of(factors, FOLDS):
+            kept = factors.subset(fold.training)
+            folds.append((kept, weighted_rows(regression, kept, weights), factors.subset(fold.held_out)))
+        return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds))
 
 
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:

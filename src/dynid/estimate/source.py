@@ -14,7 +14,7 @@ from dynid.base.parallel import ordered_map
 from dynid.base.progress import Progress
 from dynid.estimate.estimator import Piece, Regression, Source
 from dynid.factor.assemble import Assembly
-from dynid.factor.factor import Block, Factor, Factors, merge_tree
+from dynid.factor.factor import Block, Factor, Factors, merged
 from dynid.robot.model import RobotModel
 from dynid.rows.rows import group_joints
 from dynid.signals.cutoff import choose_cutoff
@@ -229,7 +229,7 @@ def factors_of_pieces(
         replace(
             block,
             groups=tuple(
-                merge_tree(parts) if parts else Factor.empty(own)
+                merged(parts) if parts else Factor.empty(own)
                 for parts, own in zip(groups, columns, strict=True)
             ),
         )

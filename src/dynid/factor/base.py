@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from dynid.terms.term import Terms
 STRUCTURAL_TOLERANCE = 1e-9
 DATA_TOLERANCE = 1e-6
 ROUNDING = 1e-10
+# Digits of coefficients in formulas, and the distance from one at which none is written.
+DIGITS, ONE = 4, 1e-8
 # Random states lie within so many seconds: what changes with time shows as such, on any clock.
 LONG = 1e6
 
@@ -115,11 +118,15 @@ class BaseMap:
             for j in range(len(self.names))
         )
 
-    def formulas(self, digits: int = 4) -> tuple[str, ...]:
+    def formulas(self) -> tuple[str, ...]:
         """Each base parameter written as a formula, e.g. "Izz1 + Iyy2 + 0.1067 m4"."""
+        return self._formulas
+
+    @cached_property
+    def _formulas(self) -> tuple[str, ...]:
         return tuple(
-            _formula(row, int(lead), self.names, digits)
-            for row, lead in zip(self.B, self.independent, strict=True)
+            _formula(row, int(lead), self.names)
+            for row, lead in zip(self.B.tolist(), self.independent, strict=True)
         )
 
     def compose(self, inner: BaseMap) -> BaseMap:
@@ -251,12 +258,11 @@ def _without_dust(B: Float) -> Float:
     return np.where(np.abs(B - rounded) < 1e-10, rounded, B)
 
 
-def _formula(row: Float, lead: int, names: Sequence[str], digits: int) -> str:
+def _formula(row: Sequence[float], lead: int, names: Sequence[str]) -> str:
     text = names[lead]
-    for j in np.flatnonzero(row).tolist():
-        if j == lead:
+    for j, value in enumerate(row):
+        if j == lead or value == 0.0:
             continue
-        size = abs(row[j])
-        factor = "" if np.isclose(size, 1.0, rtol=1e-9) else f"{size:.{digits}g} "
-        text += f" {'+' if row[j] > 0 else '-'} {factor}{names[j]}"
+        factor = "" if abs(abs(value) - 1.0) <= ONE else f"{abs(value):.{DIGITS}g} "
+        text += f" {'+' if value > 0 else '-'} {factor}{names[j]}"
     return text

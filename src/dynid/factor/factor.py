@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
 from dynid.base.errors import UsageError
-from dynid.kernel import qr_merge, qr_panel
+from dynid.kernel import qr_panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +53,7 @@ class Factor:
 
     def merge(self, other: Factor) -> Factor:
         """Factor of both sets of equations; raises UsageError if their columns differ."""
-        if not np.array_equal(self.columns, other.columns):
-            raise UsageError(
-                "factor-columns", found="two factors of different columns", expected="the same columns"
-            )
-        return Factor(
-            columns=self.columns,
-            R=qr_merge(self.R, other.R),
-            count=self.count + other.count,
-            sums=self.sums + other.sums,
-            target_abs=self.target_abs + other.target_abs,
-        )
+        return merged([self, other])
 
     def select(self, keep: Bool) -> Factor:
         """Factor with only the parameters of a mask over all parameters: the others are taken as zero."""
@@ -116,8 +106,7 @@ class Factors:
 
     group_names: names of the groups of equations.
     parameter_count: number of parameters that indices count over.
-    blocks: in the order of the log; the sum is formed over a fixed binary tree, so its bytes depend on
-        nothing else.
+    blocks: in the order of the log; the sum is formed of all of them at once, so its bytes depend on nothing else.
     """
 
     group_names: tuple[str, ...]
@@ -127,9 +116,7 @@ class Factors:
     @cached_property
     def total(self) -> tuple[Factor, ...]:
         """Factor of every group over all blocks."""
-        return tuple(
-            merge_tree([block.groups[g] for block in self.blocks]) for g in range(len(self.group_names))
-        )
+        return tuple(merged([block.groups[g] for block in self.blocks]) for g in range(len(self.group_names)))
 
     @property
     def count(self) -> int:
@@ -163,15 +150,24 @@ class Factors:
         return Factors(self.group_names, self.parameter_count, self.blocks + other.blocks)
 
 
-def merge_tree(factors: Sequence[Factor]) -> Factor:
-    """Merges neighbours pairwise until one is left; raises UsageError when there is none."""
+def merged(factors: Sequence[Factor]) -> Factor:
+    """Factor of all their equations; raises UsageError when there is none, or if their columns differ."""
     if not factors:
         raise UsageError("no-factors", found="no block of data", expected="at least one")
-    level = list(factors)
-    while len(level) > 1:
-        pairs = [level[i].merge(level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = pairs + level[len(pairs) * 2 :]
-    return level[0]
+    first = factors[0]
+    if len(factors) == 1:
+        return first
+    if not all(np.array_equal(first.columns, other.columns) for other in factors[1:]):
+        raise UsageError(
+            "factor-columns", found="two factors of different columns", expected="the same columns"
+        )
+    return Factor(
+        columns=first.columns,
+        R=qr_panel(np.concatenate([factor.R for factor in factors]).T),
+        count=sum(factor.count for factor in factors),
+        sums=np.sum([factor.sums for factor in factors], axis=0),
+        target_abs=sum(factor.target_abs for factor in factors),
+    )
 
 
 def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:

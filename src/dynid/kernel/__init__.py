@@ -44,7 +44,6 @@ __all__ = [
     "momentum_regressor",
     "nonlinear_effects",
     "potential_energy_regressor",
-    "qr_merge",
     "qr_panel",
     "solved",
     "torque_regressor",
@@ -280,11 +279,6 @@ def qr_panel(panel: Float) -> Float:
     if (native := _chosen()) is not None:
         return np.asarray(native.qr_panel(_c(panel)))
     return factoring.qr_panel(panel)
-
-
-def qr_merge(a: Float, b: Float) -> Float:
-    """Triangular factor of both sets of equations: R'R = a'a + b'b."""
-    return qr_panel(np.concatenate([a, b]).T)
 
 
 def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int = 0, step: int = 1) -> Float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.log.lattice import lattice_step
@@ -38,6 +38,8 @@ STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
+# Windows from the start of the log that efforts' lattices are sought in, and of those after them one in so many.
+LATTICE_WINDOWS, LATTICE_EVERY = 32, 16
 
 
 class RecordingWatch:
@@ -50,9 +52,9 @@ class RecordingWatch:
     def __init__(self, robot: RobotModel) -> None:
         n = robot.n
         self.names = robot.joint_names
-        self.seconds, self.rows = 0.0, 0
-        self.frozen, self.frozen_at, self.repeats = np.zeros(n), np.full(n, np.nan), np.zeros(n)
-        self.longest = np.zeros(n)
+        self.seconds, self.rows, self.windows = 0.0, 0, 0
+        self.frozen, self.frozen_at = np.zeros(n), np.full(n, np.nan)
+        self._others: list[Int] = [np.zeros(1, dtype=np.int64)] * n
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.near_zero, self.effort_step = np.zeros(n), np.zeros(n)
         self.rise = np.zeros((2, n))
@@ -73,10 +75,15 @@ class RecordingWatch:
         self._q.append(chunk.q)
         tau = np.full_like(chunk.q, np.nan) if chunk.tau is None else chunk.tau
         self._tau.append(np.where(np.isfinite(tau), tau, np.nan))
-        while sum(map(len, self._t)) >= WINDOW:
-            t, q, tau = (np.concatenate(parts) for parts in (self._t, self._q, self._tau))
-            self._look(t[:WINDOW], q[:WINDOW], tau[:WINDOW])
-            self._t, self._q, self._tau = [t[WINDOW:]], [q[WINDOW:]], [tau[WINDOW:]]
+        if sum(map(len, self._t)) < WINDOW:
+            return
+        t, q, tau = (np.concatenate(parts) for parts in (self._t, self._q, self._tau))
+        whole = len(t) - len(t) % WINDOW
+        for start in range(0, whole, WINDOW):
+            own = slice(start, start + WINDOW)
+            self._look(t[own], q[own], tau[own])
+        # Copies, so that a remainder does not keep a whole chunk in memory.
+        self._t, self._q, self._tau = [t[whole:].copy()], [q[whole:].copy()], [tau[whole:].copy()]
 
     def end(self) -> None:
         """Looks at what is left of a trajectory."""
@@ -89,6 +96,7 @@ class RecordingWatch:
             return
         self.seconds += float(t[-1] - t[0])
         self.rows += len(t)
+        self.windows += 1
         self._jumps(t, q)
         known = ~np.isnan(tau)
         low = tau.min(axis=0, where=known, initial=np.inf)
@@ -131,28 +139,32 @@ class RecordingWatch:
             )
 
     def _frozen(self, t: Float, q: Float, tau: Float, low: Float, high: Float) -> None:
-        for j, values in enumerate(tau.T):
-            edges = np.flatnonzero(np.diff(values) != 0) + 1
+        for j, values in enumerate(np.ascontiguousarray(tau.T)):
+            edges = np.flatnonzero(values[1:] != values[:-1]) + 1
             starts, ends = np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
             rows = ends - starts
             # A coarse or slowly updated effort repeats itself all the time; a window may hold nothing but a frozen one.
-            others = np.delete(rows, np.argmax(rows))
-            if len(others):
-                self.repeats[j] = float(np.quantile(others, 0.95))
-                self.longest[j] = float(others.max())
+            if len(rows) > 1:
+                self._others[j] = rows
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
-            long &= rows > FROZEN_TIMES * self.repeats[j]
+            if not long.any():
+                continue
+            others = np.delete(self._others[j], np.argmax(self._others[j]))
+            long &= rows > FROZEN_TIMES * float(np.quantile(others, 0.95)) if len(others) else True
+            longest = float(others.max(initial=0))
             for a, b in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
                 inside = low[j] < values[a] < high[j] and len(np.unique(values)) > COARSE_VALUES
                 path = q[a : b + 1, j]
                 # A coarse effort rests on its steps again and again.
-                once = b - a > FROZEN_TIMES * self.longest[j] and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
+                once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
                 if np.ptp(path) > FROZEN_MOTION and (inside or once):
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
     def _ends(self, tau: Float, low: Float, high: Float) -> None:
-        self.effort_step = np.fmax(self.effort_step, lattice_step(tau))
+        # A lattice is that of the whole log, so that a share of the windows of a long one shows it.
+        if self.windows <= LATTICE_WINDOWS or self.windows % LATTICE_EVERY == 0:
+            self.effort_step = np.fmax(self.effort_step, lattice_step(tau))
         # A new end further out begins the count of what lies next to it anew.
         further = np.stack(
             [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
@@ -162,30 +174,32 @@ class RecordingWatch:
         step = np.where(self.effort_step > 0, self.effort_step, np.inf)
         for side, away in enumerate((self.most - tau, tau - self.least)):
             self.beside_count[side] += ((away > 0.5 * step) & (away < 1.5 * step)).sum(axis=0)
-        # Exact zeros are a joint that is switched off, or cut off.
-        self.near_zero += ((tau > 0) & (tau < NEAR_ZERO * high)).sum(axis=0)
+        # Exact zeros are a joint that is switched off, or cut off. What was once below zero has a sign.
+        positive = np.flatnonzero(self.least >= 0)
+        near = tau[:, positive]
+        self.near_zero[positive] += ((near > 0) & (near < NEAR_ZERO * high[positive])).sum(axis=0)
         for j in np.flatnonzero((low >= 0) & (low < NEAR_ZERO * high)):
             self.rise[:, j] += rise_from_zero(tau[:, j])
 
     def _jumps(self, t: Float, q: Float) -> None:
-        q = q[:, np.isfinite(q).all(axis=0)]
-        step, dt = np.diff(q, axis=0), np.diff(t)
+        lines, dt = np.ascontiguousarray(q[:, np.isfinite(q).all(axis=0)].T), np.diff(t)
         usual = float(np.median(dt))
-        if q.shape[1] == 0 or usual <= 0:
+        if len(lines) == 0 or usual <= 0:
             return
         # Three steps against three before and three after: a sample that comes late moves nothing for good.
-        sums = np.cumsum(np.concatenate([np.zeros((1, q.shape[1])), step]), axis=0)
-        three = sums[3:] - sums[:-3]
-        around, excess = 0.5 * (three[:-6] + three[6:]), three[3:-3]
+        three = lines[:, 3:] - lines[:, :-3]
+        around, excess = 0.5 * (three[:, :-6] + three[:, 6:]), three[:, 3:-3]
         excess = excess - around
-        scale = np.median(np.abs(excess), axis=0) / 0.6745 + 1e-12
-        weight = 1.0 / scale**2
-        # Rows lost if all joints went on as fast as around: excess = rows / 3 around.
-        information = (around**2 * weight).sum(axis=1)
+        weight = (np.median(np.abs(excess), axis=1) / 0.6745 + 1e-12) ** -2
+        # Rows lost if all joints went on as fast as around: excess = rows / 3 around, by least squares.
+        information, common, whole = (
+            weight @ (around * around),
+            weight @ (around * excess),
+            weight @ excess**2,
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (around * excess * weight).sum(axis=1) / information
-            left = ((excess - share[:, None] * around) ** 2 * weight).sum(axis=1)
-            whole = (excess**2 * weight).sum(axis=1)
+            share = common / information
+        left = whole - share * common
         uneven = np.abs(dt / usual - 1.0) > EVEN
         counts = np.concatenate([[0], np.cumsum(uneven)])
         even = counts[9:] == counts[:-9]
@@ -196,8 +210,8 @@ class RecordingWatch:
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
                 # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
-                near = step[max(0, k - QUIET) : k + 9 + QUIET]
-                stalled = (np.abs(near) <= STALLED * np.abs(around[k]) / 3.0).all(axis=1)
+                near = np.diff(lines[:, max(0, k - QUIET) : k + 10 + QUIET]).T
+                stalled = (np.abs(near) <= STALLED * np.abs(around[:, k]) / 3.0).all(axis=1)
                 if stalled.mean() < STALE_SHARE and rows_gained(near) > NOT_CAUGHT_UP * lost:
                     self.jumps.append((float(t[k + 4]), lost))
 
