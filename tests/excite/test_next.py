@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +24,21 @@ from dynid.robot import load_example
 from dynid.run.result import Identification
 from dynid.simulation.rig import Rig, SensorFile
 from dynid.simulation.setup import ControllerFile, PlantFile, Setup, build_plant
-from dynid.terms.friction import Coulomb, Viscous
+from dynid.terms.default import DEFAULT_TERMS
+from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.trajectories.basis import FourierBasis
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
+from dynid.verbs.knowledge import correlated_joints
 
 ROBOT = load_example("arm7")
-TERMS = RigidBody() + Viscous() + Coulomb()
+TERMS = DEFAULT_TERMS
+SETTINGS = Settings(terms=TERMS, estimator=WLS())
 PLANT = build_plant(ROBOT, PlantFile.model_validate({"friction": {"viscous": 2.0, "coulomb": 3.0}}))
 RIG = Rig(SensorFile.model_validate({"rate": 250.0, "position": {"noise": 2e-5}, "effort": {"noise": 1.0}}))
+
+# Widths found over widths expected: beyond these a user who trusts the design records too little, or far too much.
+LEAST, MOST = 0.8, 1.25
 
 
 def recorded(motion: Trajectory, path: Path, seed: int) -> Path:
@@ -41,26 +48,36 @@ def recorded(motion: Trajectory, path: Path, seed: int) -> Path:
 
 
 def found(logs: list[Path]) -> Identification:
-    return identify(ROBOT, read_log(logs, ROBOT), Settings(terms=TERMS, estimator=WLS()))
+    return identify(ROBOT, read_log(logs, ROBOT), SETTINGS)
 
 
 def deviations(run: Identification) -> Float:
     return np.asarray(np.sqrt(np.diag(run.estimate.covariance)))
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("first")
-    return recorded(FourierTrajectory.random(ROBOT, 15.0, 4, 3), folder / "one.parquet", 1)
+def first(folder: Path, seed: int) -> Path:
+    return recorded(FourierTrajectory.random(ROBOT, 15.0, 4, seed), folder / "one.parquet", seed)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: over three recordings and six designs, intervals came out 0.98 to 1.65 times as wide as expected",
-)
-def test_the_expected_intervals_are_found(first: Path, tmp_path: Path) -> None:
-    run = found([first])
+def correlated_deviations(run: Identification) -> Float:
     assert run.training.residuals is not None
+    owner = [run.estimate.columns[i].owner for i in run.estimate.base.independent]
+    textbook = np.sqrt(np.diag(run.estimate.textbook_covariance))
+    return np.asarray(textbook * np.sqrt(rows_a_sample(run.training.residuals))[owner])
+
+
+def by_joint(run: Identification, values: Float) -> Float:
+    """Median (n,) over the base parameters of each joint and its body."""
+    owner = np.array([run.estimate.columns[i].owner for i in run.estimate.base.independent])
+    return np.array([np.median(values[owner == j]) for j in range(ROBOT.n)])
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_expected_intervals_are_found(seed: int, tmp_path: Path) -> None:
+    log = first(tmp_path, seed)
+    run = found([log])
+    assert run.training.residuals is not None
+    assert correlated_joints(run) == ()
     k = rows_a_sample(run.training.residuals)
     # Filtered and decimated residuals are correlated, so that deviations that ignore it are too small by sqrt(k).
     textbook = np.sqrt(np.diag(run.estimate.textbook_covariance))
@@ -73,6 +90,19 @@ def test_the_expected_intervals_are_found(first: Path, tmp_path: Path) -> None:
     expected = shrinkage(information, plan.trajectory.motion(t), 15.0)
     assert np.median(expected) < 0.7
 
-    both = found([first, recorded(plan.trajectory, tmp_path / "two.parquet", 2)])
+    both = found([log, recorded(plan.trajectory, tmp_path / "two.parquet", 100 + seed)])
     assert both.estimate.base.formulas() == run.estimate.base.formulas()
-    assert np.median(deviations(both) / deviations(run)) == pytest.approx(np.median(expected), rel=0.15)
+    found_share = deviations(both) / deviations(run)
+    assert LEAST < np.median(found_share / expected) < MOST
+    # Twenty blocks leave the jackknife of one parameter 16 % uncertain, too much for the four of the first joint; by
+    # joint it is intervals from all residuals and their autocorrelation that are compared.
+    correlated = [correlated_deviations(both), correlated_deviations(run)]
+    ratio = by_joint(run, correlated[0] / correlated[1] / expected)
+    assert ((ratio > LEAST) & (ratio < MOST)).all(), ratio
+
+
+def test_residuals_that_are_no_noise_are_named(tmp_path: Path) -> None:
+    # Rotors that the model lacks leave errors that follow the motion, unlike noise, and no design knows the next ones.
+    without = replace(SETTINGS, terms=RigidBody() + Viscous() + Coulomb(width=0.02) + Offset())
+    run = identify(ROBOT, read_log([first(tmp_path, 3)], ROBOT), without)
+    assert set(correlated_joints(run)) >= {"joint3", "joint4", "joint5"}

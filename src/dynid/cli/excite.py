@@ -96,7 +96,7 @@ def command(
     diagnostics = Diagnostics()
     model = _robot(robot, settings, robot_options, diagnostics)
     check_output_settings(settings, model)
-    current = _known(model, settings)
+    current = _known(model, settings, diagnostics)
     bounds = bounds_of(model, settings, current)
     if wider := bounds.limits.partial_share(model, settings.limits.share):
         diagnostics.warn(
@@ -170,12 +170,12 @@ def _robot(
     return replace(locked(robot, values, "", diagnostics), source=str(file))
 
 
-def _known(model: RobotModel, settings: MotionSettings) -> Current:
+def _known(model: RobotModel, settings: MotionSettings, diagnostics: Diagnostics) -> Current:
     from dynid.base.errors import Place
     from dynid.excitation.criteria import Criterion
     from dynid.identification.experiment import Experiment
     from dynid.run.store import load
-    from dynid.verbs.knowledge import described, identified
+    from dynid.verbs.knowledge import correlated_joints, described, identified
     from dynid.verbs.motion import per_joint
 
     known, limits = settings.known, settings.limits
@@ -184,9 +184,16 @@ def _known(model: RobotModel, settings: MotionSettings) -> Current:
     if folder is None:
         terms = Experiment.read(None if known.experiment is None else Path(known.experiment)).terms()
         return described(model, terms, criterion, noise, limits.uncertainty)
+    run = load(Path(folder))
+    if known.after is not None and (joints := correlated_joints(run)):
+        diagnostics.warn(
+            "expected-intervals",
+            f"the residuals of {', '.join(joints)} in {folder} follow the motion, which noise does not; "
+            "intervals after the new motion may come out wider than expected",
+        )
     return identified(
         model,
-        load(Path(folder)),
+        run,
         criterion,
         go_on=known.after is not None,
         noise=noise,

@@ -96,3 +96,13 @@ def rows_a_sample(residuals: Residuals) -> Float:
         if np.isfinite(correlation).all():
             found[j] = rows_alike(correlation)
     return found
+
+
+def noise_rows_a_sample(rate: float, cutoff: float, order: int) -> float:
+    """The same of white noise behind a Butterworth low pass run forward and backward, at least 1.
+
+    rate / (2 B), B = int_0^inf |H(f)|^4 df = f_c (1 - a) pi a / sin(pi a), a = 1 / (2 order).    rate, cutoff: Hz.
+    """
+    a = 0.5 / order
+    shape = (1.0 - a) * np.pi * a / np.sin(np.pi * a)
+    return float(max(1.0, rate / (2.0 * cutoff * shape)))
