@@ -13,9 +13,10 @@ from dynid.excitation.criteria import Criterion
 from dynid.excitation.design import Task
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
 from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excitation.shapes import RobotShapes, Shape, robot_shapes
+from dynid.excitation.shapes import RobotShapes, robot_shapes
 from dynid.robot import load_example
 from dynid.robot.model import Limits, RobotModel
+from dynid.robot.shapes import Shape
 from dynid.spatial.algebra import placement
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.friction import Coulomb, Offset, Viscous

@@ -16,10 +16,11 @@ from dynid.excitation.collision import CollisionModel, collision_model, referenc
 from dynid.excitation.convex import convex_parts, enclosing
 from dynid.excitation.kinematics import placements, point_speed, points
 from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.shapes import RobotShapes, Shape, derived_shapes, robot_shapes
+from dynid.excitation.shapes import RobotShapes, derived_shapes, robot_shapes
 from dynid.excitation.verify import verified
 from dynid.robot import load_example, load_robot
 from dynid.robot.model import RobotModel
+from dynid.robot.shapes import Shape
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned

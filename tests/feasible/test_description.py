@@ -11,10 +11,11 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import RefusedError, UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
 from dynid.feasible.constraints import CentreHalfSpaces
-from dynid.feasible.description import limits_from_description, limits_text
+from dynid.feasible.description import limits_from_description, limits_of_robot, limits_text
 from dynid.feasible.limits import limits_of_body
 from dynid.identification.experiment import Experiment
 from dynid.robot import load_robot
+from dynid.robot.locking import lock_joints
 from dynid.spatial.algebra import rotation_rpy
 from dynid.terms import RigidBody
 from tests.command_line import Run
@@ -75,6 +76,15 @@ def test_hulls_hold_their_shapes_and_little_more(tmp_path: Path) -> None:
     np.testing.assert_allclose(sorted(second["hull"]), sorted(expected.tolist()), atol=1e-6)
 
 
+def test_bodies_are_those_of_the_robot_as_it_is_held(tmp_path: Path) -> None:
+    # A log without j1 holds it: what was the second body is the first.
+    robot = lock_joints(load_robot(package(tmp_path)), {"j1": 0.0}).robot
+    (only,) = limits_of_robot(robot)
+    assert only["body"] == 1
+    expected = BOX * [1.0, 1.0, 2.0] + [0.0, 0.0, 0.1]
+    np.testing.assert_allclose(sorted(only["hull"]), sorted(expected.tolist()), atol=1e-6)
+
+
 def test_visual_shapes_are_other_shapes(tmp_path: Path) -> None:
     (only,) = limits_from_description(package(tmp_path), geometry="visual")
     assert np.ptp(np.array(only["hull"]), axis=0).tolist() == [1.0, 1.0, 1.0]
@@ -86,7 +96,7 @@ def test_visual_shapes_are_other_shapes(tmp_path: Path) -> None:
         ('<mesh filename="package://my_arm/meshes/none.stl"/>', "no such file"),
         ('<mesh filename="package://other/fore.stl"/>', "package-missing"),
         ('<mesh filename="package://my_arm/meshes/fore.stl"/>', r"0\.001"),
-        ('<mesh filename="package://my_arm/meshes/fore.dae"/>', ".stl or .obj"),
+        ('<mesh filename="package://my_arm/meshes/fore.dae"/>', "fore.dae"),
         ("<box/>", "without its sizes"),
         ('<cylinder radius="0.1"/>', "without its sizes"),
         ("<cone/>", "cone"),

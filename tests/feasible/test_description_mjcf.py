@@ -11,8 +11,8 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.feasible.constraints import CentreHalfSpaces
 from dynid.feasible.description import limits_from_description
-from dynid.feasible.solids import ball_points, box_points, capsule_points, cylinder_points
 from dynid.robot import load_robot
+from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
 from tests.command_line import Run
 from tests.feasible.test_mesh import BOX, binary
 
@@ -114,7 +114,7 @@ def test_geoms_that_touch_nothing_are_the_visual_ones(tmp_path: Path) -> None:
     [
         ('file="one.stl"', 'file="none.stl"', "mesh 'one' without a file"),
         ('<mesh name="plain" file="box.stl"/>', '<mesh name="plain" file="gone.stl"/>', "no such file"),
-        ('<mesh name="plain" file="box.stl"/>', '<mesh name="plain" file="box.msh"/>', ".stl or .obj"),
+        ('<mesh name="plain" file="box.stl"/>', '<mesh name="plain" file="box.msh"/>', "box.msh"),
     ],
 )
 def test_bodies_with_a_mesh_that_cannot_be_read_are_left_out(

@@ -17,13 +17,13 @@ from dynid.feasible import (
     feasible_parameters,
     mesh_points,
 )
-from dynid.feasible import mesh as mesh_module
 from dynid.feasible.constraints import CentreHalfSpaces, Condition
 from dynid.feasible.inside import smallest_ellipsoid
-from dynid.feasible.mesh import spread_directions
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import settings_to_experiment
 from dynid.robot import load_robot
+from dynid.robot import mesh as mesh_module
+from dynid.robot.solids import spread_directions
 from dynid.spatial.inertia import from_com, from_pseudo_inertia
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT

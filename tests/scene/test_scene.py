@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from dynid.base.errors import UsageError
-from dynid.feasible.mesh import mesh_triangles
 from dynid.robot import Reading, load_example, read_robot
+from dynid.robot.mesh import mesh_triangles
 from dynid.robot.model import RobotModel
 from dynid.scene import Colour, LinkColour, Scene, scene_fragment, scene_of, scene_page, still_png
 from dynid.scene.room import outlines

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from dynid.app import jobs
 from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED
@@ -19,6 +19,7 @@ from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
 from dynid.base.diagnostics import Diagnostic, Severity
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UsageError
+from dynid.base.templates import environment
 from dynid.base.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -216,14 +217,7 @@ def _text(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(size=_size, address=quote, when=_when, span=_span)
+    made = environment(TEMPLATES, size=_size, address=quote, when=_when, span=_span)
     made.globals["version"] = __version__
     return made
 

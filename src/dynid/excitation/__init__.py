@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
     from dynid.excitation.plan_file import read_plan_file
     from dynid.excitation.settings import MotionSettings
-    from dynid.excitation.shapes import RobotShapes, Shape, robot_shapes
+    from dynid.excitation.shapes import RobotShapes, robot_shapes
     from dynid.excitation.stages import Stage, stages_of
+    from dynid.robot.shapes import Shape
 
 __all__ = [
     "Bounds",

@@ -15,9 +15,10 @@ from dynid.base.errors import UsageError
 from dynid.excitation.capsules import Capsule, segment_distance
 from dynid.excitation.convex import convex_parts, enclosing
 from dynid.excitation.kinematics import moved, placements
-from dynid.excitation.shapes import RobotShapes, Shape
+from dynid.excitation.shapes import RobotShapes
 from dynid.excitation.solids import Solids
 from dynid.robot.model import RobotModel
+from dynid.robot.shapes import Shape
 
 # Convex parts are compared exactly where their capsules come closer than the clearance and this much, m.
 NEAR = 0.01

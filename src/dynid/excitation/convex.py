@@ -7,7 +7,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
-from dynid.excitation.shapes import Shape
+from dynid.robot.shapes import Shape
 
 DIRECTIONS, ROUNDS = 40, 60
 _THIN = 1e-4

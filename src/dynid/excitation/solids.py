@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.excitation.shapes import Shape
+from dynid.robot.shapes import Shape
 
 # A link's name and the body that carries it.
 Link = tuple[str, int]

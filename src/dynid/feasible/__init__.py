@@ -23,11 +23,12 @@ if TYPE_CHECKING:
         TotalMass,
     )
     from dynid.feasible.density import UNLIMITED
+    from dynid.feasible.enclosing import enclosing_points
     from dynid.feasible.inside import InsideHull
-    from dynid.feasible.mesh import enclosing_points, mesh_points
     from dynid.feasible.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
     from dynid.feasible.problem import Distance, Feasible, feasible_parameters
     from dynid.feasible.refinement import Chart, refine
+    from dynid.robot.mesh import mesh_points
 
 __all__ = [
     "RULES",
@@ -75,8 +76,9 @@ __getattr__, __dir__ = lazily(
         "constraints": "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition "
         "Convex DensityLimit InsideEllipsoid PhysicalBodies TotalMass",
         "density": "UNLIMITED",
+        "enclosing": "enclosing_points",
         "inside": "InsideHull",
-        "mesh": "enclosing_points mesh_points",
+        "limits": "mesh_points",
         "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
         "problem": "Distance Feasible feasible_parameters",
         "refinement": "Chart refine",

@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, Int
 from dynid.feasible.bodies import TRIANGLE
 from dynid.feasible.cones import triangle
 from dynid.feasible.constraints import CentreHalfSpaces, Condition, ten_of, window
-from dynid.feasible.mesh import spread_directions
+from dynid.robot.solids import spread_directions
 from dynid.terms.term import Column
 
 _SLABS = 32

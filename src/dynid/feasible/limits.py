@@ -10,8 +10,9 @@ import numpy as np
 
 from dynid.base.errors import InputError, Place, UsageError
 from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid
+from dynid.feasible.enclosing import enclosing_points
 from dynid.feasible.inside import InsideHull
-from dynid.feasible.mesh import enclosing_points, mesh_points
+from dynid.robot.mesh import mesh_points
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy
 

@@ -16,7 +16,6 @@ from dynid.signals.samples import Samples
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from dynid.excitation.shapes import Shape
     from dynid.report.figures import Figure, Trace
     from dynid.report.section import Page
     from dynid.scene.scene import Scene
@@ -99,25 +98,13 @@ def _checked(plan: Sheet) -> list[Surface] | None:
     collision = plan.bounds.collision
     if collision is None or collision.shapes is None:
         return None
-    own = "capsule" if collision.shapes.derived else "solid"
-    pairs = [(shape, own) for shape in collision.shapes.shapes]
-    return [_surface(*pair) for pair in (*pairs, *((shape, "obstacle") for shape in collision.obstacles))]
+    from dynid.scene.surface import surface_of
 
-
-def _surface(shape: Shape, kind: str) -> Surface:
-    from dynid.scene.surface import Surface, box, capsule, cylinder
-
-    if shape.kind == "mesh":
-        vertices, triangles = shape.vertices, shape.triangles
-    elif shape.kind == "box":
-        vertices, triangles = box(0.5 * np.array(shape.size), OBSTACLE_PARTS if kind == "obstacle" else 1)
-    elif shape.kind == "sphere":
-        vertices, triangles = capsule(shape.size[0], 0.0)
-    else:
-        vertices, triangles = (cylinder if shape.kind == "cylinder" else capsule)(*shape.size[:2])
-    placed = vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
-    said = "mesh" if shape.kind == "mesh" and kind == "solid" else kind
-    return Surface(shape.body, shape.link, said, placed, triangles)
+    own = "capsule" if collision.shapes.derived else ""
+    return [
+        *(surface_of(shape, own) for shape in collision.shapes.shapes),
+        *(surface_of(shape, "obstacle", OBSTACLE_PARTS) for shape in collision.obstacles),
+    ]
 
 
 def _distances_shown(plan: Sheet, t: Float, q: Float, page: Page) -> Markup:

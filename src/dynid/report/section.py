@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
+from dynid.base.templates import environment
 from dynid.estimate.scores import Origin
 from dynid.report.figures import Figure
 from dynid.report.text import number, short, unit
@@ -72,21 +73,12 @@ class Page:
 
 def render(template: str, context: Mapping[str, object]) -> Markup:
     """Renders a template of this package; everything in the context that is not Markup is escaped."""
-    return Markup(environment().get_template(template).render(context))  # noqa: S704  (autoescaped by Jinja2)
+    return Markup(_environment().get_template(template).render(context))  # noqa: S704  (autoescaped by Jinja2)
 
 
 @lru_cache(maxsize=1)
-def environment() -> Environment:
-    """The Jinja2 environment: escapes everything, and a name that is not given is an error."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(number=number, short=short, unit=unit)
-    return made
+def _environment() -> Environment:
+    return environment(TEMPLATES, number=number, short=short, unit=unit)
 
 
 def is_held_out(validation: Validation) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.estimate.feasible import NEAR, UNMOVED, prior_curvature
 from dynid.estimate.prior import inertia_known
@@ -19,7 +18,7 @@ from dynid.factor.base import Category
 from dynid.factor.factor import stack
 from dynid.feasible.bodies import body_columns
 from dynid.feasible.density import DENSEST, density
-from dynid.feasible.description import limits_from_description
+from dynid.feasible.description import limits_of_robot
 from dynid.feasible.problem import Distance
 from dynid.run.regression import regression_of_run
 from dynid.run.result import Identification
@@ -212,15 +211,13 @@ def _limit(pi: Float, prior: Float, reach: float) -> str:
 
 def _hulls(one: Identification) -> dict[int, Float]:
     # By body, corners of the shapes that the description has and that can be read.
-    source = Path(one.robot.source)
-    if source.suffix.lower() not in _SHAPED or not source.is_file():
+    if Path(one.robot.source).suffix.lower() not in _SHAPED:
         return {}
     try:
-        entries = limits_from_description(source, one.robot.reading, diagnostics=Diagnostics())
+        entries = limits_of_robot(one.robot)
     except DynidError:
         return {}
-    names = one.robot.body_names
-    return {e["body"] - 1: np.array(e["hull"]) for e in entries if 0 < e["body"] <= len(names)}
+    return {entry["body"] - 1: np.array(entry["hull"]) for entry in entries}
 
 
 def _inside(corners: Float | None, centre: Float) -> bool | None:

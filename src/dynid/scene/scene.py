@@ -13,7 +13,8 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.kernel.bodies import Bodies
 from dynid.robot.model import RobotModel
-from dynid.scene.shapes import Geometry, Shapes, shapes_of
+from dynid.robot.shapes import Geometry
+from dynid.scene.shapes import Shapes, shapes_of
 from dynid.scene.simplify import simplified
 from dynid.scene.surface import Surface
 

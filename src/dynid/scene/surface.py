@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
+from dynid.robot.shapes import Shape
 
 ROUND = 24  # sides of what is round: smooth at the size of a screen, and few triangles
 _DISCS = 6  # rings between equator and pole
@@ -30,6 +31,23 @@ class Surface:
     def __post_init__(self) -> None:
         object.__setattr__(self, "vertices", locked(self.vertices, (None, 3), "vertices"))
         object.__setattr__(self, "triangles", locked_int(self.triangles, (None, 3), "triangles"))
+
+
+def surface_of(shape: Shape, kind: str = "", parts: int = 1) -> Surface:
+    """The surface of a shape.    kind: "" = mesh or solid, whichever it is.    parts: of the sides of a box."""
+    if shape.kind == "mesh":
+        vertices, triangles = shape.vertices, shape.triangles
+    elif shape.kind == "box":
+        vertices, triangles = box(0.5 * np.array(shape.size), parts)
+    elif shape.kind == "ellipsoid":
+        vertices, triangles = ellipsoid(np.array(shape.size))
+    elif shape.kind == "cylinder":
+        vertices, triangles = cylinder(*shape.size)
+    else:
+        vertices, triangles = capsule(*shape.size) if shape.kind == "capsule" else capsule(shape.size[0], 0.0)
+    placed = vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
+    said = kind or ("mesh" if shape.kind == "mesh" else "solid")
+    return Surface(shape.body, shape.link, said, placed, triangles)
 
 
 def box(half: Float, parts: int = 1) -> tuple[Float, Int]:

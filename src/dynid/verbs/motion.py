@@ -21,11 +21,12 @@ from dynid.excitation.plan import Progress, Sheet, Stop, coefficients_of, design
 from dynid.excitation.quantities import loaded, payload_information, prediction_focus
 from dynid.excitation.sequences import poses_plan, sweep_plan
 from dynid.excitation.settings import MotionSettings, MotionTable, PerJoint, SolidTable
-from dynid.excitation.shapes import RobotShapes, Shape, robot_shapes
+from dynid.excitation.shapes import RobotShapes, robot_shapes
 from dynid.excitation.torque_plan import design_torque
 from dynid.excitation.torque_task import TorqueTask
-from dynid.feasible.mesh import mesh_triangles
+from dynid.robot.mesh import mesh_triangles
 from dynid.robot.model import RobotModel
+from dynid.robot.shapes import Shape
 from dynid.spatial.algebra import placement, rotation_rpy
 from dynid.trajectories.basis import Basis, FourierBasis, SplineBasis
 from dynid.trajectories.chain import Together

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.feasible.mesh import spread_directions
 
 _ROUND = 12
 
@@ -39,3 +38,12 @@ def along(points: Float, length: float) -> Float:
     """The points half a length up and half a length down the z axis."""
     up = np.array([0.0, 0.0, length / 2])
     return np.concatenate([points + up, points - up])
+
+
+def spread_directions(count: int) -> Float:
+    """Unit vectors (count, 3) spread evenly over half of the sphere, along a Fibonacci spiral."""
+    k = np.arange(count) + 0.5
+    z = k / count
+    turn = np.pi * (1.0 + np.sqrt(5.0)) * k
+    radius = np.sqrt(1.0 - z**2)
+    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn), z])

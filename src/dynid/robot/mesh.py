@@ -1,4 +1,4 @@
-"""Mesh files: points of STL and OBJ, triangles of these and, through coal, of others; polytopes of few planes."""
+"""Mesh files: points of STL and OBJ, triangles of these and, through coal, of others."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.checked_toml import read_bytes
-from dynid.base.errors import InputError, Place, ResourceError, UsageError
+from dynid.base.errors import InputError, Place, ResourceError
 
 MAX_BYTES = 100_000_000
-# Links are shorter: what is longer was drawn in millimetres.
+# m: links are shorter, what is longer was drawn in millimetres.
 LONGEST = 20.0
-MOST_POINTS = 100
-_DIRECTIONS = 64
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 84
 
@@ -52,48 +50,6 @@ def mesh_triangles(path: Path) -> tuple[Float, Int]:
         whole = len(points) // 3
         return points[: 3 * whole], np.arange(3 * whole, dtype=np.int64).reshape(-1, 3)
     return points, _obj_triangles(path, len(points))
-
-
-def enclosing_points(points: Float) -> Float:
-    """Corners (k, 3) of the convex hull of points, or of a polytope around it where the hull has more than 100.
-
-    The polytope touches the hull with one plane in each of 64 spread directions and their opposites, and along the
-    axes.    Raises UsageError if the points lie in a plane or span more than 20 m.
-    """
-    from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
-
-    span = float(np.ptp(points, axis=0).max())
-    if span > LONGEST:
-        raise UsageError(
-            "mesh-size",
-            found=f"a body {span:.4g} m long",
-            expected=f"at most {LONGEST:g} m",
-            do="a mesh in millimetres has the scale 0.001",
-        )
-    try:
-        hull = ConvexHull(points)
-        corners = points[hull.vertices]
-        if len(corners) <= MOST_POINTS:
-            return np.asarray(corners)
-        normals = np.concatenate([spread_directions(_DIRECTIONS), np.eye(3)])
-        normals = np.concatenate([normals, -normals])
-        planes = np.column_stack([normals, -(corners @ normals.T).max(axis=0)])
-        return np.asarray(HalfspaceIntersection(planes, corners.mean(axis=0)).intersections)
-    except QhullError as error:
-        raise UsageError(
-            "flat-hull",
-            found=f"{len(points)} points without volume",
-            expected="at least four points that do not lie in one plane",
-        ) from error
-
-
-def spread_directions(count: int) -> Float:
-    """Unit vectors (count, 3) spread evenly over half of the sphere, along a Fibonacci spiral."""
-    k = np.arange(count) + 0.5
-    z = k / count
-    turn = np.pi * (1.0 + np.sqrt(5.0)) * k
-    radius = np.sqrt(1.0 - z**2)
-    return np.column_stack([radius * np.cos(turn), radius * np.sin(turn), z])
 
 
 def _is_text(data: bytes) -> bool:

@@ -1,0 +1,241 @@
+"""The shapes that a description gives its links: solids and meshes of URDF and MJCF, read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dynid.base.arrays import Float, Int, locked
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import DynidError, InputError
+from dynid.robot.link_model import model_of_links
+from dynid.robot.links import LinkJoint
+from dynid.robot.locking import lock_joints
+from dynid.robot.mesh import mesh_triangles
+from dynid.robot.mesh_files import mesh_path
+from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_bodies
+from dynid.robot.mjcf_lint import resolve_includes
+from dynid.robot.mjcf_meshes import MeshAssets
+from dynid.robot.model import RobotModel
+from dynid.robot.solids import ball_points, box_points, capsule_points, cylinder_points
+from dynid.robot.source import read_description
+from dynid.robot.urdf import lint
+from dynid.robot.xml import Element, number, numbers
+from dynid.spatial.algebra import placement, rotation_quaternion, rotation_rpy
+
+Kind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh"]
+Geometry = Literal["collision", "visual"]
+SHAPED = (".urdf", ".xacro", ".xml", ".mjcf")
+_NO_TRIANGLES = np.zeros((0, 3), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One solid of a link.
+
+    link: its name.    body: that carries it, -1 = the base.    frame: (4, 4) in the body's joint frame.
+    size: full sides of a box; radius; radius and length along z, without the caps of a capsule; half axes of an
+    ellipsoid; () of a mesh.
+    vertices, triangles: of a mesh, in the frame, m.
+    """
+
+    link: str
+    body: int
+    kind: Kind
+    frame: Float
+    size: tuple[float, ...] = ()
+    vertices: Float = field(default_factory=lambda: np.zeros((0, 3)))
+    triangles: Int = field(default_factory=lambda: _NO_TRIANGLES)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", locked(self.frame, (4, 4), "frame"))
+        object.__setattr__(self, "vertices", locked(self.vertices, (None, 3), "vertices"))
+        if self.kind != "mesh" and not (np.isfinite(self.size).all() and min(self.size, default=0.0) > 0):
+            raise InputError("shape", found=f"a {self.kind} of size {self.size}", expected="positive sizes")
+
+    def corners(self) -> Float:
+        """Points (V, 3) in the joint frame whose convex hull holds the solid: of a mesh its vertices."""
+        if self.kind == "box":
+            own = box_points(0.5 * np.array(self.size))
+        elif self.kind == "sphere":
+            own = ball_points(self.size[0])
+        elif self.kind == "cylinder":
+            own = cylinder_points(*self.size)
+        elif self.kind == "capsule":
+            own = capsule_points(*self.size)
+        elif self.kind == "ellipsoid":
+            own = ball_points(1.0) * self.size
+        else:
+            own = self.vertices
+        return np.asarray(own @ self.frame[:3, :3].T + self.frame[:3, 3])
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedShape:
+    """A shape of a description that is still to be read.
+
+    link, body: as of a `Shape`.    geometry: what it is for.    scenery: a part of the world of an MJCF, as its floor
+    and furniture are, and not of the robot.
+    read: the shape; raises InputError where it cannot be read, RefusedError for a mesh outside its folder.
+    """
+
+    link: str
+    body: int
+    geometry: Geometry
+    read: Callable[[], Shape]
+    scenery: bool = False
+
+
+def described_shapes(robot: RobotModel) -> list[DescribedShape]:
+    """Shapes of all links in the file that a robot was read from, in its order.
+
+    Those of links that fixed or held joints bolt to a body move with it; those of the base stand still. None of a robot
+    without a file, or of a format other than URDF and MJCF.    Raises InputError for a file that cannot be read.
+    """
+    path = Path(robot.source)
+    if path.suffix.lower() not in SHAPED or not path.is_file():
+        return []
+    root = read_description(path, robot.reading, Diagnostics())
+    of = {"robot": _of_urdf, "mujoco": _of_mjcf}.get(root.tag)
+    return [] if of is None else of(robot, root, path)
+
+
+def by_link(shapes: Iterable[DescribedShape]) -> dict[str, list[DescribedShape]]:
+    """Shapes by the link that has them."""
+    found: dict[str, list[DescribedShape]] = {}
+    for one in shapes:
+        found.setdefault(one.link, []).append(one)
+    return found
+
+
+def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
+    urdf = lint(root, path.parent, robot.reading, Diagnostics())
+    whole = model_of_links(urdf, str(path))
+    carried = _carriers(robot, whole)
+    above = {joint.child: joint for joint in urdf.joints.values()}
+    found = []
+    for name, link in urdf.links.items():
+        body, frame = carried(*_body_of(whole, name, above))
+        kinds: tuple[Geometry, ...] = ("collision", "visual")
+        for kind in kinds:
+            for element in link.element.all(kind):
+                read = partial(_urdf_shape, element, name, body, frame, path.parent, robot)
+                found.append(DescribedShape(name, body, kind, read))
+    return found
+
+
+def _carriers(robot: RobotModel, whole: RobotModel) -> Callable[[int, Float], tuple[int, Float]]:
+    # Where a body of the whole description went, and a frame of it, once joints are held.
+    held = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
+    places = lock_joints(whole, held) if held else None
+
+    def found(body: int, frame: Float) -> tuple[int, Float]:
+        if places is None or body < 0:
+            return body, frame
+        return int(places.carrier[body]), places.frames[body] @ frame
+
+    return found
+
+
+def _body_of(robot: RobotModel, link: str, above: dict[str, LinkJoint]) -> tuple[int, Float]:
+    # The body that a link moves with (-1 = base), and the link's frame in it.
+    frame = np.eye(4)
+    while link in above and not above[link].moves:
+        frame = above[link].placement @ frame
+        link = above[link].parent
+    return (robot.body_names.index(link) if link in robot.body_names else -1), frame
+
+
+def _urdf_shape(
+    element: Element, link: str, body: int, frame: Float, folder: Path, robot: RobotModel
+) -> Shape:
+    errors: list[DynidError] = []
+    geometry = element.find("geometry")
+    shape = geometry.children[0] if geometry is not None and geometry.children else None
+    if shape is None:
+        raise InputError("shape", found=f"<{element.tag}> without a shape", place=element.place)
+    here = frame
+    if (origin := element.find("origin")) is not None:
+        rpy, xyz = (np.array(numbers(origin, key, 3, errors, (0.0,) * 3)) for key in ("rpy", "xyz"))
+        here = frame @ placement(rotation_rpy(rpy), xyz)
+    kind: Kind = "mesh"
+    size: tuple[float, ...] = ()
+    vertices, triangles = np.zeros((0, 3)), _NO_TRIANGLES
+    if shape.tag == "mesh":
+        scale = np.array(numbers(shape, "scale", 3, errors, (1.0,) * 3))
+        name = shape.attributes.get("filename", "")
+        vertices, triangles = mesh_triangles(mesh_path(name, folder, shape.place, robot.reading.packages))
+        vertices = vertices * scale
+    elif shape.tag == "box":
+        kind, size = "box", numbers(shape, "size", 3, errors, (np.nan,) * 3)
+    elif shape.tag == "sphere":
+        kind, size = "sphere", (number(shape, "radius", errors),)
+    elif shape.tag in ("cylinder", "capsule"):
+        kind = "cylinder" if shape.tag == "cylinder" else "capsule"
+        size = (number(shape, "radius", errors), number(shape, "length", errors))
+    else:
+        raise InputError(
+            "shape", found=f"a shape <{shape.tag}>", expected="mesh, box, cylinder, sphere", place=shape.place
+        )
+    if errors:
+        raise errors[0]
+    if not np.isfinite(size).all():
+        raise InputError(
+            "shape", found=f"<{shape.tag}> without its sizes", expected="finite numbers", place=shape.place
+        )
+    return Shape(link, body, kind, here, size, vertices, triangles)
+
+
+def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
+    reading = robot.reading
+    resolve_includes(root, path.parent, reading.packages)
+    meshes = MeshAssets.of(root, path.parent, reading.packages)
+    compiled = compile_mjcf(root, path, reading, Diagnostics())
+    whole, carrier = read_bodies(compiled, root, path, reading, Diagnostics())
+    carried = _carriers(robot, whole)
+    m, mujoco = compiled.model, compiled.mujoco
+    found = []
+    for geom in range(m.ngeom):
+        owner = int(m.geom_bodyid[geom])
+        # Planes are floors and walls of the scene: MuJoCo lets no moving body have one.
+        if owner not in carrier or int(m.geom_type[geom]) == mujoco.mjtGeom.mjGEOM_PLANE:
+            continue
+        name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_BODY, owner) or f"body{owner}"
+        body, frame = carried(*carrier[owner])
+        read = partial(_mjcf_shape, compiled, meshes, geom, name, body, frame)
+        touches = bool(m.geom_contype[geom] or m.geom_conaffinity[geom])
+        found.append(
+            DescribedShape(name, body, "collision" if touches else "visual", read, scenery=owner == 0)
+        )
+    return found
+
+
+def _mjcf_shape(
+    compiled: CompiledMjcf, meshes: MeshAssets, geom: int, link: str, body: int, frame: Float
+) -> Shape:
+    m, kinds = compiled.model, compiled.mujoco.mjtGeom
+    here = frame @ placement(rotation_quaternion(m.geom_quat[geom]), m.geom_pos[geom])
+    if geom in compiled.meshes:
+        vertices, triangles = meshes.triangles(compiled.meshes[geom])
+        return Shape(link, body, "mesh", here, (), vertices, triangles)
+    a, b, c = (float(x) for x in m.geom_size[geom])
+    solids: dict[int, tuple[Kind, tuple[float, ...]]] = {
+        kinds.mjGEOM_SPHERE: ("sphere", (a,)),
+        kinds.mjGEOM_ELLIPSOID: ("ellipsoid", (a, b, c)),
+        kinds.mjGEOM_CAPSULE: ("capsule", (a, 2 * b)),
+        kinds.mjGEOM_CYLINDER: ("cylinder", (a, 2 * b)),
+        kinds.mjGEOM_BOX: ("box", (2 * a, 2 * b, 2 * c)),
+    }
+    kind = int(m.geom_type[geom])
+    if kind not in solids:
+        raise InputError(
+            "shape",
+            found=f"a geom of type {kinds(kind).name.removeprefix('mjGEOM_').lower()}",
+            expected="mesh, box, cylinder, capsule, sphere or ellipsoid",
+        )
+    return Shape(link, body, solids[kind][0], here, solids[kind][1])
