@@ -22,7 +22,7 @@ from tests.report.test_browser import browser  # noqa: F401 - a fixture
 
 MOST_BYTES = 2_000_000
 # A job that does not end by then never will, s.
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from dynid.app import jobs
-from dynid.app.workspace import LIVE
+from dynid.app.workspace import EXPERIMENT, LIVE, Project
 from tests.app.conftest import Served, ended, serving, until
 from tests.command_line import make_log
-from tests.report.test_browser import BEYOND, FAINT
+from tests.report.test_browser import BEYOND, FAINT, wait_until
 
 # A log of a real robot, MB.
 MOST_BYTES = 64 << 20
@@ -54,18 +54,24 @@ class Visitor:
     def id(self) -> str:
         return str(self.page.url.split("/p/")[1].split("/")[0])
 
+    def wait_for(self, selector: str) -> None:
+        """Waits for an element of a page whose script listens."""
+        self.page.wait_for_selector(selector)
+        self.page.wait_for_load_state()
+
     def drop(self, *files: Path) -> None:
         self.page.wait_for_load_state()  # the page's script listens from then on
         self.page.set_input_files("input.choose >> nth=0", [str(one) for one in files])
 
     def confirm(self) -> None:
+        self.wait_for("#mapping")
         self.page.click("text=Mark all as right")
         self.page.click("#mapping .actions button:has-text('Apply')")
-        self.page.wait_for_selector("text=nothing is left in doubt")
+        self.wait_for("text=nothing is left in doubt")
 
     def check(self) -> None:
         self.page.click("#check-form button")
-        self.page.wait_for_selector(".job.done#check")
+        self.wait_for(".job.done#check")
 
     def run(self) -> None:
         self.page.click("#identify-form button")
@@ -83,6 +89,20 @@ class Visitor:
         assert self.errors == []
 
 
+@contextmanager
+def held(project: Project) -> Iterator[jobs.Job]:
+    """The newest job, standing still at a stage that it has told, so that clicks come before its end."""
+    job = jobs.jobs(project)[0]
+    until(lambda: job.progress.get("stage"))
+    os.killpg(int(job.pid or 0), signal.SIGSTOP)
+    try:
+        assert jobs.job_of(project, job.id).state == jobs.RUNNING
+        yield job
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(int(job.pid or 0), signal.SIGCONT)
+
+
 def test_a_whole_run_of_the_example(browser: Any, server: Served) -> None:
     visitor = Visitor(browser, server)
     page = visitor.page
@@ -90,7 +110,6 @@ def test_a_whole_run_of_the_example(browser: Any, server: Served) -> None:
     page.wait_for_selector("text=robot/robot.toml")
     assert page.is_disabled("#identify-form button")
     page.click("#guess button")
-    page.wait_for_selector("#mapping")
     visitor.confirm()
     page.click("text=Show the robot move")
     page.wait_for_selector("iframe.scene")
@@ -102,14 +121,13 @@ def test_a_whole_run_of_the_example(browser: Any, server: Served) -> None:
     visitor.check()
     assert page.is_enabled("#identify-form button")
     visitor.run()
-    page.wait_for_selector(".job.running#identify >> text=Stop")
-    page.wait_for_selector(".job.done#identify")
+    visitor.wait_for(".job.done#identify")
     assert "Good" in page.inner_text("#run .banner")
     report = visitor.report()
     assert "arm7" in report.locator("h1").inner_text()
     # Compared with the demo's own run, exported, and scored.
-    for box in page.query_selector_all("input[name=run]"):
-        box.check()
+    for name in ("run-1", "demo"):
+        page.check(f'input[name=run][value="runs/{name}"]')
     page.click("text=Compare the ticked ones")
     page.wait_for_selector(".job.done#compare")
     page.click("a:has-text('comparison-1')")
@@ -128,7 +146,7 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     visitor.new_project("UR10e")
     folder = data_dir / "ur10e_innopolis"
     visitor.drop(folder / "robot.urdf", folder / "data.parquet")
-    page.wait_for_selector("#mapping")  # guessed unasked
+    visitor.wait_for("#mapping")  # guessed unasked
     said = page.inner_text("#run .missing")
     assert "confirm or correct: torque per ampere" in said
     assert "time runs back" in said
@@ -137,16 +155,28 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.select_option(f'select[name="motion:{HELD_OUT}"]', "validate")
     page.click("text=Mark all as right")
     page.click("#mapping .actions button:has-text('Apply')")
-    page.wait_for_selector(".job.running#init", state="attached")
-    page.wait_for_selector("text=nothing is left in doubt")
+    visitor.wait_for("text=nothing is left in doubt")
+    project = server.workspace.project(visitor.id)
+    # Other motions were chosen: the columns were found anew.
+    assert [job.command.kind for job in jobs.jobs(project)] == ["init", "init"]
     visitor.check()
     assert TRAIN in page.inner_text("#check .lines")
     visitor.run()
-    page.wait_for_selector(".job.done#identify")
+    visitor.wait_for(".job.done#identify")
     report = visitor.report()
     assert report.locator("#verdict .level").inner_text().lower() in ("good", "usable")
+    page.goto(f"http://127.0.0.1:{server.port}/p/{visitor.id}")
+    # The experiment is edited, by a file that says so, and what it says counts.
+    page.evaluate("document.querySelector('#edit-form').closest('details').open = true")
+    text = page.input_value("#edit-form textarea")
+    page.fill("#edit-form textarea", f"{text}\n[prepare]\ncutoff = 8.0\n")
+    page.check("#edit-form input[name=right]")
+    page.click("#edit-form button")
+    visitor.wait_for(".job.done#check")
+    page.wait_for_selector("text=This file is as you wrote it")
+    assert "cutoff = 8.0" in (project.folder / EXPERIMENT).read_text()
+    assert page.is_enabled("#identify-form button")
     # The line that is shown does the same in a terminal.
-    project = server.workspace.project(visitor.id)
     command = jobs.latest(project, "identify").command.shown  # type: ignore[union-attr]  # it has just run
     page.goto(f"http://127.0.0.1:{server.port}/p/{visitor.id}/jobs")
     assert command in page.inner_text("main")
@@ -188,7 +218,7 @@ def test_two_users_at_once(
     for visitor, log in zip(visitors, logs, strict=True):  # both jobs are at work together
         visitor.drop(robot_file, log)
     for visitor, log in zip(visitors, logs, strict=True):
-        visitor.page.wait_for_selector("#mapping")
+        visitor.wait_for("#mapping")
         assert log.name in visitor.page.inner_text("#roles")
     visitors[0].confirm()
     assert "confirm or correct" in visitors[1].page.inner_text("#run .missing")
@@ -200,27 +230,29 @@ def test_two_users_at_once(
 
 
 def test_a_run_that_is_stopped_and_one_that_is_killed(
-    browser: Any, server: Served, robot_file: Path, tmp_path: Path
+    browser: Any, server: Served, robot_file: Path, csv_log: Path
 ) -> None:
     visitor = Visitor(browser, server)
     page = visitor.page
     visitor.new_project("interrupted")
-    # Long enough that a click comes before the end.
-    visitor.drop(robot_file, make_log(robot_file, tmp_path / "long.csv", 1, seconds=120.0))
-    page.wait_for_selector("#mapping")
+    visitor.drop(robot_file, csv_log)
     visitor.confirm()
     visitor.check()
-    visitor.run()
-    page.wait_for_selector(".job.running#identify .stage:not(:empty)")
-    page.click(".job.running#identify >> text=Stop")
-    page.wait_for_selector(".job.stopped#identify")
-    assert "interrupted: nothing was written" in page.inner_text("#identify .errors")
     project = server.workspace.project(visitor.id)
+    visitor.run()
+    page.wait_for_selector(".job#identify")
+    with held(project):
+        page.wait_for_selector(".job.running#identify .stage:not(:empty)")
+        page.click(".job.running#identify >> text=Stop")
+        page.wait_for_selector(".job.running#identify >> text=Stop at once")
+    visitor.wait_for(".job.stopped#identify")
+    assert "interrupted: nothing was written" in page.inner_text("#identify .errors")
     assert project.runs() == ()
     visitor.run()
-    page.wait_for_selector(".job.running#identify")
-    job = jobs.jobs(project)[0]
-    os.killpg(int(job.pid or 0), signal.SIGKILL)
+    page.wait_for_selector(".job#identify:not(.stopped)")
+    with held(project) as job:
+        page.wait_for_selector(".job.running#identify")
+        os.killpg(int(job.pid or 0), signal.SIGKILL)
     page.wait_for_selector(".job.interrupted#identify")
     assert "start it again" in page.inner_text("#identify")
     assert project.runs() == ()
@@ -240,7 +272,7 @@ def test_a_recording_is_followed_while_it_grows(
     growing.write_text("".join(lines[:800]))
     page.click("text=Follow live")
     page.select_option("select[name=log]", "live/now.csv")
-    page.fill("input[name=wait]", "20")
+    page.fill("input[name=wait]", "3600")
     page.click("button:has-text('Follow')")
     page.wait_for_selector(".job.running#watch .lines:has-text('t = ')")
 
@@ -254,7 +286,7 @@ def test_a_recording_is_followed_while_it_grows(
     before = page.evaluate(seen)
     recorder = threading.Thread(target=go_on)
     recorder.start()
-    until(lambda: page.evaluate(seen) > before)
+    wait_until(page, f"{seen} > {before}")
     recorder.join()
     page.click(".job.running#watch >> text=Stop")
     assert ended(project).state == jobs.STOPPED
@@ -329,13 +361,13 @@ def test_a_server_that_is_gone_is_said_and_the_page_goes_on(
         page.wait_for_selector("text=robot/two.toml")
         (project.folder / LIVE / "now.csv").write_bytes(csv_log.read_bytes())
         page.goto(f"http://127.0.0.1:{server.port}/p/{visitor.id}/live")
-        page.fill("input[name=wait]", "600")
+        page.fill("input[name=wait]", "3600")
         page.click("button:has-text('Follow')")
         page.wait_for_selector(".job.running#watch .lines:has-text('t = ')")
         page.route("**/jobs/*", lambda route: route.abort())
         page.wait_for_selector("text=the server does not answer")
-        page.unroute("**/jobs/*")
-        time.sleep(0.1)
+        page.unroute_all(behavior="wait")
+        wait_until(page, "!document.querySelector('.stage').textContent.includes('does not answer')")
         page.click(".job.running#watch >> text=Stop")
         page.wait_for_selector(".job.stopped#watch")
         visitor.errors.clear()  # the browser's own lines about requests that failed

@@ -37,7 +37,7 @@ def endless(project: Project, *words: str) -> jobs.Job:
 
 
 def test_a_job_says_what_the_command_line_says(project: Project) -> None:
-    job = jobs.start(project, QUICK, {"files": "key"})
+    job = jobs.start(project, QUICK, lambda: {"files": "key"})
     assert job.command.shown == "dynid average logs/absent.csv --out x"
     done = ended(project, job.id)
     assert done.state == jobs.FAILED

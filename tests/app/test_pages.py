@@ -104,6 +104,62 @@ def test_a_whole_run_and_what_makes_it_wait(
     assert "output-exists" in html.unescape(user.page(page))
 
 
+def test_the_experiment_is_edited_and_a_doubt_accepted(
+    served: Served, user: User, robot_file: Path, csv_log: Path
+) -> None:
+    name = user.new_project("by hand")
+    project, page = served.workspace.project(name), f"/p/{name}/identify"
+    user.upload(name, "two.toml", robot_file.read_bytes())
+    # The effort of a joint has the wrong sign.
+    header, *rows = csv_log.read_text().splitlines()
+    at = header.replace('"', "").split(",").index("tau_shoulder")
+    cells = [row.split(",") for row in rows]
+    turned = [",".join(str(-float(one)) if k == at else one for k, one in enumerate(row)) for row in cells]
+    user.upload(name, "log.csv", "\n".join([header, *turned]).encode())
+    assert "find the columns first" in user.page(page)
+
+    # A file that nobody vouches for, none, and one with a mistake; then one that counts as it is.
+    text = """[log]
+time = { column = "t", unit = "s" }
+position = { columns = "q_{joint}", unit = "rad" }
+effort = { columns = "tau_{joint}", unit = "N m" }
+"""
+    assert user.send(f"/p/{name}/do/edit", text=text).status == 400
+    assert user.send(f"/p/{name}/do/edit", text="\r\n", right="1").status == 400
+    assert not (project.folder / EXPERIMENT).exists()
+    user.send(f"/p/{name}/do/edit", text="[log]\nposition = 1\n", right="1")
+    job = ended(project)
+    assert (job.state, job.code) == (jobs.FAILED, 3)
+    assert "experiment.toml" in job.text("stderr")
+    assert user.send(f"/p/{name}/do/identify").status == 409
+    answer = user.send(f"/p/{name}/do/edit", text=text.replace("\n", "\r\n"), right="1")
+    assert answer.headers["location"] == f"{page}#check"
+    job = ended(project)
+    assert job.state == jobs.DONE, job.text("stderr")
+    assert job.command.shown == "dynid check robot/two.toml logs/log.csv --config experiment.toml --no-fit"
+    assert (project.folder / EXPERIMENT).read_text() == text
+    assert readiness(project).missing == []
+
+    # What speaks against the log is accepted by a click, in the line that runs, and can be taken back.
+    shown = html.unescape(user.page(page))
+    assert 'name="code" value="torque-sign"' in shown
+    assert "dynid identify robot/two.toml logs/log.csv --config experiment.toml --out runs/run-1" in shown
+    assert user.send(f"/p/{name}/do/accept", code="nonsense").status == 400
+    line = "dynid identify robot/two.toml logs/log.csv --config experiment.toml --accept torque-sign --out runs/run-1"
+    assert user.send(f"/p/{name}/do/accept", code="torque-sign").headers["location"] == f"{page}#run"
+    assert line in html.unescape(user.page(page))
+    user.send(f"/p/{name}/do/accept", code="torque-sign", back="1")
+    assert project.accepted == ()
+    user.send(f"/p/{name}/do/accept", code="torque-sign")
+    user.send(f"/p/{name}/do/identify", name="run-1")
+    job = ended(project)
+    assert (job.state, job.command.shown) == (jobs.DONE, line), job.text("stderr")
+    # Of another file it was not accepted.
+    user.send(f"/p/{name}/do/edit", text=text + "[prepare]\ncutoff = 5.0\n", right="1")
+    assert ended(project).state == jobs.DONE
+    assert project.accepted == ()
+
+
 def test_a_file_that_is_no_log(served: Served, user: User, robot_file: Path) -> None:
     name = user.new_project("bad")
     project = served.workspace.project(name)
@@ -215,6 +271,7 @@ def test_every_option_of_the_pages_is_one_of_the_command_line(project: Project) 
     forms: dict[str, dict[str, list[str]]] = {
         "init": {},
         "check": {},
+        "edit": {"text": ["[log]"], "right": ["1"]},
         "show": {"trajectory": ["a"]},
         "identify": {},
         "compare": {"run": ["runs/one", "runs/two"]},

@@ -10,7 +10,7 @@ import pytest
 
 from dynid.robot import load_example
 from dynid.scene import Colour, LinkColour, Scene, scene_of, scene_page
-from tests.report.test_browser import BEYOND, browser  # noqa: F401  (a fixture)
+from tests.report.test_browser import BEYOND, browser, wait_until  # noqa: F401  (a fixture)
 
 # Pixels of the one magenta link, and how far right they lie.
 INK = """() => {
@@ -24,6 +24,14 @@ INK = """() => {
   }
   return [sum, x / Math.max(sum, 1) / canvas.width];
 }"""
+
+
+SLIDER = "Number(document.querySelector('.scene-bar input').value)"
+
+
+def settled(page: Any) -> None:
+    """Waits for the last and fine picture after all changes."""
+    wait_until(page, "document.querySelector('.scene').scene.still()")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +78,7 @@ def test_bodies_stand_where_python_has_them(opened: Any, moving: Scene) -> None:
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1400, "dark")])
 def test_it_is_drawn_in_every_width_and_scheme(opened: Any, width: int, scheme: str) -> None:
     page, errors = opened(width=width, color_scheme=scheme, reduced_motion="reduce")
-    page.wait_for_timeout(300)
+    settled(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(BEYOND, width) == []
     assert page.evaluate(INK)[0] > 400
@@ -79,35 +87,33 @@ def test_it_is_drawn_in_every_width_and_scheme(opened: Any, width: int, scheme: 
 
 def test_it_moves_unless_the_reader_wants_none(opened: Any) -> None:
     page, _ = opened()
-    page.wait_for_timeout(600)
-    assert page.evaluate("Number(document.querySelector('.scene-bar input').value)") > 0
+    wait_until(page, f"{SLIDER} > 0")
     page, _ = opened(reduced_motion="reduce")
-    page.wait_for_timeout(400)
+    settled(page)  # one that plays never does
     assert page.evaluate("document.querySelector('.scene-bar output').textContent") == "0.00 s"
     page.click("[data-act=play]")
-    page.wait_for_timeout(500)
-    assert page.evaluate("Number(document.querySelector('.scene-bar input').value)") > 0
+    wait_until(page, f"{SLIDER} > 0")
 
 
 def test_keys_turn_zoom_and_play(opened: Any) -> None:
     page, errors = opened(reduced_motion="reduce")
     page.focus(".scene canvas")
-    page.wait_for_timeout(300)
+    settled(page)
     _, x = page.evaluate(INK)
     for _ in range(6):
         page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(300)
+    settled(page)
     assert abs(page.evaluate(INK)[1] - x) > 0.01
     page.keyboard.press("Home")
-    page.wait_for_timeout(300)
+    settled(page)
     ink, back = page.evaluate(INK)
     assert back == pytest.approx(x, abs=1e-3)
     for _ in range(4):
         page.keyboard.press("+")
-    page.wait_for_timeout(300)
+    settled(page)
     assert page.evaluate(INK)[0] > 1.3 * ink
     page.keyboard.press(".")
-    assert page.evaluate("Number(document.querySelector('.scene-bar input').value)") > 0
+    assert page.evaluate(SLIDER) > 0
     page.keyboard.press(" ")
     assert page.text_content("[data-act=play]") == "Pause"
     assert errors == []
@@ -124,7 +130,7 @@ def test_joints_are_moved_by_hand_and_links_are_named(opened: Any, moving: Scene
     R, _ = moving.placements(np.array([[1.5, *moving.q[0][1:]]]))
     found = page.evaluate("document.querySelector('.scene').scene.placements()")
     np.testing.assert_allclose(np.reshape(found[1][:9], (3, 3)), R[0, 1], atol=1e-5)
-    page.wait_for_timeout(300)
+    settled(page)
     said = page.evaluate(
         """() => {
           const canvas = document.querySelector('.scene canvas'), names = new Set();

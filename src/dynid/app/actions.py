@@ -9,6 +9,7 @@ from dynid.app import jobs
 from dynid.app.commands import COMMANDS, demo
 from dynid.app.readiness import keys, readiness, stored_corrections
 from dynid.app.workspace import ROLES, TRAIN, Project, Workspace, absent
+from dynid.base.diagnostics import claim_codes
 from dynid.base.errors import RefusedError
 
 Form = Mapping[str, Sequence[str]]
@@ -44,7 +45,9 @@ def act(project: Project, action: str, form: Form) -> str:
                 "not-ready", found="; ".join(missing), expected="a log that was checked as it is"
             )
     command = COMMANDS[action](project, form)
-    jobs.start(project, command, keys(project))
+    jobs.start(project, command, lambda: keys(project))
+    if action == "edit":
+        project.change(edited=project.mapping_key())
     return address(project, _TABS.get(action, "identify"), command.kind)
 
 
@@ -90,6 +93,12 @@ def _roles(project: Project, form: Form) -> str:
     return address(project, "identify", "files")
 
 
+def _accept(project: Project, form: Form) -> str:
+    (code,) = claim_codes((form.get("code") or ("",))[0])
+    project.accept(code, back=bool(form.get("back")))
+    return address(project, "identify", "run")
+
+
 def _remove(project: Project, form: Form) -> str:
     project.remove_file((form.get("file") or ("",))[0])
     return address(project, "identify", "files")
@@ -106,4 +115,11 @@ def _delete(project: Project, _form: Form) -> str:
     return "/"
 
 
-_CHANGES = {"columns": _columns, "guess": _guess, "roles": _roles, "remove": _remove, "delete": _delete}
+_CHANGES = {
+    "columns": _columns,
+    "guess": _guess,
+    "roles": _roles,
+    "accept": _accept,
+    "remove": _remove,
+    "delete": _delete,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,19 @@ def check(project: Project, form: Form) -> Command:
     return Command("check", "Check the log", words)
 
 
+def edit(project: Project, form: Form) -> Command:
+    """The experiment file as the user writes it, and whether the log is fit as it says."""
+    text = (form.get("text") or ("",))[0].replace("\r\n", "\n")
+    if not text.strip():
+        raise UsageError("empty-experiment", found="an empty experiment file", expected="[log] with columns")
+    if not form.get("right"):
+        raise UsageError(
+            "not-confirmed", found="columns that nobody vouches for", expected="a tick that they are right"
+        )
+    made = check(project, form)
+    return replace(made, title="Check the edited experiment file", files=((EXPERIMENT, text),))
+
+
 def show(project: Project, form: Form) -> Command:
     """The robot as it moved in the log."""
     name, out = _text(form, "trajectory"), RECORDED
@@ -89,7 +103,9 @@ def identify(project: Project, form: Form) -> Command:
     """The run."""
     out = _output(project, form, RUNS, "run")
     held = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
-    words = ("identify", _robot(project), *_logs(project), *held, "--config", EXPERIMENT, "--out", out)
+    accepted = [word for code in project.accepted for word in ("--accept", code)]
+    words = ("identify", _robot(project), *_logs(project), *held, "--config", EXPERIMENT, *accepted)
+    words = (*words, "--out", out)
     return Command("identify", f"Identify: {Path(out).name}", words, out)
 
 
@@ -169,6 +185,7 @@ def watch(project: Project, form: Form) -> Command:
 COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
     "init": init,
     "check": check,
+    "edit": edit,
     "show": show,
     "identify": identify,
     "compare": compare,

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,8 +111,10 @@ class Job:
         return found if isinstance(found, dict) else {}
 
 
-def start(project: Project, command: Command, keys: Mapping[str, str] | None = None) -> Job:
+def start(project: Project, command: Command, keys: Callable[[], Mapping[str, str]] = dict) -> Job:
     """Starts a command in the project's folder, in a session of its own.
+
+    keys: what an answer of it holds for, asked when the files that it reads are written.
 
     Raises RefusedError while too many run.
     """
@@ -128,18 +130,18 @@ def start(project: Project, command: Command, keys: Mapping[str, str] | None = N
         number = 1 + max((int(job) for job in _ids(project)), default=0)
         folder = project.folder / JOBS / f"{number:04d}"
         folder.mkdir()
+        for path, text in command.files:
+            with staged_files(project.folder / path) as (scratch,):
+                scratch.write_text(text, encoding="utf-8")
         stored = {
             "kind": command.kind,
             "title": command.title,
             "arguments": command.arguments,
             "result": command.result,
             "live": command.live,
-            "keys": dict(keys or {}),
+            "keys": dict(keys()),
             "created": time.time(),
         }
-        for path, text in command.files:
-            with staged_files(project.folder / path) as (scratch,):
-                scratch.write_text(text, encoding="utf-8")
         write_json(folder / "job.json", stored)
     _launch(folder, project.folder)
     return job_of(project, folder.name)

@@ -80,6 +80,7 @@ class Readiness:
 
     mapped: None unless the columns were found for the files as they are.    check: the latest one; fresh: of these very
     files and this mapping.    missing: why it may not be identified, in words; none = it may.
+    edited: whether the user wrote the experiment file, which then counts in place of what was found.
     """
 
     mapped: Mapped | None
@@ -87,6 +88,7 @@ class Readiness:
     check: Job | None
     fresh: bool
     missing: Sequence[str]
+    edited: bool = False
 
 
 def keys(project: Project) -> dict[str, str]:
@@ -109,24 +111,28 @@ def readiness(project: Project) -> Readiness:
         missing.append("a log to fit is missing")
     if not missing:
         missing += _unready(project, found, mapped, checked, fresh)
-    return Readiness(mapped, found, checked, fresh, missing)
+    return Readiness(mapped, found, checked, fresh, missing, project.edited)
 
 
 def _unready(
     project: Project, found: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
 ) -> list[str]:
-    if mapped is None or not (project.folder / EXPERIMENT).is_file():
-        again = found is not None and found.state == DONE
-        return [
-            "the columns were found for other files: find them again" if again else "find the columns first"
+    missing: list[str] = []
+    if not project.edited:
+        if mapped is None or not (project.folder / EXPERIMENT).is_file():
+            again = found is not None and found.state == DONE
+            return [
+                "the columns were found for other files: find them again"
+                if again
+                else "find the columns first"
+            ]
+        missing = [
+            f"{'answer' if row.question else 'confirm or correct'}: {row.title[0].lower()}{row.title[1:]}"
+            for row in mapped.open
         ]
-    missing = [
-        f"{'answer' if row.question else 'confirm or correct'}: {row.title[0].lower()}{row.title[1:]}"
-        for row in mapped.open
-    ]
-    said = project.about.motions
-    if any(one["runs_back"] and one["name"] not in said for one in mapped.motions):
-        missing.append("apply the choice of motions: time runs back in one of them")
+        said = project.about.motions
+        if any(one["runs_back"] and one["name"] not in said for one in mapped.motions):
+            missing.append("apply the choice of motions: time runs back in one of them")
     if checked is None or not fresh:
         missing.append(
             "the check is of other files or another mapping: check again" if checked else "check the log"

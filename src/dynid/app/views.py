@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment
 
 from dynid.app import jobs
-from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED
+from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED, identify
 from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
 from dynid.base.diagnostics import Diagnostic, Severity
@@ -111,7 +111,7 @@ def status_of(error: Exception) -> int:
 
 def _diagnostic(one: Mapping[str, Any]) -> dict[str, str]:
     found = Diagnostic(Severity(one["severity"]), one["code"], one["text"], Place(**one["place"]))
-    return {"severity": one["severity"], "text": str(found)}
+    return {"severity": one["severity"], "text": str(found), "code": one["code"]}
 
 
 def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
@@ -135,6 +135,8 @@ def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, 
         "run": _run(project, run.command.result) if run is not None else None,
         "recorded": RECORDED if (project.folder / RECORDED).is_file() else "",
         "experiment": _text(project.folder / EXPERIMENT),
+        "accepted": project.accepted,
+        "next_run": identify(project, {}).shown if not state.missing else "",
         "free_run": project.free_name(RUNS, "run").removeprefix(f"{RUNS}/"),
     }
 

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +44,8 @@ class About:
     robot: path of the description, "" = the only one.    roles: by log, TRAIN, HELD_OUT or LEFT_OUT.    motions: by
     name of a trajectory, likewise.    answers: corrections, KEY -> VALUE of `dynid init --answer`.    confirmed: KEY ->
     VALUE of doubtful decisions that the user found right, for the files whose key is `confirmed_for`.
+    edited: key of an experiment file that the user wrote.    accepted: codes of doubts that a run accepts, for the
+    files and the experiment file whose keys are `accepted_for`.
     """
 
     name: str
@@ -54,6 +56,9 @@ class About:
     answers: Mapping[str, str] = field(default_factory=dict)
     confirmed: Mapping[str, str] = field(default_factory=dict)
     confirmed_for: str = ""
+    edited: str = ""
+    accepted: Sequence[str] = ()
+    accepted_for: Sequence[str] = ()
 
 
 class Workspace:
@@ -298,6 +303,26 @@ class Project:
         """Hash of the experiment file, "" while there is none."""
         path = self.folder / EXPERIMENT
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+    @property
+    def edited(self) -> bool:
+        """Whether the experiment file is one that the user wrote."""
+        return self.mapping_key() == self.about.edited != ""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Codes of doubts that were accepted for these very files and this experiment file."""
+        about = self.about
+        holds = (
+            [self.files_key(), self.mapping_key()] == list(about.accepted_for) if about.accepted else False
+        )
+        return tuple(about.accepted) if holds else ()
+
+    def accept(self, code: str, back: bool = False) -> None:
+        """Accepts a doubt for the files as they are, or takes that back."""
+        with self.workspace.locked():
+            codes = [one for one in self.accepted if one != code] + ([] if back else [code])
+            self.change(accepted=codes, accepted_for=[self.files_key(), self.mapping_key()])
 
     def _files(self, folder: str) -> list[str]:
         found = []

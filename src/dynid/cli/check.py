@@ -14,6 +14,7 @@ from dynid.cli.common import (
     RobotLogsArgument,
     TopicOption,
     print_diagnostics,
+    progress_bar,
     say,
     set_results,
 )
@@ -72,6 +73,7 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.log.checks import check_log
+    from dynid.run.validation import stage
 
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
@@ -86,7 +88,13 @@ def command(
         for remark in log.remarks:
             if remark.severity == "note":
                 say(remark.text)
-        summary = check_log(_with_effort(log), diagnostics, experiment.terms().balances(log.robot))
+        with progress_bar(log.duration) as progress:
+            summary = check_log(
+                _with_effort(log),
+                diagnostics,
+                experiment.terms().balances(log.robot),
+                stage(progress, "looking at the log"),
+            )
         for line in summary.lines():
             say(line)
         set_results(lambda: {"log": summary.describe()})
@@ -152,7 +160,10 @@ def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagno
         unseen = open_log(experiment, logs, log.robot, experiment.data.validate_on, diagnostics)
     # What a file accepts may have been found in the log before the fit.
     settings = replace(experiment.settings(), accept=())
-    found = identify(log.robot, log, settings, validation=unseen, diagnostics=diagnostics)
+    with progress_bar(log.duration) as progress:
+        found = identify(
+            log.robot, log, settings, validation=unseen, diagnostics=diagnostics, progress=progress
+        )
     for line in finding_lines(found):
         say(line)
     return found.verdict.word

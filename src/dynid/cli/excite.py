@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,11 +103,18 @@ def command(
         diagnostics.warn(
             "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
         )
-    searched = settings.search.starts * settings.search.iterations
-    with progress_bar(searched) as advance, interruptible() as stop:
-        following = Following(_progress_to(advance), stop, resume)
-        made = motion_of(settings, current.information, bounds, following)
-    written = _write(made, target, settings, force)
+    # Sweeps and poses are not searched for: what they take is not known.
+    in_steps = settings.motion.family in ("sweep", "poses")
+    searched = math.nan if in_steps else settings.search.starts * settings.search.iterations
+    with progress_bar(searched) as advance:
+        if advance is not None:
+            advance("looking for motions within all bounds", 0.0)
+        with interruptible() as stop:
+            following = Following(_progress_to(advance), stop, resume)
+            made = motion_of(settings, current.information, bounds, following)
+        if advance is not None:
+            advance("writing", 0.0)
+        written = _write(made, target, settings, force)
     print_diagnostics(diagnostics)
     _report(made, settings, written)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 import numpy as np
@@ -37,10 +37,16 @@ def longest_step(median: float) -> float:
     return max(GAP_STEPS * median, GAP_LEAST)
 
 
-def check_log(log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> LogSummary:
+def check_log(
+    log: Log,
+    diagnostics: Diagnostics,
+    balanced: Bool | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> LogSummary:
     """Reads a log once and checks it; warnings and repairs go to the sink.
 
     balanced: (n,) joints whose gravity a spring or counterbalance of the model may carry, None = none.
+    progress: called with the seconds of data that were read since it was called before.
 
     Raises UnfitDataError for time that runs backwards, contradicting duplicate stamps, more than 1 % missing values,
     a log without motion or with too few samples. Claims: signs, units, joint orders or compensation of gravity that
@@ -48,8 +54,9 @@ def check_log(log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) 
     """
     watch = LogWatch(log, diagnostics, balanced)
     for trajectory in log.trajectories:
-        for _ in watch.observed(trajectory, log.chunks(trajectory)):
-            pass
+        for chunk in watch.observed(trajectory, log.chunks(trajectory)):
+            if progress is not None:
+                progress(float(chunk.t[-1] - chunk.t[0]))
     return watch.finish()
 
 

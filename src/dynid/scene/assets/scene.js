@@ -168,7 +168,7 @@
     var said = root.querySelector(".scene-said"), bar = root.querySelector(".scene-bar"), tree = data.tree;
     var play = bar.querySelector("[data-act=play]"), slider = bar.querySelector("input"), clock = bar.querySelector("output"), speed = bar.querySelector("select");
     var moves = data.motion ? decode(data.motion.q, Float32Array) : new Float32Array(0), n = data.joints.length, frames = moves.length / Math.max(n, 1);
-    var up = unit(data.up), view, time = 0, q = data.home.slice(), playing = false, last = 0, asked = 0, settle = 0, seen = true, poses = null;
+    var up = unit(data.up), view, time = 0, q = data.home.slice(), playing = false, last = 0, asked = 0, settle = 0, fine = false, seen = true, poses = null;
     var length = frames > 1 ? (frames - 1) * data.motion.step : 0, sliders = [];
     root.classList.add("live");
 
@@ -224,8 +224,9 @@
 
     function ask() {
       clearTimeout(settle);
+      fine = false;
       if (!asked) { asked = requestAnimationFrame(function (now) { asked = 0; step(now); }); }
-      settle = setTimeout(function () { if (!playing) { render(true); } }, SETTLE_MS);
+      settle = setTimeout(function () { if (!playing) { render(true); fine = true; } }, SETTLE_MS);
     }
 
     function step(now) {
@@ -344,7 +345,8 @@
     }
     dark.addEventListener("change", ask);
     // For tests, and for pages that follow the robot.
-    root.scene = { placements: function () { return placements(tree, q); }, seek: function (t) { run(false); at(t); render(true); } };
+    root.scene = { placements: function () { return placements(tree, q); }, seek: function (t) { run(false); at(t); render(true); },
+      still: function () { return fine; } };
     if (length) { at(0); }
     run(length > 0 && data.full && !calm.matches);
   }
