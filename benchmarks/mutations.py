@@ -59,9 +59,20 @@ FIRST = (
     "dynamics",
     "estimate",
 )
+# Modules of the kernel through which its C++ files are called, where not through those of the equations.
+DOORS = {
+    "factors": ("factoring", "__init__"),
+    "lines": ("__init__",),
+    "sweeps": ("__init__",),
+    "bodies": ("bodies",),
+    "multibody": ("multibody",),
+}
+# The kernel is built for one set of instructions with little optimisation, in a fraction of the time.
+QUICK_BUILD = ((b"-O3", b"-O1"), (b'MATCHES "x86_64|AMD64"', b'STREQUAL "none"'))
 WHOLE_PROGRAMS = ("test_docs", "test_architecture", "test_public", "test_demo", "test_paths")
 LEFT_OUT = ("real", "studies", "docs", "layouts", "log", "robot", "bad_inputs", "signals")
 SECONDS, FIRST_WAVE, MEMORY_GB = 40.0, 6.0, 8
+FIRST_MODULES, IMPORT_SECONDS = 3, 0.3  # of tests; of processor time that importing one takes
 TRACED_SECONDS = 60.0  # of processor time for a module of tests
 LEAST_NUMBER = 1e-3
 LEAST_SHARE = 0.95
@@ -493,7 +504,7 @@ def steady(copy_: Path, folder: Path, entry: dict[str, Any]) -> bool:
     """Whether tests that failed, or ran too long, pass in the same time without the mistake; looked at once."""
     saved = folder / "steady.json"
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.exists() else {}
-    name, allowed = entry["killer"], entry["seconds"] if entry["outcome"] == "timeout" else 2 * SECONDS
+    name, allowed = entry["killer"], max(entry["seconds"], SECONDS)
     if name not in known:
         # pytest cuts long names at blanks in its summary: then the whole function.
         whole = [n if n.endswith("]") else n.partition("[")[0] for n in name.split(" tests/")]
@@ -509,29 +520,24 @@ def steady(copy_: Path, folder: Path, entry: dict[str, Any]) -> bool:
     return bool(known[name])
 
 
-def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> int:
-    """Runs the modules whose tests are not traced yet, one process each; how many these were."""
+def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> None:
+    """Runs the modules whose tests are not traced yet, one process each."""
     (folder / "traces").mkdir(exist_ok=True)
-    noted = folder / "noted"
-    refreshed(noted)
-    for room in ROOMS:
-        for file in (noted / PACKAGE / room).rglob("*.py"):
-            name = str(file.relative_to(noted / PACKAGE))
-            file.write_text(with_notes(file.read_text(encoding="utf-8"), name), encoding="utf-8")
-    compiled(noted)
-    for library in (copy_ / PACKAGE / "kernel").glob("_native*.so"):
-        shutil.copy2(library, noted / PACKAGE / "kernel")
-    count = 0
+    left = []
     for path in paths:
         name = str(path.relative_to(copy_))
         mark = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         out = folder / "traces" / (name.replace("/", "__") + ".json")
-        stamp = out.with_suffix(".sha")
-        if stamp.exists() and stamp.read_text() == mark:
-            continue
+        if not out.with_suffix(".sha").exists() or out.with_suffix(".sha").read_text() != mark:
+            left.append((name, mark, out))
+    noted = folder / "noted"
+    if left:
+        refreshed(noted, notes=True)
+        for library in (copy_ / PACKAGE / "kernel").glob("_native*.so"):
+            shutil.copy2(library, noted / PACKAGE / "kernel")
+    for name, mark, out in left:
         if time.time() > until:
-            return count
-        count += 1
+            return
 
         def work(name: str = name, out: Path = out) -> int:
             import pytest
@@ -546,8 +552,7 @@ def traced(copy_: Path, folder: Path, until: float, paths: Sequence[Path]) -> in
 
         forked(noted, work, folder / "trace.log", TRACED_SECONDS)
         if out.exists():
-            stamp.write_text(mark)
-    return count
+            out.with_suffix(".sha").write_text(mark)
 
 
 @dataclass(frozen=True)
@@ -577,23 +582,37 @@ def chosen(mutant: Mutant, tests: Sequence[Test], seconds: float) -> list[Test]:
         if not met:  # run at import: whatever uses the file
             met = [t for t in tests if any(x.startswith(mutant.file + "::") for x in t.reached)]
     else:
-        met = [t for t in tests if any(x.startswith(("kernel/__init__", "kernel/fact")) for x in t.reached)]
+        doors = tuple(f"kernel/{name}" for name in DOORS.get(Path(mutant.file).stem, ("__init__", "adjoint")))
+        met = [t for t in tests if any(x.startswith(doors) for x in t.reached)]
     near = f"tests/{NEAR.get(room, room)}/"
     stem = Path(mutant.file).stem
 
-    def rank(test: Test) -> tuple[float, str]:
-        far = 1.0 if test.name.startswith(near) else 3.0
-        if stem in test.name.split("::")[0]:
-            far = 0.5
-        return far * (test.seconds + 0.05), test.name
+    def module(test: Test) -> str:
+        return test.name.split("::")[0]
 
-    met.sort(key=rank)
-    found, used = [], 0.0
+    def distance(name: str) -> int:
+        return (
+            0
+            if stem in name
+            else 1
+            if name.startswith(near)
+            else 2
+            if name.startswith("tests/covering/")
+            else 3
+        )
+
+    # What takes longest of quick tests is to import their modules: those of a module stay together.
+    quickest: dict[str, float] = {}
     for test in met:
-        if used + test.seconds > seconds:
-            continue
-        used += test.seconds
-        found.append(test)
+        quickest[module(test)] = min(test.seconds, quickest.get(module(test), float("inf")))
+    met.sort(key=lambda t: (distance(module(t)), round(quickest[module(t)], 1), module(t), t.seconds, t.name))
+    found, used, opened = [], 0.0, set()
+    for test in met:
+        cost = test.seconds + IMPORT_SECONDS * (module(test) not in opened)
+        if used + cost <= seconds:
+            used += cost
+            opened.add(module(test))
+            found.append(test)
     return found
 
 
@@ -625,8 +644,9 @@ def forked(root: Path, work: Any, log: Path, seconds: float) -> tuple[int, float
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_GB << 30, MEMORY_GB << 30))
             os.chdir(root)
-            sys.dont_write_bytecode = True
-            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            # Byte code of a mutant is overwritten by that of the file as it was.
+            sys.dont_write_bytecode = False
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
             os.environ["PYTHONPATH"] = f"{root}/src:{root}/studies/src"
             sys.path[:0] = [str(root), str(root / "src"), str(root / "studies/src")]
             out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -658,20 +678,21 @@ def forked(root: Path, work: Any, log: Path, seconds: float) -> tuple[int, float
     return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
-def meets(copy_: Path, folder: Path, tests: Sequence[Test], modules: Sequence[str]) -> tuple[str, float, str]:
+def meets(
+    copy_: Path, folder: Path, tests: Sequence[Test], modules: Sequence[str], seconds: float
+) -> tuple[str, float, str]:
     """Outcome ("killed", "timeout", "survived"), processor time and the test that failed."""
-    quick, used = [], 0.0
-    for test in tests:
+    first = list(dict.fromkeys(t.name.split("::")[0] for t in tests))[:FIRST_MODULES]
+    quick, used, total = set(), 0.0, 0.0
+    for test in sorted((t for t in tests if t.name.split("::")[0] in first), key=lambda t: t.seconds):
         used += test.seconds
-        if used > FIRST_WAVE and quick:
-            break
-        quick.append(test)
-    total = 0.0
+        if used <= FIRST_WAVE or not quick:
+            quick.add(test.name)
     waves = [
         ([t.name for t in wave], 2 * sum(t.seconds for t in wave) + 20.0)
-        for wave in (quick, tests[len(quick) :])
+        for wave in ([t for t in tests if t.name in quick], [t for t in tests if t.name not in quick])
     ]
-    for names, allowed in [*waves, *(([name], SECONDS) for name in modules)]:
+    for names, allowed in [*waves, *(([name], seconds) for name in modules)]:
         if not names:
             continue
 
@@ -682,9 +703,10 @@ def meets(copy_: Path, folder: Path, tests: Sequence[Test], modules: Sequence[st
 
         code, spent = forked(copy_, work, folder / "mutant.log", min(allowed, 2 * SECONDS))
         total += spent
-        if code < 0 and names[0] in modules:
+        late = code in (-signal.SIGKILL, -signal.SIGXCPU)
+        if late and names[0] in modules:
             continue  # how long it takes is not known
-        if code < 0:
+        if late:
             return "timeout", total, " ".join(names)
         if code != 0:
             text = (folder / "mutant.log").read_text(encoding="utf-8", errors="replace")
@@ -697,7 +719,8 @@ def built(copy_: Path) -> bool:
     """Builds the native kernel of the copy; whether that went well."""
     build = copy_ / "build"
     if not build.exists():
-        cmake = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
+        options = [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
+        cmake = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", *options]
         subprocess.run(cmake, cwd=copy_, check=True, capture_output=True)
     made = subprocess.run(["cmake", "--build", "build"], cwd=copy_, check=False, capture_output=True)  # noqa: S607  # cmake, wherever it is
     if made.returncode:
@@ -736,7 +759,7 @@ def run_one(
     if changed is None:
         return entry | {"outcome": "gone"}
     met = chosen(mutant, tests, seconds)
-    modules = naming(copy_, mutant, met)
+    modules = naming(copy_, mutant, met) if seconds >= SECONDS else []
     caches = list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) if path.suffix == ".py" else []
     caches += [] if path.suffix == ".py" else list((copy_ / PACKAGE / "kernel").glob("_native*.so"))
     kept = [(cache, cache.read_bytes()) for cache in caches]
@@ -747,7 +770,7 @@ def run_one(
         path.write_text(changed, encoding="utf-8")
         if path.suffix != ".py" and not built(copy_):
             return entry | {"outcome": "not compiled"}
-        outcome, spent, killer = meets(copy_, folder, met, modules)
+        outcome, spent, killer = meets(copy_, folder, met, modules, seconds)
     finally:
         path.write_bytes(source)
         if path.suffix == ".py":
@@ -763,26 +786,25 @@ def run_one(
     }
 
 
-def refreshed(copy_: Path) -> None:
-    """Brings the copy to the state of the checkout: files that git knows or would add."""
+def refreshed(copy_: Path, notes: bool = False) -> None:
+    """Brings a copy to the state of the checkout: files that git knows or would add; notes: in ROOMS' functions."""
     git = ["git", "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
     names = [n for n in listed.stdout.splitlines() if (ROOT / n).is_file()]
     for name in names:
-        source, target = ROOT / name, copy_ / name
-        if not target.exists() or target.read_bytes() != source.read_bytes():
+        content, target = (ROOT / name).read_bytes(), copy_ / name
+        file = name.removeprefix(PACKAGE + "/")
+        if notes and file.startswith(tuple(room + "/" for room in ROOMS)) and name.endswith(".py"):
+            content = with_notes(content.decode(), file).encode()
+        if name == "CMakeLists.txt":
+            for before, after in QUICK_BUILD:
+                content = content.replace(before, after)
+        if not target.exists() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            target.write_bytes(content)
     for old in (copy_ / "tests").rglob("test_*.py"):
         if str(old.relative_to(copy_)) not in names:
             old.unlink()
-    compiled(copy_)
-
-
-def compiled(root: Path) -> None:
-    """Writes the byte code that the children read and never write."""
-    folders = [str(root / name) for name in ("src", "studies/src")]
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], check=False)
 
 
 def table(drawn: Sequence[Mutant], results: dict[Any, dict[str, Any]]) -> bool:
@@ -825,7 +847,12 @@ def main() -> int:
     parser.add_argument("--places", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("mutations"))
     parser.add_argument("--far", action="store_true", help="also tests of rooms above those of ROOMS")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests that a mutant meets at most")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help="of tests that a mutant meets at most; less than the default: a first look, its survivors for --again",
+    )
     parser.add_argument("--traced", action="store_true", help="with the tests that are traced so far")
     parser.add_argument("--again", action="store_true", help="run survivors again")
     parser.add_argument(
@@ -887,7 +914,7 @@ def main() -> int:
             left = [m for m in drawn if m.place not in results or m.place in again]
             if not left:
                 break
-            mutant = left[0]
+            mutant = min(left, key=lambda m: not m.file.endswith(".py"))  # those that are compiled come last
             again.discard(mutant.place)
             entry = run_one(copy_, folder, mutant, tests, options.seconds)
             if entry["outcome"] in ("killed", "timeout") and not steady(copy_, folder, entry):

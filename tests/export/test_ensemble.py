@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
+from dynid.estimate import OLS, TLS, WLS, Estimator
 from dynid.exporters import export, sample_parameters
 from dynid.exporters.ensemble import held_out_error, spread_on
 from dynid.exporters.samples import BODY_FIELDS, DOF_FIELDS
@@ -18,7 +20,7 @@ from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification.experiment import named_files
 from dynid.identification.further_log import held_out_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
+from dynid.identification.settings import Settings, settings_to_experiment
 from dynid.log.read import read_log
 from dynid.robot import load_robot
 from dynid.run.result import Identification
@@ -95,6 +97,18 @@ def test_an_ensemble_is_as_wide_as_the_error_on_left_out_blocks(stored: Identifi
     assert min(least_eigenvalues(columns, theta).min() for theta in wide.parameters) > 0
     bodies = [i for i, column in enumerate(columns) if column.of is Of.BODY]
     np.testing.assert_array_equal(wide.parameters[:, bodies], noise.parameters[:, bodies])
+
+
+def test_blocks_are_left_out_of_the_runs_own_estimator(stored: Identification) -> None:
+    """Of one that a sum of blocks is enough for; weighted least squares stand in for those that see every equation."""
+
+    def error(estimator: Estimator) -> Float:
+        told = settings_to_experiment(Settings(automatic=False, estimator=estimator))
+        return held_out_error(replace(stored, experiment=told))
+
+    plain = error(WLS())
+    np.testing.assert_array_equal(error(TLS()), plain)
+    assert np.abs(error(OLS()) / plain - 1.0).max() > 1e-6
 
 
 def test_few_models_are_the_first_draws_of_as_wide_an_ensemble(stored: Identification) -> None:

@@ -13,17 +13,21 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError
 from dynid.exporters import ExportModel
+from dynid.exporters.formats import Request, files_of
 from dynid.exporters.tables import table
 from dynid.exporters.urdf import edit_urdf, rpy_of
 from dynid.exporters.urdf_new import new_urdf
 from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
+from dynid.robot.locking import lock_joints
 from dynid.robot.reading import Reading
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse
+from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_rpy
 from dynid.spatial.inertia import from_com, is_physical
+from dynid.terms import RigidBody, Terms
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
 
@@ -118,6 +122,28 @@ def test_a_file_with_its_own_numbers_comes_back_byte_for_byte(tmp_path: Path) ->
 def test_shipped_robots_come_back_byte_for_byte(name: str) -> None:
     path = shipped(name)
     assert edit_urdf(known(path), path, Reading())[0] == path.read_bytes()
+
+
+def test_joints_that_are_held_stay_in_the_file_and_pinocchio_finds_the_torque_with_them_held() -> None:
+    path = shipped("panda_description/urdf/panda.urdf")
+    held = {"panda_joint3": 0.4, "panda_finger_joint1": 0.02}
+    robot = lock_joints(load_robot(path), held).robot
+    held["panda_finger_joint2"] = held["panda_finger_joint1"]  # which it follows
+    model = model_of(robot)
+    request = Request(
+        robot, Terms((RigidBody(),)), np.ones(robot.n), "urdf", path, Reading(), False, Diagnostics()
+    )
+    (data,) = files_of(request, path, model.inertia.ravel()).values()
+    theirs = pin.buildModelFromXML(data.decode())
+    rest = pin.neutral(theirs)
+    joints = [theirs.getJointId(name) for name in held]
+    for joint, value in zip(joints, held.values(), strict=True):
+        rest[theirs.joints[joint].idx_q] = value
+    theirs = pin.buildReducedModel(theirs, joints, rest)
+    scratch, motion = theirs.createData(), states(robot)
+    found = [pin.rnea(theirs, scratch, *row) for row in zip(*motion, strict=True)]
+    wanted = RigidBody().torque(robot, Samples.from_motion(*motion, rate=1.0), model.inertia.ravel())
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
 
 
 def test_only_numbers_of_inertias_and_friction_change(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
-from dynid.factor.comparison import Candidate, compare
+from dynid.factor.comparison import Candidate, compare, gain
 from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, folds
 from dynid.factor.thinning import thinned
 from dynid.rows.torque import TorqueRows
@@ -70,6 +70,17 @@ def test_a_gain_counts_from_one_standard_error_on() -> None:
     assert (found.winner.name, found.best) == ("simple", 1)
     assert compare([simple, candidate("rich", 2, sure)], counts, errors=9.0).winner.name == "simple"
     assert compare([simple, candidate("rich", 2, sure)], counts, negligible=0.4).winner.name == "simple"
+
+
+def test_a_gain_is_the_share_that_is_missed_less() -> None:
+    """A third less of every block is a third; its standard error is that of many draws of the blocks."""
+    rng = np.random.default_rng(0)
+    counts, without = np.full(40, 10.0), rng.uniform(1, 2, 40)
+    assert gain(without, without * 2 / 3, counts)[0] == pytest.approx(1 / 3)
+    less = rng.uniform(0, 1, (4000, 40))
+    shares, errors = zip(*(gain(np.ones(40), 1.0 - one, counts) for one in less), strict=True)
+    assert np.mean(errors) == pytest.approx(np.std(shares), rel=0.05)
+    assert gain(np.zeros(4), np.zeros(4), np.ones(4)) == (0.0, 0.0)
 
 
 def test_what_could_not_be_fitted_is_never_chosen() -> None:

@@ -16,6 +16,7 @@ from dynid.robot.linkage import FourBar
 from dynid.robot.mounting import Mounting
 from dynid.simulation.drivetrain import Coupling, Elasticity
 from dynid.simulation.effects import FunctionLoad, SmoothFriction
+from dynid.simulation.friction import Dahl
 from dynid.simulation.plant import Plant, State
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared
@@ -124,6 +125,16 @@ def test_drive_torque_undoes_acceleration(coupling: Coupling, elastic: bool) -> 
     rng = np.random.default_rng(3)
     y, u = rng.uniform(-1, 1, (10, plant.states)), rng.normal(size=(10, 4))
     assert relative(plant.drive_torque(plant.state(y), plant.acceleration(y, u)), u) < 1e-10
+
+
+def test_drive_torque_with_friction_that_has_states_undoes_acceleration() -> None:
+    robot = geared(2, 2)
+    plant = Plant(robot, friction=Dahl(np.array([1.0, 0.5]), np.array([200.0, 400.0])))
+    rng = np.random.default_rng(4)
+    y, u = rng.uniform(-1, 1, (10, plant.states)), rng.normal(size=(10, 2))
+    inner = y[:, -plant.friction_states :]
+    assert inner.shape == (10, 2)
+    assert relative(plant.drive_torque(plant.state(y), plant.acceleration(y, u), inner), u) < 1e-10
 
 
 def test_rigid_plant_has_the_kernels_mass_matrix_with_rotors_and_payload() -> None:
