@@ -768,6 +768,8 @@ def run_one(
             for cache in caches:
                 cache.unlink()
         path.write_text(changed, encoding="utf-8")
+        if path.suffix != ".py":
+            (copy_ / "changed").touch()  # stays where even this process is ended
         if path.suffix != ".py" and not built(copy_):
             return entry | {"outcome": "not compiled"}
         outcome, spent, killer = meets(copy_, folder, met, modules, seconds)
@@ -778,6 +780,7 @@ def run_one(
         for cache, content in kept:  # a new time of a C++ file is enough for it to be compiled again
             cache.with_suffix(".kept").write_bytes(content)
             cache.with_suffix(".kept").replace(cache)
+        (copy_ / "changed").unlink(missing_ok=True)
     return entry | {
         "outcome": outcome,
         "tests": len(met),
@@ -887,12 +890,13 @@ def main() -> int:
         sys.path[:] = [p for p in sys.path if not p.startswith(str(ROOT))]
         preload()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was put in is taken out
-        stale = (copy_ / "build").exists() or not list((copy_ / PACKAGE / "kernel").glob("_native*.so"))
+        stale = (copy_ / "changed").exists() or not list((copy_ / PACKAGE / "kernel").glob("_native*.so"))
         if stale and not built(copy_):
             raise SystemExit("the native kernel could not be built")
         if not options.traced:
             traced(copy_, folder, until, test_files(copy_, options.far))
         tests = tests_of(folder)
+        passing = {test.name for test in tests}
         print(f"{len(tests)} tests, {sum(t.seconds for t in tests):.0f} s", flush=True)
         if options.at or options.unnoticed:
             wanted = once_unnoticed() if options.unnoticed else []
@@ -917,7 +921,8 @@ def main() -> int:
             mutant = min(left, key=lambda m: not m.file.endswith(".py"))  # those that are compiled come last
             again.discard(mutant.place)
             entry = run_one(copy_, folder, mutant, tests, options.seconds)
-            if entry["outcome"] in ("killed", "timeout") and not steady(copy_, folder, entry):
+            doubtful = entry["outcome"] in ("killed", "timeout") and entry["killer"] not in passing
+            if doubtful and not steady(copy_, folder, entry):
                 entry["outcome"] = "unsteady test"
             results[mutant.place] = entry
             if entry["outcome"] == "not compiled":

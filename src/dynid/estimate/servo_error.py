@@ -14,7 +14,7 @@ from dynid.estimate.estimator import Estimate, Piece, Regression, require_enough
 from dynid.estimate.gauss_newton import Problem, minimised
 from dynid.estimate.options import interval_kind, last_move, most_rounds
 from dynid.estimate.output_error import piece_of_run
-from dynid.estimate.simulated import SETTLING, SHORTEST, STRETCHES, SimulationProblem
+from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem
 from dynid.robot.servo import Servo
 from dynid.simulation.loop import Feedback, Stretches, measured_coordinates
 from dynid.simulation.servo_loop import ServoLoop, servo_run
@@ -144,9 +144,9 @@ class _Windows:
         loop = replace(self.loop, later=self.lag.later)
         after = replace(self.loop, later=self.lag.later + LAG_DIFFERENCE)
         for samples in simulation.coarse:
-            rate, settling = samples.rate, round(self.settling * samples.rate)
+            settling = round(self.settling * samples.rate)
             # As long as what comes before them: shorter ones would spend their time on settling.
-            length = max(len(samples) // STRETCHES, round(SHORTEST * rate), settling, 8)
+            length = max(len(samples) // STRETCHES, settling, 8)
             stretches = Stretches.of(len(samples), length, settling)
             wanted = simulation.wanted if slopes else None
             run = servo_run(mechanism, samples, loop, stretches, wanted, threads)
