@@ -106,11 +106,13 @@ def test_a_method_that_does_not_exist(run: Run, robot_file: Path, train_log: Pat
 
 def test_runs_are_made_on_no_more_samples_than_they_need() -> None:
     samples = replace(exact_samples(ROBOT, TERMS, THETA, 5.0, 1), first=7)
+    samples = replace(samples, extra={"load": samples.q[:, 0]})
     coarse = thinned(samples, 3)
     np.testing.assert_allclose(np.diff(coarse.t), 3.0 / samples.rate)
     assert coarse.first == 3
     np.testing.assert_array_equal(coarse.t, samples.t[2::3])
     np.testing.assert_allclose(coarse.q[20:-20], samples.q[2::3][20:-20], atol=1e-5)
+    np.testing.assert_allclose(coarse.extra["load"], coarse.q[:, 0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("estimator", [DIDIM(), CLOE(), OE(horizon=0.4)])

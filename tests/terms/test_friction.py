@@ -252,6 +252,17 @@ def test_one_form_on_several_joints_becomes_one_term() -> None:
     assert Stribeck((0.3,), joints=("joint2",)) in terms
 
 
+def test_friction_with_the_load_is_coulombs_times_the_load() -> None:
+    """At any speed, slow ones within the width too."""
+    robot = random_robot(1, 2, 0.0)
+    samples = smooth_samples(robot, 200, 3)
+    width = float(np.median(np.abs(samples.dq)))
+    inertia = robot.inertia_prior.ravel()
+    load = np.abs(inverse_dynamics(robot.tree, robot.inertia_prior, samples.q, samples.dq, samples.ddq))
+    found = LoadFriction(inertia=tuple(inertia.tolist()), width=width).torque(robot, samples, np.ones(2))
+    np.testing.assert_allclose(found, load * Coulomb(width).torque(robot, samples, np.ones(2)), atol=1e-9)
+
+
 def test_a_load_needs_inertias() -> None:
     robot = random_robot(1, 2, 0.0)
     unknown = replace(robot, inertia_prior=np.full((2, 10), np.nan))

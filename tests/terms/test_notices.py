@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.terms.evidence import Held
+from dynid.terms.evidence import Held, Level
+from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.testing import random_robot
 
@@ -25,3 +26,15 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
         assert np.linalg.norm(gravity) == pytest.approx(9.81)
         assert turn["xy".index(axis)] == pytest.approx(np.sin(np.radians(degrees)))
         assert f"leans by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.found
+
+
+@pytest.mark.parametrize(
+    ("value", "half"), [(0.2, 0.01), (-0.2, 0.15), (0.2, 0.19), (-0.02, 0.001), (-1.9, 0.1)]
+)
+def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: float, half: float) -> None:
+    robot = random_robot(1, 3)
+    told = list(GainError().notices(Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))))
+    assert len(told) == (abs(value) - half > 0.03)
+    for notice in told:
+        assert (notice.level is Level.DOUBT) == (abs(value) - half > 0.1)
+        assert notice.identifier == ("torque-sign" if value < -1 else "drive-gain")
