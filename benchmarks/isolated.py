@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -77,6 +80,32 @@ def isolated(words: Sequence[object], prepare: Callable[[], None] = lambda: None
         used.ru_maxrss / 1e6,
         used.ru_utime + used.ru_stime,
     )
+
+
+def import_for(*commands: Sequence[object]) -> None:
+    """Imports here what commands import, so that forks need not do it again; the commands run in forks themselves."""
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as names:
+
+        def note() -> None:
+            Path(names.name).write_text("\n".join(sys.modules), encoding="utf-8")
+
+        for words in commands:
+            isolated(words, lambda: _at_exit(note))
+            for name in names.read().split():
+                with contextlib.suppress(Exception):  # a module that its own package alone can import
+                    importlib.import_module(name)
+            names.seek(0)
+
+
+def _at_exit(act: Callable[[], None]) -> None:
+    """Has a fork that `isolated` started do something before it ends, which runs no handlers of atexit."""
+    leave = os._exit
+
+    def left(code: int) -> None:
+        act()
+        leave(code)
+
+    os._exit = left  # type: ignore[assignment]
 
 
 def files_in(folder: Path) -> set[str]:

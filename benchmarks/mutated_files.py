@@ -31,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for sound files of the tests
 
-from benchmarks.isolated import files_in, isolated
+from benchmarks.isolated import files_in, import_for, isolated
 
 SEED = 20261123
 EXTREME = (
@@ -213,6 +213,17 @@ KINDS: tuple[tuple[str, Callable[[bytes, np.random.Generator], bytes], tuple[tup
 )  # fmt: skip
 
 
+def command_on(target: Path, command: tuple[str, ...], base: Path, out: Path) -> list[str]:
+    """Arguments of a command that reads a file, or its run folder, and may write `out`."""
+    given = target.parent if target.parent.name == "run" else target
+    arguments = [str(given) if word == "FILE" else word.replace("BASE", str(base)) for word in command]
+    if command[0] == "identify":
+        arguments += ["--out", str(out)]
+    if command[0] == "export":
+        arguments += ["--to", str(out.with_suffix(".urdf")), "--feasible"]
+    return arguments
+
+
 def case(number: int, base: Path) -> dict[str, Any]:
     """One mutated file, and what came of it."""
     rng = np.random.default_rng([SEED, number])
@@ -225,14 +236,8 @@ def case(number: int, base: Path) -> dict[str, Any]:
         shutil.copytree(base / "run", work / "run")
         target = work / name
     target.write_bytes(mutate((base / name).read_bytes(), rng))
-    given = work / "run" if name.startswith("run/") else target
-    arguments = [str(given) if word == "FILE" else word.replace("BASE", str(base)) for word in command]
-    if command[0] == "identify":
-        arguments += ["--out", str(work / "out")]
-    if command[0] == "export":
-        arguments += ["--to", str(work / "out.urdf"), "--feasible"]
     before = files_in(work)
-    ended = isolated(arguments)
+    ended = isolated(command_on(target, command, base, work / "out"))
     wrong = ended.fault((0, 2, 3, 4, 5, 6, 7), files_in(work) - before)
     if wrong:
         wrong += f": {ended.text[-1500:]}"
@@ -268,6 +273,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as log:
         base = Path(name)
         prepare(base)
+        import_for(*(command_on(base / name, command, base, base / "warm") for name, _, commands in KINDS
+                     for command in commands))  # fmt: skip
         todo = [k for k in range(options.first, options.first + options.files) if k not in done]
         with ThreadPoolExecutor(options.workers) as pool:
             for result in pool.map(lambda number: case(number, base), todo):

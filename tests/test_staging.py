@@ -11,16 +11,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dynid.base import atomic_write
 from dynid.base.atomic_write import (
     FolderKind,
     check_place,
     claim,
+    recover,
     refuse_existing,
     staged_files,
     staged_folder,
@@ -259,23 +263,29 @@ def test_the_earlier_files_come_back_when_the_new_ones_cannot_take_their_place(
 
 
 # Ends itself, without any clean-up, at one operation of the file system after another: renames, removals, new files.
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.test_staging import earlier_folder, tree, write_listed
-from dynid.base.atomic_write import recover
-
-def kill_at(step):
+def kill_at(step: int) -> None:
+    """Ends this process before its operation on files of that number, counted from 1."""
     seen = 0
-    def hook(event, arguments):
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal seen
         if event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree") or (
-            event == "open" and isinstance(arguments[0], (str, bytes)) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            event == "open"
+            and isinstance(arguments[0], (str, bytes))
+            and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         ):
             seen += 1
             if seen == step:
                 os._exit(9)
+
     sys.addaudithook(hook)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.test_staging import earlier_folder, kill_at, tree, write_listed
+from dynid.base.atomic_write import recover
 
 outcomes = []
 for step in range(1, 200):
@@ -303,10 +313,46 @@ print(" ".join(outcomes))
 """
 
 
+KILLED_BETWEEN_FILES = """
+import os, sys
+from pathlib import Path
+from tests.test_staging import kill_at, tree
+from dynid.base.atomic_write import recover, staged_files
+
+outcomes = []
+for step in range(1, 200):
+    base = Path(sys.argv[1]) / str(step)
+    base.mkdir()
+    paths = [base / name for name in ("a.c", "a.h", "notes.txt")]
+    for path in (*paths[:2], base / "thesis.txt"):
+        path.write_text("old")
+    child = os.fork()
+    if child == 0:
+        kill_at(step)
+        with staged_files(*paths) as scratch:
+            for part in scratch:
+                part.write_text("new")
+        os._exit(0)
+    done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    recover(paths[0])
+    after = tree(base)
+    assert after.pop("thesis.txt") == b"old"
+    outcomes.append(
+        "before" if after == {"a.c": b"old", "a.h": b"old"}
+        else "after" if after == {"a.c": b"new", "a.h": b"new", "notes.txt": b"new"}
+        else "mixture"
+    )
+    if done:
+        break
+print(" ".join(outcomes))
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_kill_at_any_step_is_mended_by_whoever_comes_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("program", "steps"), [(KILLED, 10), (KILLED_BETWEEN_FILES, 5)])
+def test_a_kill_at_any_step_is_mended_by_whoever_comes_next(program: str, steps: int, tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
+        [sys.executable, "-c", program, str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -316,7 +362,31 @@ def test_a_kill_at_any_step_is_mended_by_whoever_comes_next(tmp_path: Path) -> N
     outcomes = ended.stdout.split()
     assert set(outcomes) == {"before", "after"}
     assert outcomes == sorted(outcomes, reverse=True)
-    assert outcomes.count("before") > 10
+    assert outcomes.count("before") > steps
+
+
+def test_who_ends_while_files_are_moved_keeps_what_brings_the_earlier_ones_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = earlier_folder(tmp_path)
+    before, kept = tree(out), tmp_path / "kept"
+    move = atomic_write._move
+
+    def slowly(source: Path, target: Path) -> None:
+        move(source, target)
+        if not kept.exists():
+            other = threading.Thread(target=atomic_write.abandon)
+            other.start()
+            other.join()
+            shutil.copytree(tmp_path, kept)  # all that such an end leaves
+
+    monkeypatch.setattr(atomic_write, "_MOVING_SECONDS", 0.01)
+    monkeypatch.setattr(atomic_write, "_move", slowly)
+    write_listed(out, "mine.json", "deep/new.txt")
+    monkeypatch.undo()
+    assert tree(kept / "out") != before
+    recover(kept / "out")
+    assert tree(kept) == {"out": b""} | {f"out/{name}": data for name, data in before.items()}
 
 
 def test_a_second_process_is_refused_at_the_start(tmp_path: Path) -> None:
@@ -443,6 +513,42 @@ def test_files_replace_together(tmp_path: Path) -> None:
             part.write_text(text)
         assert paths[0].read_text() == "old"
     assert tree(tmp_path) == {"a.txt": b"a", "b.txt": b"b"}
+
+
+def test_an_interruption_between_files_lets_all_take_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = (tmp_path / "a.txt", tmp_path / "b.txt")
+    replace = Path.replace
+
+    def interrupted(part: Path, place: Path) -> None:
+        replace(part, place)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    def write() -> None:
+        with staged_files(*paths) as scratch:
+            for part, text in zip(scratch, "ab", strict=True):
+                part.write_text(text)
+            monkeypatch.setattr(Path, "replace", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert tree(tmp_path) == {"a.txt": b"a", "b.txt": b"b"}
+
+
+def test_a_list_of_moves_cannot_touch_other_files(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "deep").mkdir()
+    part = tmp_path / ".out.txt.1-00000000.partial"
+    part.write_text("new")
+    moves = {
+        str(tmp_path / "thesis.txt"): str(tmp_path / "out.txt"),
+        str(part): str(tmp_path / "deep" / "out.txt"),
+    }
+    (tmp_path / ".out.txt.1-00000000.moving").write_text(json.dumps(moves))
+    recover(tmp_path / "out.txt")
+    assert tree(tmp_path) == {"thesis.txt": b"years of work", "deep": b""}
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda one: type(one).__name__)

@@ -299,6 +299,9 @@ def test_damaged_files_are_reported(name: str, damage: str, copy: Path) -> None:
         ("model.json", ("terms",), ["rigid_body"]),
         ("model.json", ("estimate", "value"), [1.0]),
         ("model.json", ("estimate", "base", "B"), [[1.0, 2.0], [3.0]]),
+        ("model.json", ("estimate", "base", "scale", 0), 1e308),
+        ("model.json", ("estimate", "weights", 0), 1e308),
+        ("model.json", ("estimate", "value", 0), None),
         ("model.json", ("structural",), {}),
     ],
 )
@@ -320,6 +323,29 @@ def test_factors_of_another_model_are_reported(copy: Path) -> None:
     table = read_table(copy / "factors.parquet")
     table["columns"] = [[c + 1000 for c in columns] for columns in table["columns"]]
     write_table(copy / "factors.parquet", table)
+    with pytest.raises(InputError, match="damaged-run"):
+        load(copy)
+
+
+@pytest.mark.parametrize("size", [float("nan"), float("inf"), 1e100])
+@pytest.mark.parametrize("column", ["R", "sums", "abs"])
+def test_factors_of_no_size_are_reported(column: str, size: float, copy: Path) -> None:
+    table = read_table(copy / "factors.parquet")
+    if column == "abs":
+        table[column][0] = size
+    else:
+        table[column][0][0] = size
+    write_table(copy / "factors.parquet", table)
+    with pytest.raises(InputError, match="damaged-run"):
+        load(copy)
+
+
+@pytest.mark.parametrize(("column", "size"), [("t", float("nan")), ("measured", 1e40), ("q", -float("inf"))])
+def test_residuals_of_no_size_are_reported(column: str, size: float, copy: Path) -> None:
+    table = read_table(copy / "residuals.parquet")
+    name = next(one for one in table if one == column or one.startswith(f"{column}_"))
+    table[name][3] = size
+    write_table(copy / "residuals.parquet", table)
     with pytest.raises(InputError, match="damaged-run"):
         load(copy)
 

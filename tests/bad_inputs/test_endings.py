@@ -166,14 +166,23 @@ def test_an_edited_run_is_told_and_never_a_bug_of_ours(
         assert "damaged-run" in broken.err
 
 
-@pytest.mark.parametrize(("number", "unit"), [("1e308", "kg"), ("1e40", "kg")])
+@pytest.mark.parametrize(
+    ("key", "number", "says"),
+    [
+        ("mass = 2.0", "mass = 1e308", "a number of a robot's size"),
+        ("mass = 2.0", "mass = 1e20", "link 'shoulder_link': 1e+20 kg"),
+        ("com = [0.2,", "com = [1e20,", "link 'shoulder_link': 1e+20 m from its joint"),
+        ("com = [0.2,", "com = [-1e308,", "a number of a robot's size"),
+        ("xx = 0.01, yy = 0.03, zz = 0.03", "xx = 1e25, yy = 1e25, zz = 1e25", "1e+25 kg m^2"),
+    ],
+)
 def test_numbers_of_no_size_are_refused(
-    number: str, unit: str, run: Run, robot_file: Path, tmp_path: Path
+    key: str, number: str, says: str, run: Run, robot_file: Path, tmp_path: Path
 ) -> None:
-    heavy = tmp_path / "heavy.toml"
-    heavy.write_text(robot_file.read_text().replace("mass = 2.0", f"mass = {number}"))
-    outcome = run("inspect", heavy)
+    odd = tmp_path / "odd.toml"
+    odd.write_text(robot_file.read_text().replace(key, number, 1))
+    outcome = run("inspect", odd)
     assert outcome.code == 3
-    assert "shoulder" in outcome.err
-    assert unit in outcome.err
+    assert "shoulder" in outcome.err or str(odd) in outcome.err
+    assert says in outcome.err
     assert outcome.err.count("\n") == 1

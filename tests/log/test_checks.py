@@ -93,6 +93,23 @@ def test_findings_do_not_depend_on_the_chunk(rows: int, robot: RobotModel, tmp_p
     assert {item.identifier for item in said} == {item.identifier for item in sink}
 
 
+@pytest.mark.parametrize("size", [1e308, -1e40, np.inf])
+@pytest.mark.parametrize("signal", ["q", "dq", "tau"])
+def test_a_number_of_no_size_is_a_missing_one(
+    signal: str, size: float, robot: RobotModel, tmp_path: Path
+) -> None:
+    t = np.arange(T) / 500.0
+    log = make(tmp_path, robot, t)
+    chunk = log.read(log.trajectories[0])
+    arrays = {name: np.array(getattr(chunk, name)) for name in ("q", "dq", "tau")}
+    arrays[signal][1200, 1] = size
+    odd, _ = checked(make(tmp_path, robot, t, **arrays))
+    arrays[signal][1200, 1] = np.nan
+    missing, _ = checked(make(tmp_path, robot, t, **arrays))
+    assert plain(odd) == plain(missing)
+    assert odd.trajectories[0].missing_rows == 1
+
+
 def plain(summary: LogSummary) -> dict[str, Any]:
     # Quantisation is looked for in the first chunk only.
     table = summary.describe()

@@ -13,6 +13,9 @@ from dynid.base.errors import UsageError
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+# Nothing that is measured or identified is of that size, in any unit; fourth powers of it do not overflow, and figures,
+# which hold single precision, take it.
+LARGEST_VALUE = 1e30
 Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 
 
@@ -38,6 +41,17 @@ def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
     """Returns a read-only view of a float64 array without copying it: for large arrays that the caller gives away."""
     view = np.ascontiguousarray(values, dtype=np.float64).view()
     return _locked(view, shape, name)
+
+
+def of_size(values: Float, name: str, *, known: bool = True, power: int = 1) -> Float:
+    """The array; raises ValueError where a number is beyond LARGEST_VALUE or, if they are to be `known`, nan.
+
+    power: 2 for squares, as weights and covariances are.
+    """
+    size = np.abs(values)
+    if (size > LARGEST_VALUE**power).any() or (known and np.isnan(size).any()):
+        raise ValueError(f"{name} with a number of no size")
+    return values
 
 
 def finite_or_none(value: float) -> float | None:

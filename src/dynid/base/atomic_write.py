@@ -83,18 +83,26 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
 def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
     """A new file beside each path to write to; they replace the paths when the block ends, unless it fails.
 
-    A link in place of a file stays a link.    Raises ResourceError for an OSError in the block.
+    A link in place of a file stays a link. Where a process is killed between two of several files, those that are left
+    take their place as soon as the first of the paths is opened or written again.
+    Raises ResourceError for an OSError in the block.
     """
     places = tuple(_real(path) for path in paths)
+    # Files of one folder belong together: one lock, and unfinished ones are found by the name of the first.
+    first: dict[Path, Path] = {}
+    for place in places:
+        first.setdefault(place.parent, place)
     try:
         with ExitStack() as stack:
             for place in places:
-                stack.enter_context(_claimed(place))
-            scratch = tuple(stack.enter_context(_scratch(place)) for place in places)
+                if place in first.values():
+                    stack.enter_context(_claimed(place))
+                else:
+                    recover(place)
+            scratch = tuple(stack.enter_context(_scratch(place, first[place.parent])) for place in places)
             yield scratch
             with _moving:
-                for part, place in zip(scratch, places, strict=True):
-                    part.replace(place)
+                _take_places(scratch, places)
                 _written.extend(paths)
     except OSError as error:
         raise _cannot_write(error, *paths) from error
@@ -135,11 +143,12 @@ def written() -> tuple[Path, ...]:
 def abandon() -> None:
     """Removes all unfinished outputs of this process, which is about to end at once; may run in any thread.
 
-    Files that are just taking their place get there first.
+    Files that are just taking their place get there first. Where that takes too long, what is needed to bring the
+    earlier files back is left to the next command, as after a kill.
     """
-    _moving.acquire(timeout=_MOVING_SECONDS)
-    for scratch in list(_active):
-        _remove(scratch)
+    if _moving.acquire(timeout=_MOVING_SECONDS):
+        for scratch in list(_active):
+            _remove(scratch)
     forget_all()
 
 
@@ -296,8 +305,8 @@ def _claimed(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _scratch(place: Path) -> Iterator[Path]:
-    scratch = _beside(place, "partial")
+def _scratch(place: Path, named: Path | None = None) -> Iterator[Path]:
+    scratch = _beside(place, "partial", named)
     _active.add(scratch)
     try:
         yield scratch
@@ -324,8 +333,7 @@ def _remove(path: Path) -> None:
 
 
 def _left_over(place: Path) -> Iterator[Path]:
-    # In the order in which they are dealt with: what holds earlier files comes first.
-    name = re.compile(rf"\.{re.escape(stem(place))}\.\d+-[0-9a-f]{{8}}\.(partial|earlier)")
+    name = re.compile(rf"\.{re.escape(stem(place))}\.\d+-[0-9a-f]{{8}}\.(partial|earlier|moving)")
     with suppress(OSError):
         yield from sorted(
             one for one in place.parent.iterdir() if name.fullmatch(one.name) and one not in _active
@@ -334,10 +342,51 @@ def _left_over(place: Path) -> Iterator[Path]:
 
 def _recover(place: Path) -> None:
     # Called with the lock held: what lies here belongs to no living process.
-    for one in sorted(_left_over(place), key=lambda path: path.suffix != ".earlier"):
+    for one in sorted(_left_over(place), key=lambda path: path.suffix == ".partial"):
         if one.suffix == ".earlier":
             _restore(place, one)
+        elif one.suffix == ".moving":
+            _go_on(one)
         _remove(one)
+
+
+def _take_places(scratch: Sequence[Path], places: Sequence[Path]) -> None:
+    # Every name holds one file or the other all the time; with a list of the moves a killed process's are finished.
+    if len(places) < 2:
+        for part, place in zip(scratch, places, strict=True):
+            part.replace(place)
+        return
+    with _scratch(places[0]) as unfinished:
+        moves = {
+            str(part.absolute()): str(place.absolute()) for part, place in zip(scratch, places, strict=True)
+        }
+        unfinished.write_text(json.dumps(moves), encoding="utf-8")
+        listed = unfinished.with_suffix(".moving")
+        _active.add(listed)
+        try:
+            unfinished.rename(listed)
+            for part, place in zip(scratch, places, strict=True):
+                part.replace(place)
+        except BaseException:
+            with suppress(OSError):
+                _go_on(listed)
+            raise
+        finally:
+            _remove(listed)
+            _active.discard(listed)
+
+
+def _go_on(listed: Path) -> None:
+    # May be cut short at any place and begun again.
+    try:
+        moves = dict(json.loads(listed.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return
+    for part, place in moves.items():
+        # Only unfinished files beside the list are moved, and within its folder: anyone may have written a list.
+        here = Path(part).parent == Path(place).parent == listed.parent.absolute()
+        if here and re.fullmatch(r"\..*\.partial", Path(part).name) and Path(part).is_file():
+            Path(part).replace(place)
 
 
 def _renew(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
@@ -429,8 +478,8 @@ def _real(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(f".{stem(path)}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
+def _beside(path: Path, ending: str, named: Path | None = None) -> Path:
+    return path.with_name(f".{stem(named or path)}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 
 def _cannot_write(error: OSError, *paths: Path) -> ResourceError:

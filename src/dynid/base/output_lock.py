@@ -119,10 +119,12 @@ def _release(place: Path) -> None:
         held.count -= 1
         if held.count:
             return
-        del _held[place]
+        # Known until its file is gone: whoever is interrupted here removes it by `forget_all`.
         if held.file >= 0:
             with suppress(OSError):
                 lock_file(place).unlink()
+        del _held[place]
+        if held.file >= 0:
             os.close(held.file)
         _remove_parents(held.made)
 

@@ -44,6 +44,13 @@ def interruption() -> int | None:
     return 128 + _received[0] if _received else None
 
 
+def clear_away() -> None:
+    """Removes what an interruption has left because it came while things were being put away."""
+    from dynid.base.atomic_write import abandon
+
+    abandon()
+
+
 def say_interrupted() -> None:
     """One line on standard error: what an interrupted command has written."""
     from dynid.base.atomic_write import written

@@ -41,7 +41,7 @@ from dynid.cli import (
     validate,
     watch,
 )
-from dynid.cli.ending import interruption, listen, say_bug, say_interrupted
+from dynid.cli.ending import clear_away, interruption, listen, say_bug, say_interrupted
 from dynid.cli.output import finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
@@ -136,6 +136,7 @@ def main() -> None:
         # A library that is interrupted inside its own compiled code may raise an error of its own instead.
         code = 1 if interruption() else say_bug(error)
     if code and (stopped := interruption()) is not None:
+        clear_away()
         say_interrupted()
         code = stopped
     sys.exit(code)

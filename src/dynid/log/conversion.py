@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import LARGEST_VALUE, Float
 from dynid.base.errors import InputError, UsageError
 from dynid.log.commands import slopes
 from dynid.log.log import Channel, ChannelMap, RawChunk, Trajectory
@@ -30,7 +30,7 @@ class Conversion:
     def chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
         """Rows of a trajectory, the first of which is `row` of the file."""
         m, drive = self.mapping, self.robot.drive
-        t = data[m.time.column] * m.time.factor
+        t = self._time(data)
         q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
         if q is None:
             raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
@@ -51,8 +51,11 @@ class Conversion:
             theta=theta,
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
-            extra={name: data[c.column] * c.factor for name, c in m.extra.items()},
+            extra={name: _measured(data[c.column] * c.factor) for name, c in m.extra.items()},
         )
+
+    def _time(self, data: Mapping[str, Float]) -> Float:
+        return _measured(data[self.mapping.time.column] * self.mapping.time.factor)
 
     def _commanded(self, data: Mapping[str, Float], t: Float, q: Float, dq: Float | None) -> Float:
         """The torque that the drives' controllers make of the commands, on time."""
@@ -70,7 +73,7 @@ class Conversion:
     def commands(self, data: Mapping[str, Float]) -> tuple[Float, Float, Float, Float]:
         """Times, positions, velocities and feed-forward as commanded, in the joints' convention; zero where not."""
         m = self.mapping
-        t = data[m.time.column] * m.time.factor
+        t = self._time(data)
         q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
         if q_des is None:
             raise UsageError("no-command", found="no commanded positions", expected="one a joint")
@@ -139,6 +142,7 @@ class Conversion:
                     invalid="ignore", over="ignore"
                 ):  # what damage may leave: the checks report it
                     np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
+                _measured(lines[j])
             else:
                 lines[j] = np.nan
         return lines.T
@@ -169,6 +173,13 @@ class Conversion:
             do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
             "or under drive in a robot file of dynid's own",
         )
+
+
+def _measured(values: Float) -> Float:
+    """Values (T,), of which those that nothing can have are missing from now on: infinite ones, or beyond any size."""
+    if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
+        values[np.abs(values) > LARGEST_VALUE] = np.nan
+    return values
 
 
 def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:

@@ -32,7 +32,7 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
     if len(t) < 3:
         return States(q[:0], q[:0], q[:0], tau[:0])
     before, after = (t[1:-1] - t[:-2])[:, None], (t[2:] - t[1:-1])[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         slope_before, slope_after = (q[1:-1] - q[:-2]) / before, (q[2:] - q[1:-1]) / after
         dq = (slope_before * after + slope_after * before) / (before + after)
         ddq = 2.0 * (slope_after - slope_before) / (before + after)

@@ -68,8 +68,16 @@ def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | No
 
 
 def _check_size(robot: RobotModel, path: Path) -> None:
+    mass, moment = robot.inertia_prior[:, :1], robot.inertia_prior[:, 1:4]
     for found, largest, unit, names in (
-        (robot.inertia_prior[:, 0], LARGEST_MASS, "kg", robot.body_names),
+        (mass, LARGEST_MASS, "kg", robot.body_names),
+        (
+            np.where(mass > 0, moment / np.where(mass > 0, mass, 1.0), moment),
+            LARGEST_LENGTH,
+            "m from its joint to its centre of mass",
+            robot.body_names,
+        ),
+        (robot.inertia_prior[:, 4:], LARGEST_MASS * LARGEST_LENGTH**2, "kg m^2", robot.body_names),
         (robot.T_parent_joint[:, :3, 3], LARGEST_LENGTH, "m from its parent", robot.body_names),
     ):
         size = np.abs(found).reshape(len(found), -1).max(axis=1, initial=0.0)

@@ -7,10 +7,20 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field
 
+from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.checked_toml import Strict
 
+
+def _of_size(value: float) -> float:
+    if abs(value) > LARGEST_VALUE:
+        raise ValueError("a number of a robot's size")
+    return value
+
+
 # Text that looks like a number is a slip of the pen in TOML.
-Number = Annotated[float, pydantic.Strict()]
+Number = Annotated[float, pydantic.Strict(), pydantic.AfterValidator(_of_size)]
+# The largest number of a computer is often written for a limit that there is not.
+Limit = Annotated[float, pydantic.Strict()]
 Vector = tuple[Number, Number, Number]
 Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
@@ -89,10 +99,10 @@ class Joint(Strict):
     axis: Vector | None = None
     follows: dict[str, Number] | None = None
     follows_offset: Number | None = None
-    lower: Number | None = None
-    upper: Number | None = None
-    velocity: Positive | None = None
-    effort: Positive | None = None
+    lower: Limit | None = None
+    upper: Limit | None = None
+    velocity: Annotated[Limit, Field(gt=0)] | None = None
+    effort: Annotated[Limit, Field(gt=0)] | None = None
     inertial: Inertial | None = None
     inertia: Literal["none"] | None = None
     drive: DriveEntry | None = None

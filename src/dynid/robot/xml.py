@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.checked_toml import read_bytes
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
 
@@ -201,9 +202,7 @@ def _undecodable(data: bytes, offset: int) -> bool:
     return False
 
 
-# Beyond it squares of numbers overflow, and there is nothing of that size. The largest number of a computer is often
-# written for a limit that there is not.
-LARGEST_NUMBER = 1e100
+# The largest number of a computer is often written for a limit that there is not.
 WITHOUT_BOUND = ("limit",)
 
 
@@ -250,7 +249,7 @@ def check_numbers(
         if not math.isfinite(value):
             errors.append(_wrong_number(element, attribute, what, "not-finite", "a finite number"))
             return None
-        if abs(value) > LARGEST_NUMBER and element.tag not in WITHOUT_BOUND:
+        if abs(value) > LARGEST_VALUE and element.tag not in WITHOUT_BOUND:
             errors.append(_wrong_number(element, attribute, what, "no-size", "a number of a robot's size"))
             return None
         values.append(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float, finite_or_none
+from dynid.base.arrays import Float, finite_or_none, of_size
 from dynid.base.diagnostics import Diagnostic, Diagnostics, Severity
 from dynid.base.errors import Place
 from dynid.base.findings import Finding, Verdict
@@ -218,10 +218,10 @@ def base_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Base
     return BaseMap(
         names=tuple(column.name for column in columns),
         independent=np.array(data["independent"], dtype=np.int64),
-        B=_array(data["B"]),
+        B=_known(data["B"], "B"),
         singular_values=_array(data["singular_values"]),
         gap=math.inf if data["gap"] is None else float(data["gap"]),
-        scale=_array(data["scale"]),
+        scale=_known(data["scale"], "scale"),
     )
 
 
@@ -232,13 +232,13 @@ def estimate_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> 
         columns=columns,
         base=base_from_dict(data["base"], columns),
         group_names=tuple(data["groups"]),
-        value=_array(data["value"]),
+        value=_known(data["value"], "value"),
         covariance=_array(data["covariance"]),
         textbook_covariance=_array(data["textbook_covariance"]),
         degrees_of_freedom=float(data["degrees_of_freedom"]),
         sigma=_array(data["sigma"]),
-        weights=_array(data["weights"]),
-        parameters=_array(data["parameters"]),
+        weights=_known(data["weights"], "weights", 2),
+        parameters=_known(data["parameters"], "parameters"),
         block_leverage=_array(data["block_leverage"]),
         prior_share=_array(data["prior_share"]),
         prior_strength=float(data.get("prior_strength", 1.0)),
@@ -247,6 +247,10 @@ def estimate_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> 
         count=int(data["count"]),
         status=Status(**data["status"]),
     )
+
+
+def _known(values: Any, name: str, power: int = 1) -> Float:
+    return of_size(_array(values), name, power=power)
 
 
 def _array(values: Any) -> Float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, of_size
 from dynid.base.tables import read_table, write_table
 from dynid.estimate.influence import influence_of
 from dynid.estimate.residuals import Residuals
@@ -194,13 +194,17 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
     for key, entry in described.items():
         mask = table["set"] == int(key)
         motion = {
-            name: np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names])
+            name: of_size(
+                np.column_stack([table[f"{name}_{joint}"][mask] for joint in robot.joint_names]),
+                name,
+                known=False,
+            )
             for name in (*_RESIDUAL_ARRAYS, "std")
         }
         found[int(key)] = Residuals(
             trajectories=tuple(entry["trajectories"]),
             joint_names=robot.joint_names,
-            t=table["t"][mask],
+            t=of_size(table["t"][mask], "t"),
             trajectory=table["trajectory"][mask],
             segment=table["segment"][mask],
             measured=motion["measured"],
@@ -260,10 +264,10 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
             factors.append(
                 Factor(
                     columns=np.array(table["columns"][i], dtype=np.int64),
-                    R=_array(table["R"][i]).reshape(w + 1, w + 1),
+                    R=_array(table["R"][i], "R").reshape(w + 1, w + 1),
                     count=int(table["count"][i]),
-                    sums=_array(table["sums"][i]),
-                    target_abs=float(table["abs"][i]),
+                    sums=_array(table["sums"][i], "sums"),
+                    target_abs=float(_array(table["abs"][i], "abs")),
                 )
             )
         start, end = float(table["start"][first]), float(table["end"][first])
@@ -273,5 +277,5 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
     return Factors(tuple(groups), parameter_count, tuple(blocks))
 
 
-def _array(values: Any) -> Float:
-    return np.array(values, dtype=np.float64)
+def _array(values: Any, name: str) -> Float:
+    return of_size(np.array(values, dtype=np.float64), name)
