@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 
 def arrow_array(values: Any) -> Any:
-    """An Arrow array of numbers, text, or lists of numbers; of what pyarrow makes of anything else."""
+    """An Arrow array of numbers, text, or lists or arrays of numbers; of what pyarrow makes of anything else."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -20,7 +21,9 @@ def arrow_array(values: Any) -> Any:
         if values and all(type(one) is str for one in values):
             return _text(values)
         if values and all(type(one) is list for one in values):
-            return _lists(values)
+            return _lists(values, [one for cell in values for one in cell])
+        if values and all(isinstance(one, np.ndarray) for one in values):
+            return _lists(values, np.concatenate(values))
         if not all(type(one) in (int, float) for one in values):
             return pa.array(values)
     numbers = np.ascontiguousarray(values)
@@ -56,6 +59,15 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
     return np.where(bits.astype(np.bool_), values, np.nan)
 
 
+def arrays_of(lists: Any) -> list[npt.NDArray[Any]]:
+    """The arrays of an Arrow array of lists of numbers."""
+    found: list[npt.NDArray[Any]] = []
+    for part in lists.chunks:
+        values, ends = numbers_of(part.values), numbers_of(part.offsets)
+        found += [values[a:b] for a, b in pairwise(ends)]
+    return found
+
+
 def _text(values: Sequence[str]) -> Any:
     import pyarrow as pa
 
@@ -67,11 +79,10 @@ def _text(values: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(cells), buffers)
 
 
-def _lists(values: Sequence[list[Any]]) -> Any:
+def _lists(values: Sequence[Any], flat: Any) -> Any:
     import pyarrow as pa
 
-    flat = [one for cell in values for one in cell]
     ends = np.concatenate([[0], np.cumsum([len(cell) for cell in values])])
-    if not flat or ends[-1] > np.iinfo(np.int32).max:
+    if not len(flat) or ends[-1] > np.iinfo(np.int32).max:
         return pa.array(values)
     return pa.ListArray.from_arrays(arrow_array(ends.astype(np.int32)), arrow_array(flat))

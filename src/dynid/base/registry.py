@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points, packages_distributions
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Kind = TypeVar("Kind")
 _OWN = "dynid"
@@ -67,7 +69,7 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
     def installed(self) -> tuple[str, ...]:
         """Names of the kinds that installed packages offer; none of them is imported."""
-        return tuple(sorted({entry.name for entry in entry_points(group=self.group)}))
+        return tuple(sorted({entry.name for entry in _entry_points(group=self.group)}))
 
     def names(self) -> tuple[str, ...]:
         """Every name that may be asked for."""
@@ -106,7 +108,15 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
         return isinstance(name, str) and self._entry(name) is not None
 
     def _entry(self, name: str) -> EntryPoint | None:
-        return next(iter(entry_points(group=self.group, name=name)), None) if name else None
+        return next(iter(_entry_points(group=self.group, name=name)), None) if name else None
+
+
+def _entry_points(**wanted: str) -> tuple[EntryPoint, ...]:
+    # Loaded where it is needed: it takes longer than all else that a small command loads of dynid's base.
+    from importlib.metadata import entry_points
+
+    found: Iterable[Any] = entry_points(**wanted)
+    return tuple(found)
 
 
 def _loaded(entry: EntryPoint, what: str) -> Any:
@@ -219,10 +229,10 @@ class Need:
 
 def _package_of(kind: str, name: str, module: str) -> str:
     group = _REGISTRIES[kind].group if kind in _REGISTRIES else ""
-    for entry in entry_points(group=group, name=name):
+    for entry in _entry_points(group=group, name=name):
         if entry.dist is not None and entry.module == module:
             return f"{entry.dist.name} {entry.dist.version}"
-    from importlib.metadata import version
+    from importlib.metadata import packages_distributions, version
 
     found = packages_distributions().get(module.partition(".")[0], [])
     return f"{found[0]} {version(found[0])}" if found else ""

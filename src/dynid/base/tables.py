@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dynid.base.arrow import arrow_array, numbers_of
+from dynid.base.arrow import arrays_of, arrow_array, numbers_of
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
@@ -22,13 +22,17 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Reads a Parquet file as columns: numbers as arrays, text and nested columns as lists."""
+    """Reads a Parquet file as columns: numbers as arrays, text as lists, lists of numbers as lists of arrays."""
     import pyarrow.parquet as pq
     from pyarrow import types
 
     table = pq.ParquetFile(path).read()  # pq.read_table loads pandas where it is installed
     return {
-        name: numbers_of(column) if types.is_primitive(column.type) else column.to_pylist()
+        name: numbers_of(column)
+        if types.is_primitive(column.type)
+        else arrays_of(column)
+        if types.is_list(column.type) and types.is_primitive(column.type.value_type)
+        else column.to_pylist()
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
 

@@ -5,104 +5,90 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from dynid.base.errors import NOWHERE, DynidError, Place, ResourceError, UsageError
-from dynid.cli import app as pages
-from dynid.cli import (
-    average,
-    check,
-    compare,
-    demo,
-    doctor,
-    excite,
-    explain,
-    export,
-    fleet,
-    identify,
-    init,
-    inspect,
-    limits,
-    migrate,
-    payload,
-    replay,
-    report,
-    retrieve,
-    reveal,
-    schema,
-    selftest,
-    show,
-    simulate,
-    springs,
-    statics,
-    validate,
-    watch,
-)
 from dynid.cli.ending import clear_away, interruption, listen, say_bug, say_interrupted
 from dynid.cli.output import finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
-app = typer.Typer(
-    name="dynid",
-    cls=WithPlugins,
-    help="The dynamics of a real robot, from its log: identified, verified, reported.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-# What a newcomer needs first comes first; every command with whether it takes --plugin.
-GROUPS: Mapping[str, Sequence[tuple[str, Callable[..., None], bool]]] = {
+# What a newcomer needs first comes first; every command, named as its file, with whether it takes --plugin.
+GROUPS: Mapping[str, Sequence[tuple[str, bool]]] = {
     "Begin": (
-        ("demo", demo.command, False),
-        ("doctor", doctor.command, False),
-        ("inspect", inspect.command, False),
-        ("show", show.command, True),
-        ("init", init.command, True),
-        ("check", check.command, True),
-        ("app", pages.command, False),
+        ("demo", False),
+        ("doctor", False),
+        ("inspect", False),
+        ("show", True),
+        ("init", True),
+        ("check", True),
+        ("app", False),
     ),
     "Identify and judge": (
-        ("identify", identify.command, True),
-        ("report", report.command, True),
-        ("explain", explain.command, False),
-        ("validate", validate.command, True),
-        ("replay", replay.command, True),
-        ("compare", compare.command, True),
-        ("selftest", selftest.command, True),
+        ("identify", True),
+        ("report", True),
+        ("explain", False),
+        ("validate", True),
+        ("replay", True),
+        ("compare", True),
+        ("selftest", True),
     ),
     "Use the model": (
-        ("export", export.command, True),
-        ("payload", payload.command, True),
-        ("simulate", simulate.command, False),
+        ("export", True),
+        ("payload", True),
+        ("simulate", False),
     ),
     "Record": (
-        ("excite", excite.command, True),
-        ("watch", watch.command, True),
-        ("average", average.command, False),
+        ("excite", True),
+        ("watch", True),
+        ("average", False),
     ),
-    "Many robots": (("fleet", fleet.command, True),),
+    "Many robots": (("fleet", True),),
     "Static poses, springs, known models": (
-        ("statics", statics.command, True),
-        ("springs", springs.command, True),
-        ("limits", limits.command, False),
-        ("reveal", reveal.command, False),
-        ("retrieve", retrieve.command, True),
+        ("statics", True),
+        ("springs", True),
+        ("limits", False),
+        ("reveal", False),
+        ("retrieve", True),
     ),
     "Files": (
-        ("migrate", migrate.command, False),
-        ("schema", schema.command, False),
+        ("migrate", False),
+        ("schema", False),
     ),
 }
-for _group, _commands in GROUPS.items():
-    for _name, _command, _plugins in _commands:
-        _whole = with_output(_name, _command)
-        app.command(_name, rich_help_panel=_group)(with_plugins(_whole) if _plugins else _whole)
+EVERY = tuple(name for commands in GROUPS.values() for name, _ in commands)
 
 
-@app.callback(invoke_without_command=True)
+def __getattr__(name: str) -> typer.Typer:
+    if name == "app":  # all of it; `main` makes the command that was asked for alone
+        return application(EVERY)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+@lru_cache
+def application(names: tuple[str, ...]) -> typer.Typer:
+    """The command line with some of dynid's own commands, which are imported."""
+    made = typer.Typer(
+        name="dynid",
+        cls=WithPlugins,
+        help="The dynamics of a real robot, from its log: identified, verified, reported.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    for group, commands in GROUPS.items():
+        for name, plugins in commands:
+            if name in names:
+                whole = with_output(name, import_module(f"dynid.cli.{name}").command)
+                made.command(name, rich_help_panel=group)(with_plugins(whole) if plugins else whole)
+    made.callback(invoke_without_command=True)(options)
+    return made
+
+
 def options(
     version: bool = typer.Option(False, "--version", help="Print the version and the kernel in use."),
     plugin: Annotated[
@@ -146,8 +132,9 @@ def _run() -> int:
     if sys.argv[1:] == ["--version"]:
         _say_version()  # without the parser, which takes as long as all the rest
         return 0
+    asked = tuple(sys.argv[1:2])
     try:
-        app(standalone_mode=True)
+        application(asked if set(asked) & set(EVERY) else EVERY)(standalone_mode=True)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
     except DynidError as error:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from dynid.base.arrays import Float, Int, locked, locked_int
-from dynid.base.scipy_functions import cho_solve
 from dynid.factor.factor import Factors
 
 LARGEST_LEVERAGE = 1.0 - 1e-6
@@ -89,7 +88,7 @@ def _solved(H: Float, score: Float) -> Float:
     except LinAlgError:
         L = np.zeros_like(H)
     if (np.diag(L) ** 2 > 1.0 - LARGEST_LEVERAGE).all():
-        return np.asarray(cho_solve((L, True), score, check_finite=False))
+        return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))
     share, directions = np.linalg.eigh(H)
     remaining = 1.0 - np.minimum(share, LARGEST_LEVERAGE)
     return np.asarray(directions @ ((directions.T @ score) / remaining))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.checked_toml import read_bytes
@@ -73,6 +72,8 @@ class Element:
         return "\n".join(lines)
 
     def _write(self, lines: list[str]) -> None:
+        from xml.sax.saxutils import quoteattr  # which loads what reads addresses of the network
+
         attributes = "".join(f" {key}={quoteattr(value)}" for key, value in self.attributes.items())
         lines.append(f"<{self.tag}{attributes}>")
         for child in self.children:

@@ -232,7 +232,21 @@ def _write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
-    return (json.dumps(plain(data), indent=1, allow_nan=False) + "\n").encode()
+    return (_lines(plain(data), 1) + "\n").encode()
+
+
+def _lines(value: Any, depth: int) -> str:
+    # A line an entry, but numbers and names of a list stand in one line; json.dumps would give each of them its own.
+    inner, outer = "\n" + " " * depth, "\n" + " " * (depth - 1)
+    if isinstance(value, dict) and value:
+        entries = (f"{_flat(key)}: {_lines(one, depth + 1)}" for key, one in value.items())
+        return "{" + inner + f",{inner}".join(entries) + outer + "}"
+    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        return "[" + inner + f",{inner}".join(_lines(one, depth + 1) for one in value) + outer + "]"
+    return _flat(value)
+
+
+_flat = json.JSONEncoder(allow_nan=False).encode
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -238,12 +238,7 @@ def write_factors(one: Identification, path: Path) -> None:
     for index, block in enumerate(one.factors.blocks):
         for group, factor in zip(one.factors.group_names, block.groups, strict=True):
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
-            arrays = (
-                factor.columns.tolist(),
-                factor.R.ravel().tolist(),
-                factor.sums.tolist(),
-                factor.target_abs,
-            )
+            arrays = (factor.columns, factor.R.ravel(), factor.sums, factor.target_abs)
             for name, value in zip(rows, entry + arrays, strict=True):
                 rows[name].append(value)
     write_table(path, rows)
@@ -258,12 +253,13 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
     for first in range(0, len(table["group"]), per_block):
         factors = []
         for i in range(first, first + per_block):
-            w = len(table["columns"][i])
-            if not all(0 <= c < parameter_count for c in table["columns"][i]):
+            columns = np.array(table["columns"][i], dtype=np.int64)
+            w = len(columns)
+            if w and not 0 <= columns.min() <= columns.max() < parameter_count:
                 raise ValueError(f"factor {i} of a parameter that the model lacks")
             factors.append(
                 Factor(
-                    columns=np.array(table["columns"][i], dtype=np.int64),
+                    columns=columns,
                     R=_array(table["R"][i], "R").reshape(w + 1, w + 1),
                     count=int(table["count"][i]),
                     sums=_array(table["sums"][i], "sums"),
