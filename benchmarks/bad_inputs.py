@@ -78,7 +78,7 @@ class Case:
 
 
 @dataclass
-class Bench:
+class CaseFiles:
     """The folder of a case, a generator of its own, and the number of the variant."""
 
     folder: Path
@@ -198,13 +198,15 @@ def only(rows: Any) -> Callable[[Columns], Columns]:
 
 # --- the classes ------------------------------------------------------------------------------------------------------
 
-CLASSES: dict[int, tuple[str, Callable[[Bench], Case]]] = {}
+CLASSES: dict[int, tuple[str, Callable[[CaseFiles], Case]]] = {}
 
 
-def bad_input(number: int, title: str) -> Callable[[Callable[[Bench], Case]], Callable[[Bench], Case]]:
+def bad_input(
+    number: int, title: str
+) -> Callable[[Callable[[CaseFiles], Case]], Callable[[CaseFiles], Case]]:
     """Registers a class."""
 
-    def register(make: Callable[[Bench], Case]) -> Callable[[Bench], Case]:
+    def register(make: Callable[[CaseFiles], Case]) -> Callable[[CaseFiles], Case]:
         CLASSES[number] = (title, make)
         return make
 
@@ -213,11 +215,11 @@ def bad_input(number: int, title: str) -> Callable[[Callable[[Bench], Case]], Ca
 
 def description(
     number: int, title: str, codes: Sequence[int], says: str
-) -> Callable[..., Callable[[Bench], Any]]:
+) -> Callable[..., Callable[[CaseFiles], Any]]:
     """A class of robot descriptions: the function gives the text, or name and text."""
 
-    def register(make: Callable[[Bench], Any]) -> Callable[[Bench], Any]:
-        def case(b: Bench) -> Case:
+    def register(make: Callable[[CaseFiles], Any]) -> Callable[[CaseFiles], Any]:
+        def case(b: CaseFiles) -> Case:
             made = make(b)
             name, text = made if isinstance(made, tuple) else ("arm.urdf", made)
             return Case(b.robot(text, name), tuple(codes), says)
@@ -232,12 +234,12 @@ NAMED = ("arm.urdf", "arm.xml", "arm.toml", "arm.sdf", "robot.urdf")
 
 
 @description(1, "empty or not XML", (3,), r"arm\.|robot\.")
-def _(b: Bench) -> Any:
+def _(b: CaseFiles) -> Any:
     return NAMED[b.variant % 5], b.pick("", " \n\n", "hello\nworld", "\x7fELF", "{}")
 
 
 @description(2, "unclosed tag", (3,), r"arm\.urdf:\d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     lines = b.urdf().splitlines()
     places = [i for i, line in enumerate(lines) if line == "</joint>"]
     del lines[places[b.variant % len(places)]]
@@ -245,19 +247,19 @@ def _(b: Bench) -> str:
 
 
 @description(3, "truncated", (3,), r"arm\.urdf:\d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     text = b.urdf()
     return text[: int(len(text) * (0.3 + 0.12 * b.variant))]
 
 
 @description(4, "odd encoding or NUL", (3,), r"byte|encod|character|UTF|utf|invalid token|not well-formed")
-def _(b: Bench) -> bytes:
+def _(b: CaseFiles) -> bytes:
     data, at = b.urdf().encode(), 60 + 30 * b.variant
     return data[:at] + b.pick(b"\x00", b"\xff\xfe", b"\xc3\x28", b"\x00\x00", b"\xf0\x28\x8c") + data[at:]
 
 
 @description(5, "DOCTYPE or entity", (7,), r"DOCTYPE|entit")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return (
         b.pick(
             '<!DOCTYPE robot [<!ENTITY a "b">]>', '<!DOCTYPE robot SYSTEM "x.dtd">', "<!DOCTYPE robot>",
@@ -268,39 +270,39 @@ def _(b: Bench) -> str:
 
 
 @description(6, "too deep", (7,), r"depth|deep|nested")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     depth = 257 + 100 * b.variant
     return "<robot name='a'>" + "<x>" * depth + "</x>" * depth + "</robot>"
 
 
 @description(7, "too many links", (7,), r"10[ _,']?000|links|elements|MB|bytes")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     links = "".join(f'<link name="x{i}"/>' for i in range(10_001 + 500 * b.variant))
     return f'<robot name="a"><link name="base"/>{links}</robot>'
 
 
 @description(8, "mass of NaN or Inf", (3,), r"arm\.urdf:\d+.*l\d")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, mass=b.pick("nan", "inf", "-inf", "NaN", "1e999"))
 
 
 @description(9, "negative mass", (3,), r"arm\.urdf:\d+.*l\d")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, mass=b.pick("-1", "-0.001", "-1e9", "-5", "-1e-6"))
 
 
 @description(10, "zero mass on a moving link", (0, 3), r"link 'l\d': mass 0")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, mass=b.pick("0", "0.0", "-0", "0e5", "0.000"))
 
 
 @description(11, "number with comma or unit", (3,), r"arm\.urdf:\d+.*'(1,5|1\.5kg|1_5|1\.5 kg|)'|1 number")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, mass=b.pick("1,5", "1.5kg", "1_5", "", "1.5 kg"))
 
 
 @bad_input(12, "inertial missing")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     text = b.urdf(b.joint, inertial="")
     if b.variant < 3:
         return Case(b.robot(text), (0,), r"(?i)no inertia|unknown|without")
@@ -309,35 +311,35 @@ def _(b: Bench) -> Case:
 
 
 @description(13, "inertia that is not positive", (3,), r"eigenvalue|\[-")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(
         b.joint, **{b.pick("ixx", "iyy", "izz", "ixx", "izz"): b.pick("-0.1", "-1", "-0.5", "-10", "-0.2")}
     )
 
 
 @description(14, "triangle inequality violated", (0, 3), r"triangle")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, izz=b.pick("0.0502", "0.0505", "0.09", "1", "0.2"))
 
 
 @description(15, "axis of no length", (3,), r"axis")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, axis=b.pick("0 0 0", "nan 0 1", "0 inf 0", "0 0 -0", "0 0 nan"))
 
 
 @description(16, "limit missing", (0,), r"(?i)limit")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, limit=b.pick("", '<limit velocity="1" effort="1"/>', "", "<limit/>", ""))
 
 
 @description(17, "limits exchanged", (3,), r"limits|lower")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     low, high = b.pick(("2", "1"), ("1", "-1"), ("0.1", "0"), ("5", "-5"), ("3", "2.9"))
     return b.urdf(b.joint, limit=f'<limit lower="{low}" upper="{high}" velocity="1" effort="1"/>')
 
 
 @description(18, "cycle", (3,), r"cycle|->")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     joint = 1 + b.variant % 3
     return b.urdf().replace(
         f'<parent link="{"base" if joint == 1 else f"l{joint - 1}"}"/>', '<parent link="l3"/>', 1
@@ -345,7 +347,7 @@ def _(b: Bench) -> str:
 
 
 @description(19, "two parents", (3,), r"two|parent")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     extra = (
         f'<joint name="other" type="fixed"><parent link="base"/><child link="l{1 + b.joint % 3}"/></joint>'
     )
@@ -353,29 +355,29 @@ def _(b: Bench) -> str:
 
 
 @description(20, "two roots", (3,), r"--root")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf().replace("</robot>", f'<link name="alone{b.variant}"/></robot>')
 
 
 @description(21, "duplicate name", (3,), r"lines? \d+|twice|duplicate")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     if b.variant % 2:
         return b.urdf(2, joint="j1")
     return b.urdf().replace("</robot>", f'<link name="l{b.joint}"/></robot>')
 
 
 @description(22, "unknown child", (3,), r"(child|parent) link '.+' does not exist")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, **{b.pick("child", "parent"): b.pick("l1x", "L2", "bas", "lnk", "l 3")})
 
 
 @description(23, "unknown type of joint", (3,), r"revolute")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.urdf(b.joint, type=b.pick("revolut", "hinge", "", "REVOLUTE", "screw"))
 
 
 @description(24, "mimic of nothing or in a circle", (0, 3), r"mimics '|mimic joint|j\d -> j\d")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     target = b.pick("nobody", f"j{b.joint}", "J1", "", f"j{b.joint}")
     return b.urdf(b.joint, extra=f'<mimic joint="{target}"/>')
 
@@ -384,13 +386,13 @@ MESH = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
 
 
 @description(25, "mesh missing", (0,), r"(?i)mesh")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     path = b.pick("x.stl", "package://arm/x.stl", "meshes/y.dae", "./z.obj", "model://a/b.stl")
     return b.urdf(b.joint, visual=MESH.format(path))
 
 
 @bad_input(26, "mesh outside the folder")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     path = b.pick("../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "../x.stl", "a/../../x.stl")
     text = b.urdf(b.joint, visual=MESH.format(path), extra="").replace(
         "visual>", b.pick("visual>", "collision>")
@@ -401,7 +403,7 @@ def _(b: Bench) -> Case:
 
 
 @bad_input(27, "mesh over the network")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     path = b.pick(
         "http://example.org/x.stl", "https://example.org/x.stl", "ftp://a/b.stl", "HTTP://x/y.dae", "http://"
     )
@@ -416,13 +418,13 @@ def _(b: Bench) -> Case:
 
 
 @description(28, "MJCF include outside the folder", (7,), r"(?i)outside|include")
-def _(b: Bench) -> Any:
+def _(b: CaseFiles) -> Any:
     path = b.pick("../x.xml", "/etc/passwd", "a/../../x.xml", "../../y.xml", "/var/../etc/hosts")
     return "arm.xml", MJCF.replace("<worldbody>", f'<include file="{path}"/><worldbody>')
 
 
 @description(30, "gravity that is no number", (3,), r"gravity|number|finite|arm")
-def _(b: Bench) -> Any:
+def _(b: CaseFiles) -> Any:
     value = b.pick("nan", "inf", "-inf", "x", "")
     if b.variant % 2:
         return "arm.xml", MJCF.replace("<worldbody>", f'<option gravity="0 0 {value}"/><worldbody>')
@@ -430,7 +432,7 @@ def _(b: Bench) -> Any:
 
 
 @description(31, "unknown convention or wrong rows", (3,), r"arm\.toml:\d+")
-def _(b: Bench) -> Any:
+def _(b: CaseFiles) -> Any:
     text = (b.base / "arm.toml").read_text(encoding="utf-8")
     old, new = b.pick(
         ('"placements"', '"placement"'), ('"placements"', '"dh"'), ('"placements"', "3"),
@@ -440,17 +442,17 @@ def _(b: Bench) -> Any:
 
 
 @description(32, "hostile name of a joint", (0,), r"")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     name = b.pick("&lt;img onerror=x&gt;", "=cmd|' /C calc'!A0", "*/ int main", "\u202ejoint", "a" * 100)
     return b.urdf(b.joint, joint=name)
 
 
 def log_class(
     number: int, title: str, codes: Sequence[int], says: str
-) -> Callable[..., Callable[[Bench], str]]:
+) -> Callable[..., Callable[[CaseFiles], str]]:
     """A class of logs: the function writes one and gives its path."""
 
-    def register(make: Callable[[Bench], str]) -> Callable[[Bench], str]:
+    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
         CLASSES[number] = (title, lambda b: Case(b.check(make(b)), tuple(codes), says))
         return make
 
@@ -458,14 +460,14 @@ def log_class(
 
 
 @log_class(33, "log missing or empty", (3,), r"(?i)missing|empty|no such|without rows|not found|no file")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     if b.variant == 0:
         return str(b.folder / "none.csv")
     return b.write("log.csv", b.pick("", "", " \n\n", b.text()[0] + "\n", "\n"))
 
 
 @log_class(34, "content of another format", (3,), r"parquet|csv|format|magic")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     csv, parquet = ((b.base / f"log.{kind}").read_bytes() for kind in ("csv", "parquet"))
     name, data = b.pick(
         ("log.parquet", csv), ("log.csv", parquet), ("log.bin", b"\x00\x01rubbish" * 50), ("log.mcap", csv),
@@ -475,26 +477,26 @@ def _(b: Bench) -> str:
 
 
 @log_class(35, "truncated Parquet", (4, 3), r"(?i)truncat|footer|damaged|cut|bytes")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     data = (b.base / "log.parquet").read_bytes()
     return b.write("log.parquet", data[: int(len(data) * b.pick(0.9, 0.5, 0.2, 0.99, 0.05))])
 
 
 @log_class(43, "ragged rows", (3,), r"row \d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     lines, row = b.text(), int(b.rng.integers(1, ROWS))
     lines[row] = lines[row] + ",1" if b.variant % 2 else lines[row].rpartition(",")[0]
     return b.write("log.csv", "\n".join(lines) + "\n")
 
 
 @log_class(44, "other separators", (0, 3), r"")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     delimiter, decimal = b.pick((";", ","), ("\t", "."), (";", "."), ("\t", ","), ("|", "."))
     return str(write_csv(b.folder / "log.csv", CLEAN, delimiter, decimal))
 
 
 @log_class(45, "text in a cell", (3,), r"row \d+.*'.+' = '")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     lines, row = b.text(), int(b.rng.integers(1, ROWS))
     cells = lines[row].split(",")
     cells[int(b.rng.integers(1, 7))] = b.pick("abc", "1.5Nm", "12:30", "#REF!", "1_0")
@@ -503,12 +505,12 @@ def _(b: Bench) -> str:
 
 
 @log_class(46, "no header", (3,), r"\[log\]|column")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.write("log.csv", "\n".join(b.text()[1 + b.variant :]) + "\n")
 
 
 @log_class(47, "columns of other names", (0, 3), r"column|\[log\]|without effort")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     text = "\n".join(b.text()) + "\n"
     old, new = b.pick(
         ("q_j2", "q_jj2"), ("tau_", "i"), ("q_j", "pos"), ("tau_j3", "torque3"), ("q_j1", "Q_J1")
@@ -517,7 +519,7 @@ def _(b: Bench) -> str:
 
 
 @log_class(48, "two columns of a name", (3,), r"(?i)duplicate|twice|two")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     old, new = b.pick(
         ("dq_j3", "dq_j2"), ("tau_j1", "tau_j2"), (",q_j3", ",q_j1"), ("tau_j3", "t"), ("dq_j1", "dq_j2")
     )
@@ -525,14 +527,14 @@ def _(b: Bench) -> str:
 
 
 @log_class(49, "missing values", (4,), r"(?i)missing|no .* at all|nan")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     name = b.pick("q_j2", "tau_j3", "dq_j1", "q_j3", "tau_j1")
     rows = b.pick(slice(5, None, 50), slice(5, None, 40), slice(0, 200), slice(None), slice(3, None, 10))
     return b.log(changed(name, rows, b.pick(np.nan, np.inf, np.nan, np.nan, -np.inf)))
 
 
 @log_class(50, "time that goes back", (4,), r"row \d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     row = int(b.rng.integers(50, ROWS - 50))
     return b.log(changed("t", row, CLEAN["t"][row] - b.pick(0.5, 1.0, 0.2, 5.0, 0.05)) if b.variant < 4 else (
         lambda c: {**c, "t": np.tile(c["t"][:1000], 2)}
@@ -540,7 +542,7 @@ def _(b: Bench) -> str:
 
 
 @bad_input(51, "stamps twice")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     row = int(b.rng.integers(50, ROWS - 50))
     if b.variant % 2:
         twice = np.sort(np.r_[np.arange(ROWS), [row, row + 7]])
@@ -549,15 +551,15 @@ def _(b: Bench) -> Case:
 
 
 @log_class(52, "gap", (0,), r"(?i)gap|segment|part|split")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     first = 300 + 250 * b.variant
     return b.log(only(np.r_[0:first, first + 60 + 40 * b.variant : ROWS]))
 
 
-def doubt(number: int, title: str, says: str) -> Callable[..., Callable[[Bench], str]]:
+def doubt(number: int, title: str, says: str) -> Callable[..., Callable[[CaseFiles], str]]:
     """A class of logs about which there is a doubt: done, with the verdict that says so."""
 
-    def register(make: Callable[[Bench], str]) -> Callable[[Bench], str]:
+    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
         CLASSES[number] = (title, lambda b: Case(b.identify(make(b)), (0,), says))
         return make
 
@@ -565,7 +567,7 @@ def doubt(number: int, title: str, says: str) -> Callable[..., Callable[[Bench],
 
 
 @doubt(53, "degrees, milliamperes, wrong clock", r"(?i)degree|mA|times|clock|side|unit|limit")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.log(b.pick(
         scaled("q", 180 / np.pi), scaled("dq", 180 / np.pi), scaled("tau", 1000.0), scaled("tau", 0.01),
         lambda c: {**c, "t": 1.2 * c["t"]},
@@ -573,7 +575,7 @@ def _(b: Bench) -> str:
 
 
 @doubt(54, "gravity compensated torque", r"(?i)gravity")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     from dynid.robot import load_robot
     from dynid.simulation.rigid import rigid_torque
 
@@ -584,13 +586,13 @@ def _(b: Bench) -> str:
 
 
 @doubt(55, "sign", r"(?i)sign|opposed|absolute")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     name = b.pick("dq_j2", "tau_j3", "tau_j2", "dq_j1", "dq_j3")
     return b.log(lambda c: {**c, name: -c[name]})
 
 
 @doubt(56, "exchanged columns", r"(?i)order|exchanged|column of")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     one, other = b.pick(
         ("dq_j1", "dq_j3"), ("tau_j1", "tau_j2"), ("dq_j1", "dq_j2"), ("tau_j1", "tau_j3"), ("dq_j2", "dq_j3")
     )
@@ -598,13 +600,13 @@ def _(b: Bench) -> str:
 
 
 @doubt(57, "late torque", r"(?i)late|delay|lag|behind|sample")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     late = b.pick(8, 12, 16, 20, 30)
     return b.log(lambda c: {k: np.roll(v, late) if k.startswith("tau_") else v for k, v in c.items()})
 
 
 @log_class(58, "standstill", (4,), r"(?i)still")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     def stopped(c: Columns) -> Columns:
         for j, name in enumerate(NAMES):
             c[f"q_{name}"] = 0.1 * j + 1e-4 * b.rng.uniform(size=ROWS)
@@ -615,7 +617,7 @@ def _(b: Bench) -> str:
 
 
 @log_class(59, "a joint that never moved", (0,), r"j\d")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     name = NAMES[b.variant % 3]
 
     def held(c: Columns) -> Columns:
@@ -627,15 +629,15 @@ def _(b: Bench) -> str:
 
 
 @log_class(60, "too few samples", (4, 3), r"(?i)rows|short|samples|time")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return b.log(only(slice(b.pick(1, 2, 10, 30, 49))))
 
 
-def setting(number: int, title: str, says: str) -> Callable[..., Callable[[Bench], str]]:
+def setting(number: int, title: str, says: str) -> Callable[..., Callable[[CaseFiles], str]]:
     """A class of experiment files: the function gives the text."""
 
-    def register(make: Callable[[Bench], str]) -> Callable[[Bench], str]:
-        def case(b: Bench) -> Case:
+    def register(make: Callable[[CaseFiles], str]) -> Callable[[CaseFiles], str]:
+        def case(b: CaseFiles) -> Case:
             path = b.write("experiment.toml", make(b))
             words = ("identify", str(b.base / "arm.toml"), str(b.base / "log.csv"), "-c", path)
             return Case((*words, "--out", str(b.folder / "out")), (3, 2), says)
@@ -647,27 +649,27 @@ def setting(number: int, title: str, says: str) -> Callable[..., Callable[[Bench
 
 
 @setting(61, "unknown key", r"experiment\.toml:\d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return QUICK + b.pick(
         "fold = 3\n", "[prepar]\ncutoff = 3.0\n", "[prepare]\ncutof = 3.0\n", "x = 1\n", "[log]\ntimee = 1\n"
     )
 
 
 @setting(62, "wrong type or range", r"experiment\.toml:\d+")
-def _(b: Bench) -> str:
+def _(b: CaseFiles) -> str:
     return "[prepare]\n" + b.pick(
         'cutoff = "8"\n', "order = true\n", "cutoff = -1.0\n", "rate = nan\n", "cutoff = [8.0]\n"
     )  # fmt: skip
 
 
 @bad_input(65, "unknown option")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     words = b.pick(("--fold", "3"), ("--nonsense",), ("-z",), ("--methd", "wls"), ("--out",))
     return Case((*b.identify(str(b.base / "log.csv"))[:3], *words), (2,), r"(?i)option|argument|usage")
 
 
 @bad_input(66, "output is an input")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     log = b.log(lambda c: c)
     robot = str(shutil.copy(b.base / "arm.toml", b.folder / "arm.toml"))
     out = b.pick(log, robot, str(b.folder), log, robot)
@@ -676,19 +678,19 @@ def _(b: Bench) -> Case:
 
 
 @bad_input(67, "output exists")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     b.write("out/" + b.pick("run.json", "notes.txt", "x/y.txt", "report.html", ".hidden"), "{}")
     return Case(b.identify(str(b.base / "log.csv")), (7,), r"(?i)exist|--force|not empty")
 
 
 @bad_input(68, "validation on the training log")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     log = b.log(lambda c: c)
     return Case(b.identify(log, "--validate", log), (0,), r"(?i)training|same|valid")
 
 
 @bad_input(70, "output below a file")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     b.write("file", "x")
     words = b.identify(str(b.base / "log.csv"))
     return Case(
@@ -697,7 +699,7 @@ def _(b: Bench) -> Case:
 
 
 @bad_input(73, "two runs, one output")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     words = b.identify(str(b.base / "log.csv"))
 
     def hold_it() -> None:
@@ -715,7 +717,7 @@ def _(b: Bench) -> Case:
 
 
 @bad_input(79, "memory")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     text = f"[prepare]\nrate = {b.pick('1e7', '1e8', '5e6', '1e9', '3e7')}\n" + QUICK
     path = b.write("experiment.toml", text)
     words = ("identify", str(b.base / "arm.toml"), str(b.base / "log.csv"), "-c", path)
@@ -723,7 +725,7 @@ def _(b: Bench) -> Case:
 
 
 @bad_input(80, "constraints that exclude one another")
-def _(b: Bench) -> Case:
+def _(b: CaseFiles) -> Case:
     low, high = b.pick((50, 60), (100, 120), (200, 300), (1000, 1001), (40, 41))
     text = (
         '[model]\nterms = ["rigid_body", "viscous", "coulomb"]\n[estimate]\nmethod = "feasible"\nconstraints = ['
@@ -742,7 +744,7 @@ def run(number: int, variant: int, base: Path) -> dict[str, Any]:
     """One case, and what came of it."""
     folder = base / f"case-{number}-{variant}"
     folder.mkdir()
-    bench = Bench(folder, base, variant, np.random.default_rng([SEED, number, variant]))
+    bench = CaseFiles(folder, base, variant, np.random.default_rng([SEED, number, variant]))
     case = CLASSES[number][1](bench)
     before = files_in(folder)
     ended = isolated(case.words, case.prepare)

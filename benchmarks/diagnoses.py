@@ -22,7 +22,7 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.diagnosis.diagnosis import diagnose, every_diagnosis
-from dynid.testing import DiagnosisContract, TrueMotion, evidence_of, small_arm
+from dynid.testing import DiagnosisContract, TrueMotion, analysis_of, small_arm
 from tests.diagnosis import test_contracts
 
 CORRELATIONS, SECONDS, SIZES = (0.0, 0.9, 0.98), (15.0, 30.0, 60.0), (0.25, 0.5, 1.0)
@@ -32,14 +32,14 @@ def false_alarms(logs: int) -> Counter[str]:
     """Logs of each diagnosis in which it found something, though there was nothing."""
     found: Counter[str] = Counter()
     for seed in range(logs):
-        evidence = evidence_of(
+        analysis = analysis_of(
             small_arm(),
             seed=1000 + seed,
             correlation=CORRELATIONS[seed % 3],
             seconds=SECONDS[seed // 3 % 3],
             speed=0.5 if seed % 2 else 1.0,
         )
-        residual_findings = diagnose(evidence)
+        residual_findings = diagnose(analysis)
         found.update({one.identifier for one in residual_findings})
         found["any"] += bool(residual_findings)
     return found
@@ -51,7 +51,7 @@ def detected(suite: DiagnosisContract, size: float, seeds: int) -> int:
     def effect(motion: TrueMotion, rng: np.random.Generator) -> Float:
         return size * suite.effect(motion, rng)
 
-    look = (suite.look(evidence_of(suite.robot(), effect, 500 + s, speed=suite.speed)) for s in range(seeds))
+    look = (suite.look(analysis_of(suite.robot(), effect, 500 + s, speed=suite.speed)) for s in range(seeds))
     return sum(bool(found) for found in look)
 
 

@@ -63,7 +63,7 @@ Spoil = Callable[[Plant, np.random.Generator, Unmodelled, Recorded], Recorded]
 class Fault:
     """What is wrong with a log.    spoil: makes it so.    words: identifiers that name it.
 
-    describe: what is wrong with the description instead.    unseen: note that says that a log cannot tell, "" = none.
+    describe: what is wrong with the description instead.    unseen: note that a log cannot show it, "" = none.
     """
 
     name: str
@@ -261,7 +261,7 @@ def wrongly_doubted(result: Mapping[str, Any]) -> bool:
 
 
 def is_named(result: Mapping[str, Any], common: Mapping[str, int]) -> bool:
-    """Whether a run with a fault says a word that means it, or says that the log cannot tell."""
+    """Whether a run with a fault says a word that means it, or says that the log cannot show it."""
     fault = BY_NAME[result["fault"]]
     return bool((said(result) - set(common)) & set(fault.words)) or fault.unseen in result.get("noted", ())
 

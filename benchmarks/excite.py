@@ -200,7 +200,7 @@ def campaign(name: str, arm: Arm, options: argparse.Namespace) -> None:
     ratios = np.array([mine[key] / theirs[key] for key in mine if key in theirs])
     print(
         f"  {name} simulated and identified: deviation {np.median(ratios):.3f} of a hand-made motion's (median of "
-        f"{len(ratios)} base parameters; {len(mine)} against {len(theirs)} told at all)"
+        f"{len(ratios)} base parameters; {len(mine)} against {len(theirs)} determined at all)"
     )
 
 

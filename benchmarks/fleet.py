@@ -232,7 +232,7 @@ def log_of(row: Mapping[str, str]) -> FleetLog:
 class Generator:
     """Logs of a simulated fleet as factors: a few motions, parameters that differ by robot and day, noise.
 
-    motions: rows of logs, whose triangles tell what a motion shows.    by_robot, by_day: (k,) standard deviations.
+    motions: rows of logs, whose triangles hold what a motion shows.    by_robot, by_day: (k,) standard deviations.
     """
 
     model: TypeModel

@@ -81,7 +81,7 @@ ALIVE = ("survived", "unsteady test")
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "src/dynid"
 
-# file, function, operator, before, after: why no test can tell the two apart.
+# file, function, operator, before, after: why no test can distinguish the two.
 EQUIVALENT: dict[tuple[str, str, str, str, str], str] = {
     (
         "simulation/mechanism.py",

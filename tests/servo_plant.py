@@ -1,4 +1,4 @@
-"""A two-joint arm in MuJoCo whose drives are told positions: an independent plant for logs of commands."""
+"""A two-joint arm in MuJoCo whose drives get positions: an independent plant for logs of commands."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
-from dynid.verbs.retrieve import Coefficients, read_coefficients, retrieve
+from dynid.verbs.retrieve import Coefficients, feasible_from_coefficients, read_coefficients
 from tests.command_line import Run
 from tests.export.models import model_of, states
 from tests.feasible.panda import ROBOT, Panda
@@ -44,11 +44,15 @@ def test_the_panda_from_a_table(data_dir: Path, tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
     read = read_coefficients(table(tmp_path / "c.csv", panda_formulas(panda), panda.y), robot)
     np.testing.assert_allclose(read.C, panda.C, atol=2e-5)  # rounded lengths are taken exactly
-    found = retrieve(robot, read, fit=FeasibleFit(strength=0.1, total_mass=(16.0, 20.0), density=UNLIMITED))
+    found = feasible_from_coefficients(
+        robot, read, fit=FeasibleFit(strength=0.1, total_mass=(16.0, 20.0), density=UNLIMITED)
+    )
     assert found.cost <= 3.73e-4
     assert found.found.least_eigenvalue.min() >= 9e-7
     assert 16 - 1e-6 <= found.found.parameters[::10].sum() <= 20 + 1e-6
-    corner = retrieve(robot, read, fit=FeasibleFit(strength="l-curve", total_mass=(16.0, 20.0)))
+    corner = feasible_from_coefficients(
+        robot, read, fit=FeasibleFit(strength="l-curve", total_mass=(16.0, 20.0))
+    )
     assert corner.cost < 2e-3
 
 
@@ -59,7 +63,7 @@ def test_rounded_formulas_of_the_robot_are_taken_exactly(tmp_path: Path) -> None
     path = table(tmp_path / "c.csv", list(base.formulas()), base.reduce(truth))
     read = read_coefficients(path, robot)
     np.testing.assert_array_equal(read.C, base.B)
-    found = retrieve(robot, read, fit=FeasibleFit(strength=1e-6))
+    found = feasible_from_coefficients(robot, read, fit=FeasibleFit(strength=1e-6))
     motion = robot.tree_motion(*states(robot))
     wanted = inverse_dynamics(robot.tree, truth, *motion)
     theirs = inverse_dynamics(robot.tree, found.found.parameters, *motion)
@@ -75,7 +79,9 @@ def test_deviations_weigh(tmp_path: Path) -> None:
     C[:, 60] = 1.0
     for std, nearer in (([0.001, 1.0], 2.0), ([1.0, 0.001], 3.0)):
         given = Coefficients(("m7", "m7"), C, np.array([2.0, 3.0]), np.array(std))
-        assert retrieve(robot, given).found.parameters[60] == pytest.approx(nearer, abs=1e-3)
+        assert feasible_from_coefficients(robot, given).found.parameters[60] == pytest.approx(
+            nearer, abs=1e-3
+        )
 
 
 @pytest.mark.parametrize(
@@ -112,9 +118,9 @@ def test_windows_in_conflict_and_wishes_that_need_a_log(tmp_path: Path) -> None:
     robot = load_robot(ROBOT)
     read = read_coefficients(table(tmp_path / "c.csv", ["m7"], np.ones(1)), robot)
     with pytest.raises(SolverError, match="total mass"):
-        retrieve(robot, read, fit=FeasibleFit(1.0, total_mass=(20.0, 10.0)))
+        feasible_from_coefficients(robot, read, fit=FeasibleFit(1.0, total_mass=(20.0, 10.0)))
     with pytest.raises(UsageError, match="held-out"):
-        retrieve(robot, read, fit=FeasibleFit(strength="held-out"))
+        feasible_from_coefficients(robot, read, fit=FeasibleFit(strength="held-out"))
 
 
 def test_the_command(run: Run, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from dynid.robot import load_robot
 from dynid.rows.torque import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
-from dynid.verbs.retrieve import Coefficients, retrieve
-from dynid.verbs.retrieve_by_penalty import default_box, read_box, retrieve_by_penalty
+from dynid.verbs.retrieve import Coefficients, feasible_from_coefficients
+from dynid.verbs.retrieve_by_penalty import default_box, feasible_by_penalty, read_box
 from tests.command_line import Run
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS
@@ -59,8 +59,8 @@ def coefficients(path: Path, noise: float) -> Coefficients:
 def test_its_cost_is_the_convex_program_s_or_a_little_more(path: Path) -> None:
     robot, given = load_robot(path), coefficients(path, 0.05)
     fit = FeasibleFit(strength=1e-9, total_mass=(3.5, 5.0), density=UNLIMITED)
-    least = retrieve(robot, given, fit=fit).cost
-    found = retrieve_by_penalty(robot, given, fit=fit, how=FEW)
+    least = feasible_from_coefficients(robot, given, fit=fit).cost
+    found = feasible_by_penalty(robot, given, fit=fit, how=FEW)
     # Nothing costs less than the program's optimum; the print's own answer for a Panda costs 3.5 times as much.
     assert least * (1 - 1e-4) <= found.cost <= 3.5 * least
     assert all(is_physical(pi) for pi in found.found.parameters.reshape(-1, 10))
@@ -76,17 +76,17 @@ def test_any_rule_holds_and_the_box_is_kept(path: Path) -> None:
         return float(max(0.4 - bodies.mass[1], bodies.mass[1] - 2.0))
 
     rule = Rule("light or heavy", light_or_heavy)
-    found = retrieve_by_penalty(robot, given, rules=[rule], box=box, how=FEW).found
+    found = feasible_by_penalty(robot, given, rules=[rule], box=box, how=FEW).found
     mass = found.parameters[::10]
     assert mass[1] <= 0.4 + 1e-6 or mass[1] >= 2.0 - 1e-6
     centre = found.parameters.reshape(-1, 10)[:, 1:4] / mass[:, None]
     bounds = box.lower.reshape(-1, 10)[:, 1:4], box.upper.reshape(-1, 10)[:, 1:4]
     assert ((centre >= bounds[0] - 1e-12) & (centre <= bounds[1] + 1e-12)).all()
-    again = retrieve_by_penalty(robot, given, rules=[rule], box=box, how=FEW).found
+    again = feasible_by_penalty(robot, given, rules=[rule], box=box, how=FEW).found
     np.testing.assert_array_equal(again.parameters, found.parameters)
     never = [Rule("light", lambda b: 1.0 - b.mass[0]), Rule("heavy", lambda b: b.mass[0] - 2.0)]
     with pytest.raises(SolverError, match=r"light by|heavy by"):
-        retrieve_by_penalty(
+        feasible_by_penalty(
             robot, given, rules=never, box=box, how=Annealing(runs=1, rounds=2, evaluations=0)
         )
 

@@ -15,7 +15,7 @@ from dynid.log.write import write_log
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia
 from dynid.testing import random_inertia, random_robot
-from dynid.verbs.reveal import read_model_table, reveal
+from dynid.verbs.reveal import parameters_from_model, read_model_table
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 
@@ -26,7 +26,7 @@ def test_panda_from_good_configurations(data_dir: Path) -> None:
     robot = load_robot(ROBOTS / "panda_gaz.toml")
     pi = random_inertia(3, 7)
     M, g = mass_matrix(robot.tree, pi, q), gravity_torque(robot.tree, pi, q)
-    found = reveal(robot, q, M, g)
+    found = parameters_from_model(robot, q, M, g)
     assert found.estimate.base.rank == found.structural.rank == 43
     beta = found.estimate.base.reduce(pi.ravel())
     assert np.abs(found.estimate.value - beta).max() < 1e-9 * np.abs(beta).max()
@@ -37,8 +37,8 @@ def test_panda_from_good_configurations(data_dir: Path) -> None:
     np.testing.assert_allclose(
         nonlinear_effects(robot.tree, theta, q, dq), nonlinear_effects(robot.tree, pi, q, dq), atol=1e-7
     )
-    assert reveal(robot, q, mass_matrix(robot.tree, pi, q)).estimate.base.rank == 39
-    assert reveal(robot, q, gravity=gravity_torque(robot.tree, pi, q)).estimate.base.rank == 12
+    assert parameters_from_model(robot, q, mass_matrix(robot.tree, pi, q)).estimate.base.rank == 39
+    assert parameters_from_model(robot, q, gravity=gravity_torque(robot.tree, pi, q)).estimate.base.rank == 12
 
 
 def test_either_triangle_says_the_same() -> None:
@@ -47,7 +47,7 @@ def test_either_triangle_says_the_same() -> None:
     noise = np.random.default_rng(2).normal(0, 0.05, (200, 4, 4))
     M = mass_matrix(robot.tree, robot.inertia_prior, q) + noise + noise.transpose(0, 2, 1)
     M[:, np.tril_indices(4, -1)[0], np.tril_indices(4, -1)[1]] = np.nan
-    upper, lower = (reveal(robot, q, one).estimate.value for one in (M, M.transpose(0, 2, 1)))
+    upper, lower = (parameters_from_model(robot, q, one).estimate.value for one in (M, M.transpose(0, 2, 1)))
     np.testing.assert_allclose(lower, upper, rtol=1e-12, atol=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_parts_and_rotors() -> None:
     M[:, np.tril_indices(4, -1)[0], np.tril_indices(4, -1)[1]] = np.nan  # the upper triangle says it all
     M[::3, 0, 2] = np.nan
     g[:, 1] = np.nan
-    found = reveal(robot, q, M, g, RigidBody() + RotorInertia())
+    found = parameters_from_model(robot, q, M, g, RigidBody() + RotorInertia())
     beta = found.estimate.base.reduce(np.append(pi.ravel(), rotor))
     np.testing.assert_allclose(found.estimate.value, beta, atol=1e-8)
 
@@ -69,7 +69,7 @@ def test_functions_of_position_and_bodies_that_can_exist() -> None:
     robot = random_robot(3, 3, 0.0)
     pi, bodies = robot.inertia_prior, replace(robot, inertia_prior=np.full((3, 10), np.nan))
     q = np.random.default_rng(1).uniform(-2, 2, (80, 3))
-    found = reveal(
+    found = parameters_from_model(
         bodies,
         q,
         lambda one: mass_matrix(robot.tree, pi, one[None])[0],
@@ -81,7 +81,9 @@ def test_functions_of_position_and_bodies_that_can_exist() -> None:
     assert max(found.mass_error, found.gravity_error) < 1e-4
     theta = found.estimate.parameters.reshape(3, 10)
     assert all(is_consistent(one) for one in theta)
-    plain = reveal(bodies, q, mass_matrix(robot.tree, pi, q), gravity_torque(robot.tree, pi, q))
+    plain = parameters_from_model(
+        bodies, q, mass_matrix(robot.tree, pi, q), gravity_torque(robot.tree, pi, q)
+    )
     assert not all(is_consistent(one) for one in plain.estimate.parameters.reshape(3, 10))
 
 
@@ -101,17 +103,17 @@ def test_refusals() -> None:
     q = np.random.default_rng(1).uniform(-2, 2, (60, 3))
     M = mass_matrix(robot.tree, robot.inertia_prior, q)
     with pytest.raises(UsageError, match="neither"):
-        reveal(robot, q)
+        parameters_from_model(robot, q)
     with pytest.raises(UsageError, match="shape"):
-        reveal(robot, q, M[:10])
+        parameters_from_model(robot, q, M[:10])
     wrong = np.array(M)
     wrong[5] = -wrong[5]
     with pytest.raises(UnfitDataError, match="row 5"):
-        reveal(robot, q, wrong)
+        parameters_from_model(robot, q, wrong)
     lost = np.array(q)
     lost[7, 1] = np.nan
     with pytest.raises(UnfitDataError, match="row 7"):
-        reveal(robot, lost, M)
+        parameters_from_model(robot, lost, M)
 
 
 def test_reveal_on_the_command_line(run: Run, robot_file: Path, tmp_path: Path) -> None:

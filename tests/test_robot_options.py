@@ -34,8 +34,17 @@ CHAIN = """<robot name="arm"><link name="base"/>
 
 def test_every_option_reaches_the_robot(run: Run, tmp_path: Path) -> None:
     path = written(tmp_path / "robot")
-    told = ("--xacro", "tool=true", "--xacro", "mass:=4", "--lock", "tool_joint=0.5", "--gravity", "0,9.81,0")
-    done = run("inspect", path, *told)
+    options = (
+        "--xacro",
+        "tool=true",
+        "--xacro",
+        "mass:=4",
+        "--lock",
+        "tool_joint=0.5",
+        "--gravity",
+        "0,9.81,0",
+    )
+    done = run("inspect", path, *options)
     assert done.code == 0, done.err
     assert "held: tool_joint at 0.5" in done.out
     assert "gravity (0, 9.81, 0)" in done.out
@@ -47,7 +56,7 @@ def test_every_option_reaches_the_robot(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("options", "says"),
     [
         (("--lock", "j1"), "--lock JOINT=VALUE"),
         (("--lock", "j1=x"), "rad or m"),
@@ -59,10 +68,10 @@ def test_every_option_reaches_the_robot(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_options_of_another_form_are_wrong_calls(
-    told: tuple[str, ...], says: str, run: Run, tmp_path: Path
+    options: tuple[str, ...], says: str, run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "arm.urdf").write_text(CHAIN)
-    done = run("inspect", tmp_path / "arm.urdf", *told)
+    done = run("inspect", tmp_path / "arm.urdf", *options)
     assert done.code == 2
     assert says in done.err
 
@@ -81,10 +90,12 @@ def test_experiment_files_say_it_as_well(tmp_path: Path) -> None:
         packages=(str(path.parent / "ws"),),
         xacro={"gripper": "true", "dof": "7", "name": "arm"},
     )
-    told = experiment.with_robot({"lock": {"wrist": 1.0}, "xacro": {"dof": "6"}, "packages": ["own"]}).reading
-    assert told.lock == {"finger": 0.02, "wrist": 1.0}
-    assert told.xacro["dof"] == "6"
-    assert told.packages == (str(Path("own").absolute()),)
+    reading = experiment.with_robot(
+        {"lock": {"wrist": 1.0}, "xacro": {"dof": "6"}, "packages": ["own"]}
+    ).reading
+    assert reading.lock == {"finger": 0.02, "wrist": 1.0}
+    assert reading.xacro["dof"] == "6"
+    assert reading.packages == (str(Path("own").absolute()),)
     path.write_text('[robot]\nlock = { finger = "0.02" }\n')
     with pytest.raises(InputErrors, match=r"x\.toml:2.*lock"):
         Experiment.read(path)

@@ -1,4 +1,4 @@
-"""Springs and transmissions on whole logs: geometry sought, friction's side found, wrong drive data refused."""
+"""Springs and transmissions on whole logs: geometry estimated, friction's side found, wrong drive data refused."""
 
 from __future__ import annotations
 

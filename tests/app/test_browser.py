@@ -91,7 +91,7 @@ class Visitor:
 
 @contextmanager
 def held(project: Project) -> Iterator[jobs.Job]:
-    """The newest job, standing still at a stage that it has told, so that clicks come before its end."""
+    """The newest job, standing still at a stage that it has reported, so that clicks come before its end."""
     job = jobs.jobs(project)[0]
     until(lambda: job.progress.get("stage"))
     os.killpg(int(job.pid or 0), signal.SIGSTOP)

@@ -156,9 +156,9 @@ def test_an_edited_run_is_told_and_never_a_bug_of_ours(
     assert "edited-run" not in run("report", folder).out
     stored = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(stored | {"provenance": {**stored["provenance"], "seed": 9}}))
-    told = run("report", folder)
-    assert told.code == 0
-    assert "edited-run" in told.out + told.err
+    done = run("report", folder)
+    assert done.code == 0
+    assert "edited-run" in done.out + done.err
     for key in ("experiment", "files"):
         (folder / "run.json").write_text(json.dumps(stored | {key: 3}))
         broken = run("report", folder)

@@ -23,7 +23,7 @@ from dynid.robot.model import RobotModel
 from dynid.run.store import load
 from tests.command_line import ROBOT, Run
 
-# The arm of the other tests on a vertical axis, whose torque tells how the base leans.
+# The arm of the other tests on a vertical axis, whose torque shows how the base leans.
 WAIST = """
 [[joint]]
 name = "waist"

@@ -11,7 +11,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.changes import check_changes, find_change, find_friction_drift
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.lab import AddedTorque
 
 ARM = small_arm()
@@ -43,51 +43,51 @@ def cable(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray:
     return torque
 
 
-def told(evidence: ResidualAnalysis) -> list[str]:
+def reported(analysis: ResidualAnalysis) -> list[str]:
     sink = Diagnostics()
-    check_changes(evidence, sink)
+    check_changes(analysis, sink)
     return [one.identifier for one in sink]
 
 
 @pytest.mark.parametrize("share", [-0.3, 0.4])
-def test_friction_that_drifts_is_told_by_its_size(share: float) -> None:
-    evidence = evidence_of(ARM, softer(share), seed=1)
-    drift = find_friction_drift(evidence)
+def test_friction_that_drifts_is_reported_with_its_size(share: float) -> None:
+    analysis = analysis_of(ARM, softer(share), seed=1)
+    drift = find_friction_drift(analysis)
     assert drift is not None
     assert drift.part == "viscous friction"
     # Relative to the fitted mean, half the change away from the first value; the drift itself bends it by some percent.
     assert drift.change == pytest.approx(share / (1.0 + 0.5 * share), rel=0.15)
     assert 0.0 < drift.std < 0.05
-    assert told(evidence) == ["friction-drift"]
+    assert reported(analysis) == ["friction-drift"]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_robot_that_stays_the_same_is_left_in_peace(seed: int) -> None:
-    assert told(evidence_of(ARM, seed=seed)) == []
-    assert told(evidence_of(ARM, softer(-0.08), seed=seed)) == []
+    assert reported(analysis_of(ARM, seed=seed)) == []
+    assert reported(analysis_of(ARM, softer(-0.08), seed=seed)) == []
 
 
 @pytest.mark.parametrize("start", [11.0, 15.0, 19.0])
 def test_a_load_that_is_taken_up_is_a_doubt(start: float) -> None:
-    evidence = evidence_of(ARM, heavier(start), seed=2)
-    change = find_change(evidence)
+    analysis = analysis_of(ARM, heavier(start), seed=2)
+    change = find_change(analysis)
     assert change is not None
     assert change.gain > 0.5
-    # Times are told to an eighth of the log.
+    # Times are found to an eighth of the log.
     assert abs(change.seconds - start) < 30.0 / 8.0
-    assert told(evidence) == ["changed-within-log"]
+    assert reported(analysis) == ["changed-within-log"]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_the_model_lacks_is_no_change(seed: int) -> None:
-    assert find_change(evidence_of(ARM, cable, seed=seed)) is None
+    assert find_change(analysis_of(ARM, cable, seed=seed)) is None
 
 
 def test_without_blocks_to_hold_out_nothing_is_claimed() -> None:
-    evidence = evidence_of(ARM, heavier(15.0), seed=2)
-    r = evidence.residuals
+    analysis = analysis_of(ARM, heavier(15.0), seed=2)
+    r = analysis.residuals
     few = {
         name: getattr(r, name)[:40]
         for name in ("t", "trajectory", "segment", "measured", "predicted", "q", "dq")
     }
-    assert told(replace(evidence, residuals=replace(r, **few, std=r.std[:40]))) == []
+    assert reported(replace(analysis, residuals=replace(r, **few, std=r.std[:40]))) == []

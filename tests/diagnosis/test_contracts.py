@@ -18,9 +18,9 @@ from dynid.diagnosis.ripple import GearRipple
 from dynid.diagnosis.saturation import Saturation
 from dynid.robot.model import RobotModel
 from dynid.terms.drift import Drift
-from dynid.terms.evidence import FRICTION_FORM
 from dynid.terms.nominal import Nominal
 from dynid.terms.position_waves import PositionWaves
+from dynid.terms.residual_tests import FRICTION_FORM
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import DiagnosisContract, TrueMotion, small_arm

@@ -17,7 +17,7 @@ from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.write import canonical_columns, write_log
 from dynid.simulation.rigid import inverse
 from dynid.terms.drift import Drift, causes
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.trajectories.trajectory import FourierTrajectory
 
 
@@ -33,10 +33,10 @@ def softer_when_warm(motion: TrueMotion, rng: np.random.Generator) -> np.ndarray
 
 
 def test_temperature_is_the_cause_where_it_explains_more() -> None:
-    evidence = evidence_of(small_arm(), softer_when_warm, seed=0)
-    r = evidence.residuals
+    analysis = analysis_of(small_arm(), softer_when_warm, seed=0)
+    r = analysis.residuals
     logged = np.column_stack([warmth(r.t), np.full(len(r.t), 30.0), np.full(len(r.t), np.nan)])
-    warm = replace(evidence, residuals=replace(r, temperature=logged))
+    warm = replace(analysis, residuals=replace(r, temperature=logged))
     assert [cause.name for cause in causes(warm.remains.motion, 0)] == ["time", "temperature"]
     for joint in (1, 2):
         assert [cause.name for cause in causes(warm.remains.motion, joint)] == ["time"]
@@ -46,18 +46,18 @@ def test_temperature_is_the_cause_where_it_explains_more() -> None:
     assert "within 20 to 39.9 °C" in found.text
     assert "temperature_viscous" in found.advice
     # 0.01 of the joint's torque a kelvin and rad/s, at the usual top speed, over 20 K.
-    top = np.quantile(np.abs(evidence.motion.dq[:, 0]), 0.95)
+    top = np.quantile(np.abs(analysis.motion.dq[:, 0]), 0.95)
     change = float(found.text.split()[1])
-    assert abs(-change / (0.2 * top * evidence.torque_rms[0]) - 1.0) < 0.25
+    assert abs(-change / (0.2 * top * analysis.torque_rms[0]) - 1.0) < 0.25
 
 
 def test_clocks_that_restart_are_put_end_to_end() -> None:
-    evidence = evidence_of(small_arm(), seed=0)
-    r = evidence.residuals
+    analysis = analysis_of(small_arm(), seed=0)
+    r = analysis.residuals
     half = len(r.t) // 2
     segment = (np.arange(len(r.t)) >= half).astype(np.int64)
     again = replace(r, t=np.where(segment == 1, r.t - r.t[half], r.t), segment=segment)
-    t = replace(evidence, residuals=again).elapsed
+    t = replace(analysis, residuals=again).elapsed
     assert (np.diff(t) >= 0).all()
     assert abs(np.ptp(t) - np.ptp(r.t)) < 0.1 * np.ptp(r.t)
 
@@ -100,6 +100,6 @@ terms = ["rigid_body", "rotor_inertia", "viscous", "coulomb", "offset"]
 
 
 def test_evidence_without_temperature_knows_time_alone() -> None:
-    evidence: ResidualAnalysis = evidence_of(small_arm(), seed=1)
-    assert evidence.residuals.temperature is None
-    assert [cause.name for cause in causes(evidence.remains.motion, 0)] == ["time"]
+    analysis: ResidualAnalysis = analysis_of(small_arm(), seed=1)
+    assert analysis.residuals.temperature is None
+    assert [cause.name for cause in causes(analysis.remains.motion, 0)] == ["time"]

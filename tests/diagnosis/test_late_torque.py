@@ -10,7 +10,7 @@ from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.effect_tests import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.torque_delay import LATE_TORQUE
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 
 
 def late(seconds: tuple[float, ...], seed: int = 0) -> ResidualAnalysis:
@@ -23,7 +23,7 @@ def late(seconds: tuple[float, ...], seed: int = 0) -> ResidualAnalysis:
         ]
         return np.column_stack(columns)
 
-    return evidence_of(small_arm(), added, seed=seed)
+    return analysis_of(small_arm(), added, seed=seed)
 
 
 @pytest.mark.parametrize("joint", [0, 1, 2])
@@ -31,9 +31,9 @@ def late(seconds: tuple[float, ...], seed: int = 0) -> ResidualAnalysis:
 def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: float) -> None:
     shift = [0.0, 0.0, 0.0]
     shift[joint] = seconds
-    evidence = late(tuple(shift), seed=joint)
-    own = EffectTest(LATE_TORQUE).look(evidence)
-    assert [one.joint for one in own] == [evidence.robot.joint_names[joint]]
+    analysis = late(tuple(shift), seed=joint)
+    own = EffectTest(LATE_TORQUE).look(analysis)
+    assert [one.joint for one in own] == [analysis.robot.joint_names[joint]]
     way = "late" if seconds > 0 else "early"
     # The column carries no load: of its torque only friction and inertia turn, and those at reversals.
     assert own[0].title.endswith(f"torque comes {way}" if joint else f"torque turns round {way}")
@@ -41,7 +41,7 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
     assert "torque_delay" in own[0].advice
     reported = float(own[0].text.split(" ")[1])
     assert reported == pytest.approx(1e3 * abs(seconds), rel=0.3)
-    assert "gear-ripple" not in {one.identifier for one in diagnose(evidence)}
+    assert "gear-ripple" not in {one.identifier for one in diagnose(analysis)}
 
 
 def test_a_delay_of_all_joints_is_reported_elsewhere() -> None:
@@ -59,7 +59,7 @@ def test_friction_that_the_model_lacks_is_no_delay() -> None:
             return torque
 
         for seed in range(3):
-            assert EffectTest(LATE_TORQUE).look(evidence_of(small_arm(), added, seed=seed)) == []
+            assert EffectTest(LATE_TORQUE).look(analysis_of(small_arm(), added, seed=seed)) == []
 
 
 def test_a_wave_stays_a_wave() -> None:
@@ -68,5 +68,5 @@ def test_a_wave_stays_a_wave() -> None:
         torque[:, 1] = 0.05 * motion.size[1] * np.sin(25 * motion.q[:, 1] + 1.0)
         return torque
 
-    found = diagnose(evidence_of(small_arm(), added, seed=1, speed=0.6))
+    found = diagnose(analysis_of(small_arm(), added, seed=1, speed=0.6))
     assert [(one.identifier, one.joint) for one in found] == [("gear-ripple", "shoulder")]

@@ -1,4 +1,4 @@
-"""Links of another length than described: told where the log tells of them, else said to be out of sight."""
+"""Links of another length than described: reported where the log shows them, else said to be out of sight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.diagnosis.link_lengths import check_link_lengths, find_link_lengths
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.robot.model import RobotModel
-from dynid.testing import evidence_of, small_arm
+from dynid.testing import analysis_of, small_arm
 
 ARM = small_arm()
 
@@ -22,19 +22,19 @@ def stretched(joint: int, share: float) -> RobotModel:
     return replace(ARM, T_parent_joint=T)
 
 
-def told(evidence: ResidualAnalysis) -> list[tuple[str, str]]:
+def reported(analysis: ResidualAnalysis) -> list[tuple[str, str]]:
     sink = Diagnostics()
-    check_link_lengths(evidence, sink)
+    check_link_lengths(analysis, sink)
     return [(one.identifier, one.text) for one in sink]
 
 
 @pytest.mark.parametrize("share", [0.1, -0.1])
 def test_a_link_that_couples_two_joints_is_told_by_its_length(share: float) -> None:
     """The elbow's lever for the shoulder: gravity of the forearm fixes its first moment, their coupling the lever."""
-    evidence = evidence_of(ARM, seed=0, noise=0.002, truth=stretched(2, share))
-    (elbow,) = [one for one in find_link_lengths(evidence) if one.joint == 2]
+    analysis = analysis_of(ARM, seed=0, noise=0.002, truth=stretched(2, share))
+    (elbow,) = [one for one in find_link_lengths(analysis) if one.joint == 2]
     assert elbow.change == pytest.approx(share, abs=3.0 * elbow.std + 0.1 * abs(share))
-    (code, text), *_ = told(evidence)
+    (code, text), *_ = reported(analysis)
     assert code == "link-length"
     assert "'elbow'" in text
     assert ("longer" if share > 0 else "shorter") in text
@@ -42,17 +42,17 @@ def test_a_link_that_couples_two_joints_is_told_by_its_length(share: float) -> N
 
 def test_a_link_as_described_is_left_in_peace() -> None:
     for seed in range(3):
-        assert "link-length" not in dict(told(evidence_of(ARM, seed=seed)))
+        assert "link-length" not in dict(reported(analysis_of(ARM, seed=seed)))
 
 
 def test_a_link_that_other_parameters_take_up_is_said_to_be_out_of_sight() -> None:
     """The shoulder lies on the column's axis: the distance along it moves nothing."""
-    evidence = evidence_of(ARM, seed=0, noise=0.002, truth=stretched(1, 0.05))
-    (note,) = told(evidence)
+    analysis = analysis_of(ARM, seed=0, noise=0.002, truth=stretched(1, 0.05))
+    (note,) = reported(analysis)
     assert note[0] == "link-length-unseen"
     assert "5 % before shoulder cannot be distinguished" in note[1]
     # Nor is a link passed over in silence that is too little off to be proven.
-    codes = dict(told(evidence_of(ARM, seed=0, noise=0.002, truth=stretched(2, 0.05))))
+    codes = dict(reported(analysis_of(ARM, seed=0, noise=0.002, truth=stretched(2, 0.05))))
     assert "link-length" in codes or "elbow" in codes["link-length-unseen"]
-    noisy = told(evidence_of(ARM, seed=0, noise=0.3))
+    noisy = reported(analysis_of(ARM, seed=0, noise=0.3))
     assert "shoulder, elbow" in dict(noisy)["link-length-unseen"]

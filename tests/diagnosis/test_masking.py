@@ -22,7 +22,7 @@ from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 
 
 def ramp(seconds: float = 10.0, rate: float = 100.0, start: float = 0.0) -> Samples:
@@ -103,18 +103,18 @@ def pushed(low: float, high: float, size: float) -> ResidualAnalysis:
         inside = (motion.t >= low) & (motion.t <= high)
         return size * motion.size * inside[:, None] * np.array([1.0, 1.0, 0.0])
 
-    return evidence_of(small_arm(), added, seed=3)
+    return analysis_of(small_arm(), added, seed=3)
 
 
 def test_a_push_is_seen_from_its_beginning_to_its_end() -> None:
     """However the joints turn round meanwhile."""
     for low in (4.0, 7.3, 12.1):
-        evidence = pushed(low, low + 0.8, 0.3)
-        (finding,) = Bursts().look(evidence)
+        analysis = pushed(low, low + 0.8, 0.3)
+        (finding,) = Bursts().look(analysis)
         (span,) = finding.times
         assert span.start == pytest.approx(low, abs=0.15)
         assert span.end == pytest.approx(low + 0.8, abs=0.15)
-        assert [one.times for one in spoilt_times(evidence)] == [finding.times]
+        assert [one.times for one in spoilt_times(analysis)] == [finding.times]
 
 
 def test_what_is_masked_says_so() -> None:
@@ -133,7 +133,7 @@ def test_what_is_masked_says_so() -> None:
 
 def test_clean_logs_lose_nothing() -> None:
     for seed in range(3):
-        assert spoilt_times(evidence_of(small_arm(), seed=seed)) == ()
+        assert spoilt_times(analysis_of(small_arm(), seed=seed)) == ()
 
 
 def found_in(one: Recording, folder: Path, name: str) -> tuple[Identification, Diagnostics]:

@@ -23,19 +23,19 @@ from dynid.diagnosis.proof import (
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import sign_readings
-from dynid.terms.evidence import Declared
 from dynid.terms.gravity_tilt import find_tilt, turned
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.terms.residual_tests import Declared
+from dynid.testing import TrueMotion, analysis_of, small_arm
 from tests.diagnosis.test_traps import late
 
 
-def lean(evidence: ResidualAnalysis, gravity: Float) -> Proof:
-    opposite = 2.0 * evidence.robot.gravity - gravity
-    rivals = {"waves": position_waves(evidence), "zeros": shifted_positions(evidence)}
+def lean(analysis: ResidualAnalysis, gravity: Float) -> Proof:
+    opposite = 2.0 * analysis.robot.gravity - gravity
+    rivals = {"waves": position_waves(analysis), "zeros": shifted_positions(analysis)}
     found = prove(
-        evidence,
-        reading(evidence, Declared(gravity=gravity)),
-        reading(evidence, Declared(gravity=opposite)),
+        analysis,
+        reading(analysis, Declared(gravity=gravity)),
+        reading(analysis, Declared(gravity=opposite)),
         rivals,
     )
     assert found is not None
@@ -46,13 +46,13 @@ def lean(evidence: ResidualAnalysis, gravity: Float) -> Proof:
 def test_a_lean_is_proven_and_its_opposite_is_not(degrees: float) -> None:
     robot = small_arm()
     real = tilted(robot, np.deg2rad(degrees), 1.0)
-    evidence = evidence_of(robot, seed=2, truth=real)
-    proof = lean(evidence, real.gravity)
+    analysis = analysis_of(robot, seed=2, truth=real)
+    proof = lean(analysis, real.gravity)
     assert proof.holds
     assert proof.mirror < 0 < proof.gain
     assert proof.rival_gain < proof.gain
     assert "off the held-out mean square error" in proof.words(robot.joint_names)
-    against = lean(evidence, 2.0 * robot.gravity - real.gravity)
+    against = lean(analysis, 2.0 * robot.gravity - real.gravity)
     assert not against.holds
     assert against.contradicted
 
@@ -60,10 +60,10 @@ def test_a_lean_is_proven_and_its_opposite_is_not(degrees: float) -> None:
 def test_nothing_is_proven_on_an_upright_base() -> None:
     robot = small_arm()
     for seed in range(3):
-        evidence = evidence_of(robot, seed=seed)
-        found = find_tilt(evidence)
+        analysis = analysis_of(robot, seed=seed)
+        found = find_tilt(analysis)
         assert found is not None
-        proof = lean(evidence, found.gravity)
+        proof = lean(analysis, found.gravity)
         assert not proof.holds
         assert proof.doubts()
 
@@ -76,9 +76,9 @@ def test_a_cable_that_looks_like_a_lean_is_a_rival() -> None:
         wave[:, 0] = 0.8 * motion.size[0] * np.cos(motion.q[:, 0] + 0.4)
         return wave
 
-    evidence = evidence_of(small_arm(), cable, seed=3)
+    analysis = analysis_of(small_arm(), cable, seed=3)
     sink = Diagnostics()
-    compare_with_description(evidence, sink)
+    compare_with_description(analysis, sink)
     assert not [one for one in (*sink.doubts, *sink.warnings) if one.identifier == "tilted-base"]
 
 
@@ -87,12 +87,12 @@ def test_a_gain_is_proven_and_its_opposite_is_not(factor: float) -> None:
     def scaled(motion: TrueMotion, rng: np.random.Generator) -> Float:
         return motion.tau * np.array([0.0, factor - 1.0, 0.0])
 
-    evidence = evidence_of(small_arm(), scaled, seed=4)
-    rivals = {"friction": friction_forms(evidence), "zeros": shifted_positions(evidence)}
+    analysis = analysis_of(small_arm(), scaled, seed=4)
+    rivals = {"friction": friction_forms(analysis), "zeros": shifted_positions(analysis)}
     proof = prove(
-        evidence,
-        reading(evidence, Declared(factors={1: factor})),
-        reading(evidence, Declared(factors={1: 1.0 / factor})),
+        analysis,
+        reading(analysis, Declared(factors={1: factor})),
+        reading(analysis, Declared(factors={1: 1.0 / factor})),
         rivals,
     )
     assert proof is not None
@@ -100,38 +100,38 @@ def test_a_gain_is_proven_and_its_opposite_is_not(factor: float) -> None:
 
 
 def test_a_lag_is_proven_and_shifts_are_scanned() -> None:
-    evidence = late(0.05)
+    analysis = late(0.05)
     proof = prove(
-        evidence,
-        reading(evidence, Declared(seconds=0.05)),
-        reading(evidence, Declared(seconds=-0.05)),
-        {"f": friction_forms(evidence)},
+        analysis,
+        reading(analysis, Declared(seconds=0.05)),
+        reading(analysis, Declared(seconds=-0.05)),
+        {"f": friction_forms(analysis)},
     )
     assert proof is not None
     assert proof.holds
     shifts = np.array([-0.05, 0.0, 0.05, 0.1])
-    errors = evidence.misfit_by_shift(shifts)
+    errors = analysis.misfit_by_shift(shifts)
     assert errors is not None
     assert int(np.argmin(errors)) == 2
 
 
 def test_a_wrong_sign_is_contradicted_by_the_log() -> None:
-    evidence = evidence_of(small_arm(), seed=5)
-    for turned_round in sign_readings(evidence.robot, gated(evidence), 2):
-        proof = prove(evidence, Reading(turned_round.robot, turned_round.samples))
+    analysis = analysis_of(small_arm(), seed=5)
+    for turned_round in sign_readings(analysis.robot, gated(analysis), 2):
+        proof = prove(analysis, Reading(turned_round.robot, turned_round.samples))
         assert proof is not None
         assert proof.contradicted
 
 
 def test_too_few_samples_prove_nothing() -> None:
-    evidence = evidence_of(small_arm(), seed=1)
-    few = replace(evidence, residuals=replace(evidence.residuals, **first(evidence, 60)))
+    analysis = analysis_of(small_arm(), seed=1)
+    few = replace(analysis, residuals=replace(analysis.residuals, **first(analysis, 60)))
     assert prove(few, Reading(few.robot, few.motion)) is None
 
 
-def first(evidence: ResidualAnalysis, rows: int) -> dict[str, Float]:
+def first(analysis: ResidualAnalysis, rows: int) -> dict[str, Float]:
     """The first rows of all arrays of the residuals."""
-    r = evidence.residuals
+    r = analysis.residuals
     return {name: value[:rows] for name, value in vars(r).items() if isinstance(value, np.ndarray)}
 
 

@@ -14,7 +14,7 @@ from dynid.diagnosis.raw import RawTorque, first_torque
 from dynid.diagnosis.resonance import Resonance, chance
 from dynid.log.read import Log, read_log
 from dynid.log.write import canonical_columns, write_log
-from dynid.testing import evidence_of, small_arm
+from dynid.testing import analysis_of, small_arm
 
 RATE = 250.0
 
@@ -53,16 +53,16 @@ def test_short_stretches_are_no_torque(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("frequency", [14.0, 40.0, 90.0])
 def test_a_joint_that_rings_above_the_cut_off_is_reported(frequency: float) -> None:
-    evidence = evidence_of(small_arm(), seed=0)
+    analysis = analysis_of(small_arm(), seed=0)
     rng = np.random.default_rng(1)
     t = np.arange(0.0, 40.0, 1.0 / RATE)
     tau = 3.0 * np.sin(2.0 * t)[:, None] + 0.02 * rng.normal(size=(len(t), 3))
     w, decay = 2 * np.pi * frequency / RATE, 0.99
     ringing = lfilter([1.0], [1.0, -2 * decay * np.cos(w), decay**2], rng.normal(size=len(t)))
-    quiet = replace(evidence, raw=RawTorque(RATE, (tau,)))
+    quiet = replace(analysis, raw=RawTorque(RATE, (tau,)))
     assert diagnose(quiet, (Resonance(),)) == ()
     tau = tau + np.outer(0.05 * ringing / ringing.std(), [0.0, 1.0, 0.0])
-    (found,) = diagnose(replace(evidence, raw=RawTorque(RATE, (tau,))), (Resonance(),))
+    (found,) = diagnose(replace(analysis, raw=RawTorque(RATE, (tau,))), (Resonance(),))
     assert (found.joint, found.level) == ("shoulder", "note")
     reported = float(found.title.split(" at ")[1].split(" Hz")[0])
     assert reported == pytest.approx(frequency, abs=0.8)

@@ -27,14 +27,14 @@ from dynid.signals.samples import Samples
 from dynid.simulation.rigid import inverse
 from dynid.terms import Viscous
 from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.evidence import FeatureGroup, FitEvidence, Level, Notice
 from dynid.terms.gain import DriveGain, heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load
+from dynid.terms.residual_tests import FeatureGroup, FitAnalysis, Level, Notice
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.torque_delay import find_delay
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.lab import RATE, fitted
 from dynid.trajectories.trajectory import FourierTrajectory
 from tests.command_line import Run
@@ -75,9 +75,9 @@ def spoilt(change: str, joint: int = 1) -> ResidualAnalysis:
 def test_the_reading_that_fits_is_named_without_any_description(
     change: str, identifier: str, says: str
 ) -> None:
-    evidence = spoilt(change)
-    unknown = np.full_like(evidence.robot.inertia_prior, np.nan)
-    bare = replace(evidence, robot=replace(evidence.robot, inertia_prior=unknown))
+    analysis = spoilt(change)
+    unknown = np.full_like(analysis.robot.inertia_prior, np.nan)
+    bare = replace(analysis, robot=replace(analysis.robot, inertia_prior=unknown))
     sink = Diagnostics()
     check_wiring(bare, sink)
     (doubt,) = sink.doubts
@@ -87,7 +87,7 @@ def test_the_reading_that_fits_is_named_without_any_description(
         r"misses ([\d.e+]+) % of the torque of '(\w+)' as declared, and ([\d.]+) %", doubt.text
     )
     assert reported is not None
-    assert reported[2] in evidence.robot.joint_names
+    assert reported[2] in analysis.robot.joint_names
     assert float(reported[3]) < 0.5 * float(reported[1])
 
 
@@ -101,28 +101,28 @@ def test_a_wrong_model_is_no_wrong_reading() -> None:
     def cable(motion: TrueMotion, rng: np.random.Generator) -> Float:
         return 0.5 * motion.size * np.cos(2 * motion.q + 1.0)
 
-    evidence = evidence_of(small_arm(), cable, seed=1)
-    assert (evidence.rms > 0.1 * evidence.torque_rms).any()
+    analysis = analysis_of(small_arm(), cable, seed=1)
+    assert (analysis.rms > 0.1 * analysis.torque_rms).any()
     sink = Diagnostics()
-    check_wiring(evidence, sink)
+    check_wiring(analysis, sink)
     assert not sink.doubts
 
 
 def test_a_dead_encoder_is_no_wrong_wiring() -> None:
-    evidence = spoilt("torque sign")
-    r = evidence.residuals
+    analysis = spoilt("torque sign")
+    r = analysis.residuals
     q, dq = r.q.copy(), r.dq.copy()
     q[:, 0], dq[:, 0] = 0.3 + 1e-5 * np.sin(np.arange(len(q))), 0.0
     sink = Diagnostics()
-    check_wiring(replace(evidence, residuals=replace(r, q=q, dq=dq)), sink)
+    check_wiring(replace(analysis, residuals=replace(r, q=q, dq=dq)), sink)
     assert not sink.doubts
 
 
 def test_free_gains_make_every_reading_right() -> None:
-    evidence = spoilt("torque sign")
-    terms = replace(evidence.terms, terms=(*evidence.terms, DriveGain()))
+    analysis = spoilt("torque sign")
+    terms = replace(analysis.terms, terms=(*analysis.terms, DriveGain()))
     sink = Diagnostics()
-    check_wiring(replace(evidence, terms=terms), sink)
+    check_wiring(replace(analysis, terms=terms), sink)
     assert not sink.doubts
 
 
@@ -130,9 +130,9 @@ def test_free_gains_make_every_reading_right() -> None:
 def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
     """Friction makes up most of a light arm's torque: without it some exchange is a little less bad."""
     robot = MACHINES["arm7"].robot
-    evidence = rubbed(robot, Terms((RigidBody(),)))
+    analysis = rubbed(robot, Terms((RigidBody(),)))
     sink = Diagnostics()
-    check_wiring(evidence, sink)
+    check_wiring(analysis, sink)
     (warning,) = sink.warnings
     assert warning.identifier == "large-misfit"
     assert "rigid_body: misses" in warning.text
@@ -166,7 +166,7 @@ def rubbed(robot: RobotModel, terms: Terms, order: Sequence[int] | None = None) 
 def test_a_leaning_base_is_measured(degrees: float, azimuth: float) -> None:
     robot = small_arm()
     real = tilted(robot, np.deg2rad(degrees), azimuth)
-    found = find_tilt(evidence_of(robot, seed=2, truth=real))
+    found = find_tilt(analysis_of(robot, seed=2, truth=real))
     assert found is not None
     assert found.certain
     assert abs(found.degrees - degrees) < 3 * found.std + 0.1 * degrees
@@ -177,7 +177,7 @@ def test_a_leaning_base_is_measured(degrees: float, azimuth: float) -> None:
 
 def test_an_upright_base_is_not_leaning() -> None:
     for seed in range(4):
-        found = find_tilt(evidence_of(small_arm(), seed=seed))
+        found = find_tilt(analysis_of(small_arm(), seed=seed))
         assert found is not None
         assert not found.certain
         assert found.degrees < 0.3
@@ -193,7 +193,7 @@ def test_directions_across_gravity() -> None:
 def test_leaning_is_doubted_over_a_degree_and_says_what_to_declare() -> None:
     robot = small_arm()
     sink = Diagnostics()
-    compare_with_description(evidence_of(robot, seed=2, truth=tilted(robot, np.deg2rad(3.0), 1.0)), sink)
+    compare_with_description(analysis_of(robot, seed=2, truth=tilted(robot, np.deg2rad(3.0), 1.0)), sink)
     (doubt,) = sink.doubts
     assert doubt.identifier == "tilted-base"
     declared = re.search(r"--gravity=([-\d.,e]+)", doubt.text)
@@ -201,22 +201,22 @@ def test_leaning_is_doubted_over_a_degree_and_says_what_to_declare() -> None:
     assert np.linalg.norm([float(part) for part in declared[1].split(",")]) == pytest.approx(9.81, rel=1e-3)
     assert "gravity = [" in doubt.text
     sink = Diagnostics()
-    compare_with_description(evidence_of(robot, seed=2, truth=tilted(robot, np.deg2rad(0.8), 1.0)), sink)
+    compare_with_description(analysis_of(robot, seed=2, truth=tilted(robot, np.deg2rad(0.8), 1.0)), sink)
     assert [item.identifier for item in sink.warnings] == ["tilted-base"]
 
 
 def test_an_unknown_load_is_weighed_and_a_known_one_is_not() -> None:
     robot = small_arm()
     real = loaded(robot, 3.0, np.random.default_rng(1))
-    evidence = evidence_of(robot, seed=5, truth=real)
-    load = find_load(evidence)
+    analysis = analysis_of(robot, seed=5, truth=real)
+    load = find_load(analysis)
     assert load is not None
     assert load.body == "forearm"
     assert abs(load.mass - 3.0) < 2 * load.std
     sink = Diagnostics()
-    compare_with_description(evidence, sink)
+    compare_with_description(analysis, sink)
     assert [item.identifier for item in sink.doubts] == ["payload"]
-    declared = evidence_of(real, seed=5)
+    declared = analysis_of(real, seed=5)
     sink = Diagnostics()
     compare_with_description(declared, sink)
     assert list(sink) == []
@@ -225,17 +225,17 @@ def test_an_unknown_load_is_weighed_and_a_known_one_is_not() -> None:
 def test_only_the_body_that_carries_a_load_is_proven_to() -> None:
     """The opposite of the load, a load elsewhere and a scale of all torque explain less of held-out blocks."""
     robot = small_arm()
-    proof = prove_load(evidence_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1))), 2)
+    proof = prove_load(analysis_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1))), 2)
     assert proof is not None
     assert proof.holds
     assert proof.mirror < 0.0 < proof.rival_gain < proof.gain
     bent = robot.inertia_prior.copy()
     bent[1] *= 1.5
-    elsewhere = prove_load(evidence_of(robot, seed=5, truth=replace(robot, inertia_prior=bent)), 2)
+    elsewhere = prove_load(analysis_of(robot, seed=5, truth=replace(robot, inertia_prior=bent)), 2)
     assert elsewhere is not None
     assert not elsewhere.holds
     assert f"another weight of body '{robot.body_names[1]}'" in elsewhere.doubts()
-    exact = prove_load(evidence_of(robot, seed=5), 2)
+    exact = prove_load(analysis_of(robot, seed=5), 2)
     assert exact is not None
     assert not exact.holds
 
@@ -246,36 +246,36 @@ def scaled(robot: RobotModel, factor: float) -> RobotModel:
 
 def test_torque_of_another_size() -> None:
     robot = small_arm()
-    evidence = evidence_of(robot, seed=6)
-    sizes = size_against_description(replace(evidence, robot=scaled(robot, 0.5)))
+    analysis = analysis_of(robot, seed=6)
+    sizes = size_against_description(replace(analysis, robot=scaled(robot, 0.5)))
     assert sizes is not None
     np.testing.assert_allclose(sizes, 2.0, rtol=0.05)
     sink = Diagnostics()
-    compare_with_description(replace(evidence, robot=scaled(robot, 0.1)), sink)
+    compare_with_description(replace(analysis, robot=scaled(robot, 0.1)), sink)
     assert "unit-suspicion" in {item.identifier for item in sink.warnings}
     for factor in (0.01, 100.0):
         sink = Diagnostics()
-        compare_with_description(replace(evidence, robot=scaled(robot, factor)), sink)
+        compare_with_description(replace(analysis, robot=scaled(robot, factor)), sink)
         assert [one.identifier for one in sink.doubts] == ["unit-suspicion"]
     unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))
-    assert size_against_description(replace(evidence, robot=unknown)) is None
-    assert find_load(replace(evidence, robot=unknown)) is None
+    assert size_against_description(replace(analysis, robot=unknown)) is None
+    assert find_load(replace(analysis, robot=unknown)) is None
     sink = Diagnostics()
-    compare_with_description(replace(evidence, robot=unknown), sink)
+    compare_with_description(replace(analysis, robot=unknown), sink)
     assert list(sink) == []
 
 
 def test_arms_that_are_too_heavy_for_their_length_are_reported_without_a_description() -> None:
     robot = small_arm()
-    evidence = evidence_of(robot, seed=6)
+    analysis = analysis_of(robot, seed=6)
     unknown = replace(robot, inertia_prior=np.full((3, 10), np.nan))
-    heavy = heaviness(evidence)
+    heavy = heaviness(analysis)
     assert heavy is not None
     # 2.5 kg at 0.15 m and 4 kg at 0.2 m on a length of 0.6 m: some 2 to 3 kg at its end.
     assert 1.5 / 0.6**3 < heavy < 4.0 / 0.6**3
-    estimate = replace(evidence.estimate, parameters=100.0 * evidence.estimate.parameters)
+    estimate = replace(analysis.estimate, parameters=100.0 * analysis.estimate.parameters)
     sink = Diagnostics()
-    compare_with_description(replace(evidence, robot=unknown, estimate=estimate), sink)
+    compare_with_description(replace(analysis, robot=unknown, estimate=estimate), sink)
     (warning,) = sink.warnings
     assert warning.identifier == "unit-suspicion"
     # A hundred times the torque: the arm weighs what a hundred times its mass would, in units of usual ones.
@@ -289,7 +289,7 @@ def late(seconds: float) -> ResidualAnalysis:
         shifted = [np.interp(motion.t - seconds, motion.t, tau) for tau in motion.tau.T]
         return np.column_stack(shifted) - motion.tau
 
-    return evidence_of(small_arm(), added, seed=7)
+    return analysis_of(small_arm(), added, seed=7)
 
 
 @pytest.mark.parametrize("seconds", [-0.03, 0.008, 0.03, 0.06])
@@ -323,7 +323,7 @@ def test_friction_of_one_joint_is_no_lag() -> None:
         return torque
 
     sink = Diagnostics()
-    report_missing_effects(evidence_of(small_arm(), added, seed=7), sink)
+    report_missing_effects(analysis_of(small_arm(), added, seed=7), sink)
     assert list(sink) == []
 
 
@@ -386,10 +386,10 @@ def test_check_doubts_a_leaning_base(run: Run, tmp_path: Path) -> None:
 def test_a_scale_of_torque_is_told_from_a_load_on_a_short_arm(factor: float) -> None:
     """On two joints that carry weight a load may look like a factor in gravity torque alone."""
     scaled, robot = Diagnostics(), small_arm()
-    compare_with_description(evidence_of(robot, lambda motion, rng: (factor - 1.0) * motion.tau), scaled)
+    compare_with_description(analysis_of(robot, lambda motion, rng: (factor - 1.0) * motion.tau), scaled)
     assert [one.identifier for one in scaled] == ["torque-scale"]
     burdened = Diagnostics()
-    compare_with_description(evidence_of(robot, truth=loaded(robot, 5.0, np.random.default_rng(0))), burdened)
+    compare_with_description(analysis_of(robot, truth=loaded(robot, 5.0, np.random.default_rng(0))), burdened)
     assert [one.identifier for one in burdened] == ["payload"]
 
 
@@ -401,25 +401,25 @@ class Sagging(Viscous):
     group = FeatureGroup("sagging", "residual against nothing")
 
     @classmethod
-    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """A notice of the whole robot."""
         yield Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")
 
     @classmethod
-    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """A notice that explains what another term says."""
         yield Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
 
 
 def test_what_a_term_says_of_a_fit_is_reported_without_another_line(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = small_arm()
-    evidence = evidence_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1)))
+    analysis = analysis_of(robot, seed=5, truth=loaded(robot, 3.0, np.random.default_rng(1)))
     before = Diagnostics()
-    compare_with_description(evidence, before)
+    compare_with_description(analysis, before)
     assert [one.identifier for one in before] == ["payload"]
     monkeypatch.setitem(CATALOGUE, "sagging", Sagging)
     sink = Diagnostics()
-    report_missing_effects(evidence, sink)
-    compare_with_description(evidence, sink)
+    report_missing_effects(analysis, sink)
+    compare_with_description(analysis, sink)
     assert "sagging" in {one.identifier for one in every_diagnosis()}
     assert [str(one) for one in sink] == ["warning[sagging] 3 joints sag", "note[sagging] as described"]

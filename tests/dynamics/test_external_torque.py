@@ -130,7 +130,7 @@ def test_free_motion_crosses_thresholds_as_often_as_is_said(rate: float) -> None
     parts = [tuple(np.array_split(x, 5)[k] for x in free_motion(1)) for k in range(5)]
     found = Thresholds.of_free_motion(parts, rate, 5.0, nothing, nothing)  # type: ignore[arg-type] # pairs
     alarms = [found.crossed(*free_motion(seed)).any(axis=1).mean() for seed in range(2, 12)]
-    # Residuals that follow one another tell as much as a twentieth of their number.
+    # Residuals that follow one another are worth as much as a twentieth of their number.
     assert abs(np.mean(alarms) - rate) < 4.0 * np.sqrt(rate * 20 / 20_000)
     # Thresholds follow the size of the residuals: lower for fast motion than for slow, and by joint.
     assert (found.at(np.full(3, 0.9)) < 0.6 * found.at(np.full(3, 0.01))).all()

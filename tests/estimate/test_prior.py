@@ -56,7 +56,7 @@ def test_without_any_mass_the_torque_sets_the_size() -> None:
     found = spread(robot, influence)
     assert found["fv1"] == found["fo2"] == 2.0
     np.testing.assert_allclose(found["m1"], 2.0 / typical_length(robot) / np.sqrt(2))
-    # Of each body its best direction counts, of all bodies the one that needs most; first moments tell, by gravity.
+    # Of each body its best direction counts, of all bodies the one that needs most; first moments do, by gravity.
     influence[[column.name == "mcx1" for column in columns]] = 0.8
     influence[[column.name in ("mcx2", "mcy2") for column in columns]] = 0.6
     influence[[column.name == "Izz1" for column in columns]] = 1e-3

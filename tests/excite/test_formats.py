@@ -1,4 +1,4 @@
-"""Forms of a motion, each read back by a parser or program of its own; what they tell and refuse."""
+"""Forms of a motion, each read back by a parser or program of its own; what they state and refuse."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_intervals_shrink_as_the_information_says() -> None:
     again = shrinkage(record, motion(5, 300), 3.0)
     np.testing.assert_allclose(again, np.sqrt(0.5), rtol=1e-6)
     assert (shrinkage(record, motion(6, 300), 3.0) < 1.0).all()
-    # What the record did not tell at all has no width to compare with.
+    # What the record did not determine at all has no width to compare with.
     blind = np.array(R)
     blind[:, -1] = 0.0
     share = shrinkage(replace(record, recorded=blind), motion(6, 300), 3.0)

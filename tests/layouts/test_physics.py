@@ -93,9 +93,9 @@ def test_the_description_tells_what_the_effort_is_worth() -> None:
     found = description_scale(ONE.robot, replace(truth, tau=truth.tau / 12.0))
     assert found is not None
     slope, share, size = found
-    told = (share > 0.6) & (size > 0.02 * size.max())
-    assert told.sum() >= 3
+    clear = (share > 0.6) & (size > 0.02 * size.max())
+    assert clear.sum() >= 3
     # Friction that grows with load adds to it.
-    assert slope[told] == pytest.approx(np.full(int(told.sum()), 1 / 12.0), rel=0.25)
+    assert slope[clear] == pytest.approx(np.full(int(clear.sum()), 1 / 12.0), rel=0.25)
     blind = replace(ONE.robot, inertia_prior=np.full_like(ONE.robot.inertia_prior, np.nan))
     assert description_scale(blind, truth) is None

@@ -95,8 +95,8 @@ def test_fingers_that_are_not_in_a_log_are_held(robot: RobotModel, tmp_path: Pat
     assert text.startswith("not in the log: joints 'left' at 0, 'right' at 0.01 are held")
     assert log.read(log.trajectories[0]).q.shape == (3000, 3)
     # What the user has said is not said again.
-    told = lock_joints(robot, {"left": 0.02, "right": 0.03}).robot
-    assert not texts(read_log(tmp_path / "log.csv", told))
+    held = lock_joints(robot, {"left": 0.02, "right": 0.03}).robot
+    assert not texts(read_log(tmp_path / "log.csv", held))
 
 
 @pytest.mark.parametrize(

@@ -203,8 +203,8 @@ def test_dynamic_joint_states_and_slower_currents(robot: RobotModel, tmp_path: P
     np.testing.assert_array_equal(chunk.extra["heat"], 42.0)
     wanted = np.interp(t[inside], t[::4], tau[::4, 1].astype(np.float32))
     np.testing.assert_allclose(chunk.extra["current"], wanted, atol=1e-6)
-    told = "\n".join(one.text for one in log.remarks)
-    assert "/currents:current[1] of /currents come at other times (25 Hz) than the rows (100 Hz)" in told
+    remarks = "\n".join(one.text for one in log.remarks)
+    assert "/currents:current[1] of /currents come at other times (25 Hz) than the rows (100 Hz)" in remarks
 
 
 def test_messages_that_are_cut_off(robot: RobotModel, tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def test_torque_on_a_slower_clock(robot: RobotModel, tmp_path: Path) -> None:
     # A straight line is off by h^2 / 8 of the second derivative at most.
     bound = 3.0 * w**2 * (1 / 250.0) ** 2 / 8
     assert (np.abs(chunk.tau - 3.0 * motion(t[inside])) <= bound + 1e-9).all()
-    told = [str(one) for one in log.remarks]
-    assert any("a clock of their own, 'tau_t' (250 Hz), beside the rows (1000 Hz)" in one for one in told)
-    assert any(f"{(~inside).sum()} rows before the first or after the last" in one for one in told)
+    remarks = [str(one) for one in log.remarks]
+    assert any("a clock of their own, 'tau_t' (250 Hz), beside the rows (1000 Hz)" in one for one in remarks)
+    assert any(f"{(~inside).sum()} rows before the first or after the last" in one for one in remarks)
     pieces = list(log.chunks(log.trajectories[0], 37))
     np.testing.assert_array_equal(np.concatenate([one.tau for one in pieces]), chunk.tau)
     assert log.read(log.trajectories[0]).first_row == 0

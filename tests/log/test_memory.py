@@ -58,7 +58,7 @@ def columns(arrays: dict[str, Any]) -> dict[str, Any]:
 
 
 def files(result: Identification, folder: Path) -> dict[str, bytes]:
-    """What a run folder holds of the numbers; run.json tells of times and file names."""
+    """What a run folder holds of the numbers; run.json has times and file names beside."""
     folder.mkdir()
     write_tables(result, folder)
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.name != "run.json"}

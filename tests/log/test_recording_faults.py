@@ -16,7 +16,7 @@ from dynid.testing import small_arm
 ARM, RATE, SECONDS = small_arm(), 1000.0, 24.0
 
 
-def told(spoil: dict[str, Float] | None = None, at: float = 0.0, seconds: float = SECONDS) -> list[str]:
+def reported(spoil: dict[str, Float] | None = None, at: float = 0.0, seconds: float = SECONDS) -> list[str]:
     """Claims of joints whose second effort is frozen at its value at some time, s, from then on for so long."""
     t = np.arange(round(SECONDS * RATE)) / RATE
     phase = 2.0 * np.pi * 0.3 * t[:, None] + np.arange(3.0)
@@ -35,22 +35,22 @@ def told(spoil: dict[str, Float] | None = None, at: float = 0.0, seconds: float 
 
 
 def test_an_effort_that_follows_the_motion_is_left_in_peace() -> None:
-    assert told() == []
+    assert reported() == []
 
 
 @pytest.mark.parametrize("at", [1.2, 3.0, 12.0, 20.0])
 def test_an_effort_that_freezes_is_found_whatever_the_windows(at: float) -> None:
     """Windows of four seconds hold a frozen effort, a frozen and a live one, or one that is frozen throughout."""
-    assert told(at=at) == ["constant-effort shoulder"]
+    assert reported(at=at) == ["constant-effort shoulder"]
 
 
 def test_a_frozen_effort_at_the_end_of_its_range_is_no_cut_off_one() -> None:
     t = np.arange(round(SECONDS * RATE)) / RATE
     live = 20.0 * np.sin(2.0 * np.pi * 0.3 * t + 1.3)
     beyond = np.where(t < 12.0, live, 25.0)
-    assert told({"tau": beyond}) == ["constant-effort shoulder"]
+    assert reported({"tau": beyond}) == ["constant-effort shoulder"]
     cut_off = np.clip(live, -12.0, 12.0)
-    assert told({"tau": cut_off}) == []
+    assert reported({"tau": cut_off}) == []
 
 
 @pytest.mark.parametrize("steps", [2.0, 3.0, 8.0])
@@ -58,7 +58,7 @@ def test_a_coarse_effort_on_one_of_its_steps_is_not_frozen(steps: float) -> None
     """Noise makes it leave its step for a sample now and then, so that most of its repeats are short."""
     t = np.arange(round(SECONDS * RATE)) / RATE
     noise = 0.02 * np.random.default_rng(1).normal(size=len(t))
-    assert told({"tau": np.round(steps * (np.sin(2.0 * np.pi * 0.1 * t) + noise)) * 5.0}) == []
+    assert reported({"tau": np.round(steps * (np.sin(2.0 * np.pi * 0.1 * t) + noise)) * 5.0}) == []
 
 
 @pytest.mark.parametrize("step", [0.0, 0.1])
@@ -72,8 +72,8 @@ def test_an_effort_that_ends_at_zero_has_not_lost_its_sign(step: float) -> None:
     swing = 2.0 * np.pi * 0.3 * t + 1.3
     noise = 0.02 * np.random.default_rng(2).normal(size=len(t))
     load = 10.0 * (1.0 + np.sin(swing)) + noise
-    assert told(seen(load - load.min())) == []
-    assert told(seen(np.abs(20.0 * np.sin(swing) + noise))) == ["unsigned-effort shoulder"]
+    assert reported(seen(load - load.min())) == []
+    assert reported(seen(np.abs(20.0 * np.sin(swing) + noise))) == ["unsigned-effort shoulder"]
 
 
 @pytest.mark.parametrize("size", [1e308, -1e308])
@@ -82,7 +82,7 @@ def test_one_number_of_no_size_makes_no_overflow(size: float) -> None:
     t = np.arange(round(SECONDS * RATE)) / RATE
     effort = np.abs(20.0 * np.sin(2.0 * np.pi * 0.3 * t + 1.3))
     effort[[700, 701, 9000, 9700]] = size
-    told({"tau": effort})
+    reported({"tau": effort})
 
 
 def test_rows_that_were_lost_are_found_among_repeated_ones() -> None:

@@ -17,7 +17,7 @@ from dynid.report.html import report_html
 from dynid.run.result import Identification
 from dynid.signals.settings import Preparation
 from dynid.terms import FrictionChoice, RigidBody, RotorInertia
-from dynid.testing import TrueMotion, evidence_of, small_arm
+from dynid.testing import TrueMotion, analysis_of, small_arm
 from tests.selection.arm import identified
 from tests.selection.logs import THETA, chosen, motion
 
@@ -112,7 +112,7 @@ def test_the_diagnosis_names_what_plain_models_lack() -> None:
         added[:, 1] = 1.5 * motion.size[1] * dq / (1.0 + np.abs(dq) / 0.4)
         return added
 
-    found = [one for one in diagnose(evidence_of(small_arm(), effect)) if one.joint == "shoulder"]
+    found = [one for one in diagnose(analysis_of(small_arm(), effect)) if one.joint == "shoulder"]
     assert "saturating_viscous" in found[0].advice
     assert "flattens" in found[0].text
 

@@ -17,8 +17,8 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms import RigidBody, Term
-from dynid.terms.evidence import Held, Level
 from dynid.terms.nominal import Nominal
+from dynid.terms.residual_tests import Held, Level
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import TermContract, random_inertia, random_robot
 from tests.selection.arm import identified, torque

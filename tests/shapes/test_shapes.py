@@ -125,7 +125,7 @@ def test_a_log_that_is_streamed_gives_the_same(
     monkeypatch.setattr(validation, "CACHE_BYTES", 0.0)
     streamed = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in streamed.shapes] == pytest.approx([s.value for s in result.shapes], rel=1e-6)
-    # Where even the lines do not fit in memory, shapes are sought on evenly spaced windows.
+    # Where even the lines do not fit in memory, shapes are estimated on evenly spaced windows.
     monkeypatch.setattr(search, "LINE_BYTES", 3e5)
     thinned = identify(ROBOT, log, replace(SETTINGS, terms=model), threads=1)
     assert [s.value for s in thinned.shapes] == pytest.approx([s.value for s in result.shapes], rel=0.1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.terms.evidence import Held, Level
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
+from dynid.terms.residual_tests import Held, Level
 from dynid.testing import random_robot
 
 
@@ -16,9 +16,9 @@ from dynid.testing import random_robot
 def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: float) -> None:
     robot = random_robot(1, 3)
     sizes = {f"tilt{axis}": (np.radians(degrees), np.radians(half))}
-    told = list(GravityTilt().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
-    assert len(told) == (abs(degrees) - half > 0.5)
-    for notice in told:
+    notices = list(GravityTilt().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    assert len(notices) == (abs(degrees) - half > 0.5)
+    for notice in notices:
         assert notice.declared is not None
         gravity = notice.declared.gravity
         # As strong as before, turned by the tilt about the axis: x tilts gravity along y, y along x.

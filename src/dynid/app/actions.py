@@ -59,7 +59,7 @@ def stop(project: Project, job: str, form: Form) -> str:
 
 
 def uploaded(project: Project, place: str) -> dict[str, object]:
-    """What the page is told of a file that has come."""
+    """What the page learns of an uploaded file."""
     ready = project.robot is not None and bool(project.logs_to(TRAIN))
     return {"place": place, "ready": ready}
 

@@ -26,7 +26,7 @@ try:
     import fcntl
 except (
     ImportError
-):  # Windows: a job that the server did not start itself cannot be told from one that was killed
+):  # Windows: a job that the server did not start itself cannot be distinguished from one that was killed
     fcntl = None
 
 RUNNING, DONE, FAILED, STOPPED, INTERRUPTED = "running", "done", "failed", "stopped", "interrupted"

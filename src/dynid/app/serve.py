@@ -51,7 +51,7 @@ def serve(
 ) -> None:
     """Serves a workspace until Ctrl-C or SIGTERM; jobs go on behind it.
 
-    most_bytes: of one uploaded file.    begin: told the link with its token.    end: told the commands that are still
+    most_bytes: of one uploaded file.    begin: gets the link with its token.    end: gets the commands that are still
     at work, each with its process.
 
     Raises ResourceError without Starlette or uvicorn, or where the port is taken; RefusedError for a host that is not

@@ -1,4 +1,4 @@
-"""Friction that is loaded by the bodies that are sought with it: Newton's method on both together."""
+"""Friction that is loaded by the bodies that are estimated with it: Newton's method on both together."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dynid.terms.term import Term, Terms
 def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bool = False) -> Terms:
     """The kept terms and chosen effects as terms.
 
-    started: with the shapes that were tried; else these are left open, to be sought with all joints together.
+    started: with the shapes that were tried; else these are left open, to be estimated with all joints together.
     """
     labels = set(effects)
     found: list[Term] = list(kept.terms)

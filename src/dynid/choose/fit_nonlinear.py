@@ -45,17 +45,17 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     refuse_open_inside(terms)
     terms = with_loads(terms, search.robot, lambda model: search.fit(nominal(model, search.robot)).estimate)
     chosen, tried, choices = choose_forms(terms, search)
-    sought: dict[int, Bool] = {}
+    estimated: dict[int, Bool] = {}
     for i, term in enumerate(chosen):
         if isinstance(term, ShapedTerm) and term.shapes:
             unknown = np.asarray(np.isnan(term.shape_table(search.robot)).any(axis=1))
             alive = term.alive(search.robot, search.moved).reshape(len(unknown), -1)
             rows = unknown & alive.any(axis=1)
             if rows.any():
-                sought[i] = rows
+                estimated[i] = rows
     near = tried if start is None else start
     first = nominal(chosen, search.robot) if near is None else near
-    found = refine(NonlinearFit(first, sought), search, fresh=near is None)
+    found = refine(NonlinearFit(first, estimated), search, fresh=near is None)
     # Shapes that come with a start were compared with their rivals before.
     worth = worth_of_shapes(terms, found, search) if start is None else ()
     return replace(found, choices=(*choices, *worth))
@@ -73,7 +73,7 @@ def refine(
     fresh: whether to begin with several starts, and not with the present values alone.
     blocks: to fit on, in a single pass; None = all.    constant: of a fit to begin with, if there is one.
     """
-    for round_number in range(PASSES if nonlinear.sought else 0):
+    for round_number in range(PASSES if nonlinear.estimated else 0):
         now = (
             constant
             if constant is not None and round_number == 0
@@ -88,7 +88,7 @@ def refine(
 
 @dataclass(frozen=True, eq=False)
 class ConstantPart:
-    """A separable problem with the lines of all terms whose shapes are not sought, and the target."""
+    """A separable problem with the lines of all terms whose shapes are not estimated, and the target."""
 
     separable: SeparableProblem
     static: Lines
@@ -97,7 +97,7 @@ class ConstantPart:
 def constant_part_of(fitted: Fitted, nonlinear: NonlinearFit, search: Search) -> ConstantPart:
     """The constant part of a fit."""
     separable = search.separable(fitted)
-    rest = Terms(tuple(t for i, t in enumerate(nonlinear.terms) if i not in nonlinear.sought))
+    rest = Terms(tuple(t for i, t in enumerate(nonlinear.terms) if i not in nonlinear.estimated))
     return ConstantPart(separable, separable.lines(rest, target=True))
 
 
@@ -107,14 +107,14 @@ def _one_pass(
     separable, static = constant.separable, constant.static
     terms, change = nonlinear.terms, 0.0
     every = range(len(separable.factors.blocks)) if blocks is None else blocks
-    for position, rows in nonlinear.sought.items():
+    for position, rows in nonlinear.estimated.items():
         for row in np.flatnonzero(rows).tolist():
             term = terms.terms[position]
             if not isinstance(term, ShapedTerm):
                 continue
             joint = joint_indices(search.robot, term.joints)[row]
             trial = Terms((term.of_joint(search.robot, joint),))
-            extra = _without(terms, nonlinear.sought, position, joint, search.robot)
+            extra = _without(terms, nonlinear.estimated, position, joint, search.robot)
             own = joint_problem(separable, static, extra, separable.lines(trial))
             motion = separable.motion(joint, term)
             table = term.shape_table(search.robot)
@@ -131,10 +131,10 @@ def _one_pass(
     return terms, change
 
 
-def _without(terms: Terms, sought: dict[int, Bool], position: int, joint: int, robot: RobotModel) -> Terms:
-    """The sought terms, less one of them on one joint."""
+def _without(terms: Terms, estimated: dict[int, Bool], position: int, joint: int, robot: RobotModel) -> Terms:
+    """The estimated terms, less one of them on one joint."""
     kept: list[Term] = []
-    for i in sought:
+    for i in estimated:
         term = terms.terms[i]
         if i != position or not isinstance(term, ShapedTerm):
             kept.append(term)

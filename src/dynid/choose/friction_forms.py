@@ -103,11 +103,11 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
 
 
 def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
-    """What each term of the model with a sought shape gains on held-out blocks, joint by joint."""
+    """What each term of the model with an estimated shape gains on held-out blocks, joint by joint."""
     robot = search.robot
     asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and term.shapes}
     mine: dict[int, Bool] = {
-        i: rows for i, rows in found.sought.items() if type(found.terms.terms[i]) in asked
+        i: rows for i, rows in found.estimated.items() if type(found.terms.terms[i]) in asked
     }
     if not mine:
         return ()
@@ -117,9 +117,11 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
             others.append(term)
             continue
         acting = joint_indices(robot, term.joints)
-        kept = [joint for joint, sought in zip(acting, mine[i], strict=True) if not sought]
+        kept = [joint for joint, estimated in zip(acting, mine[i], strict=True) if not estimated]
         others += [term.of_joints(robot, kept)] if kept else []
-        own += [(term.of_joint(robot, j), j) for j, sought in zip(acting, mine[i], strict=True) if sought]
+        own += [
+            (term.of_joint(robot, j), j) for j, estimated in zip(acting, mine[i], strict=True) if estimated
+        ]
     fitted = search.fit(Terms((*others, *(term for term, _ in own))))
     if not search.can_compare(fitted):
         return ()

@@ -1,4 +1,4 @@
-"""Scores on held-out blocks when shapes were sought: they are sought again without the blocks that score them."""
+"""Scores on held-out blocks when shapes were estimated: they are estimated again without the blocks that score them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def held_out_scores(
     estimator: Estimator,
     left_out: LeftOut | None = None,
 ) -> Scores:
-    """Scores on contiguous runs of blocks, each left out of everything that is sought but the forms of friction.
+    """Scores on contiguous runs of blocks, each left out of everything that is estimated but the forms of friction.
 
-    search: of a long log its stretches of every block, on which the shapes were sought: the scores are of these.
+    search: of a long log its stretches of every block, on which the shapes were estimated: the scores are of these.
     left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
     """
     if search.share < 1.0:

@@ -51,11 +51,11 @@ class Fit(Protocol):
 class NonlinearFit:
     """A model without open choices.
 
-    sought: by position in `terms`, which joints' shapes (m,) were sought.    choices: the comparisons made.
+    estimated: by position in `terms`, which joints' shapes (m,) were estimated.    choices: the comparisons made.
     """
 
     terms: Terms
-    sought: dict[int, Bool]
+    estimated: dict[int, Bool]
     choices: tuple[Choice, ...] = ()
 
 

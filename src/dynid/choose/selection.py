@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Model:
     """One combination of options, one an axis.
 
-    parameters: columns of the model, and one for every shape that was sought.
+    parameters: columns of the model, and one for every shape that was estimated.
     relative: held-out error over torque, both RMS, every joint weighted by its own residual.
     behind: held-out squared error in excess of the best model's, as a share of the latter.
     behind_std: its standard error over blocks.    within: whether the excess is within one standard error,

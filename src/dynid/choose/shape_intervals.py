@@ -1,4 +1,4 @@
-"""Intervals that know that shapes were sought: a joint block jackknife of coefficients and shapes, linearised."""
+"""Intervals that know that shapes were estimated: a joint block jackknife of coefficients and shapes, linearised."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Slope:
 
 @dataclass(frozen=True, eq=False)
 class Slopes(Term):
-    """One column a sought shape: how the torque changes with it."""
+    """One column an estimated shape: how the torque changes with it."""
 
     slopes: tuple[Slope, ...]
     name: str = "slopes"
@@ -93,13 +93,13 @@ def with_shape_uncertainty(
     """The estimate with a covariance that includes the shapes' own uncertainty, and the shapes with theirs.
 
     The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
-    parameters holds for all of them together. Where the shapes were sought on a share of the equations, their variance
-    is as many times greater, and so is what they add to that of the others.
+    parameters holds for all of them together. Where the shapes were estimated on a share of the equations, their
+    variance is as many times greater, and so is what they add to that of the others.
     A shape at an edge of its range, or without effect, gets std nan.
-    search, trial: of all samples, and of those that shapes were sought on.
+    search, trial: of all samples, and of those that shapes were estimated on.
     """
     estimate = fitted.estimate
-    if not nonlinear.sought:
+    if not nonlinear.estimated:
         return estimate, ()
     separable = trial.separable(fitted if trial.share >= 1.0 else trial.fit(nonlinear.terms))
     found, slopes = _described(fitted, nonlinear, separable)
@@ -130,13 +130,13 @@ def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
 def _described(
     fitted: Fitted, nonlinear: NonlinearFit, separable: SeparableProblem
 ) -> tuple[list[ShapeEstimate], list[Slope | None]]:
-    """Every sought shape without its std, and how the torque changes with it; None at an edge of its range."""
+    """Every estimated shape without its std, and how the torque changes with it; None at an edge of its range."""
     robot = separable.assembly.robot
     names = [c.name for c in fitted.estimate.columns]
     theta = fitted.estimate.full_vector
     found: list[ShapeEstimate] = []
     slopes: list[Slope | None] = []
-    for position, rows in nonlinear.sought.items():
+    for position, rows in nonlinear.estimated.items():
         term = nonlinear.terms.terms[position]
         if not isinstance(term, ShapedTerm):
             continue

@@ -14,7 +14,7 @@ from dynid.terms.term import Term, Terms
 
 
 def is_open(terms: Terms) -> bool:
-    """Whether a model has a choice to make, a load to estimate or a shape to seek."""
+    """Whether a model has a choice to make, a load or a shape to estimate."""
     return any(term.is_open for term in terms)
 
 

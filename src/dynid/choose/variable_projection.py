@@ -1,4 +1,4 @@
-"""Variable projection: shapes are sought, coefficients are eliminated exactly at every trial value."""
+"""Variable projection: shapes are estimated, coefficients are eliminated exactly at every trial value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFINED = 2
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Shapes on the scale they are sought on, every one from 0 to 1."""
+    """Shapes on the scale they are estimated on, every one from 0 to 1."""
 
     low: Float
     high: Float

@@ -108,14 +108,14 @@ def command(
 
 
 def _with_effort(log: Log) -> Log:
-    """The log as it is identified: commands make an effort by gains that are sought where nobody declared them."""
+    """The log as it is identified: commands make an effort by gains that are estimated where nobody declared them."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.commands import with_found_servo
 
     servo = log.robot.drive.servo
     if not log.mapping.commanded or (servo is not None and servo.known):
         return log
-    # What was sought is told of by the fit, which seeks it too.
+    # The fit, which estimates it again, reports what is unknown here.
     return replace(log, robot=with_found_servo(log.robot, log, 0, 1, Diagnostics()))
 
 

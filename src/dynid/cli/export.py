@@ -87,7 +87,7 @@ def command(
         raise UsageError(
             "validate-ensemble",
             found="--validate without --ensemble",
-            expected="models whose spread is sought",
+            expected="models whose spread is asked for",
         )
     stored = load(run)
     diagnostics = Diagnostics()

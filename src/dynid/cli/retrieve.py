@@ -65,8 +65,14 @@ def command(
     from dynid.exporters.files import check_targets, write_files
     from dynid.feasible.annealing import Annealing
     from dynid.identification.experiment import Experiment
-    from dynid.verbs.retrieve import parameters_csv, read_coefficients, retrieval_lines, retrieve, terms_of
-    from dynid.verbs.retrieve_by_penalty import default_box, read_box, retrieve_by_penalty, rules_by_name
+    from dynid.verbs.retrieve import (
+        feasible_from_coefficients,
+        parameters_csv,
+        read_coefficients,
+        retrieval_lines,
+        terms_of,
+    )
+    from dynid.verbs.retrieve_by_penalty import default_box, feasible_by_penalty, read_box, rules_by_name
 
     experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()
@@ -93,7 +99,7 @@ def command(
         columns = terms.columns(model)
         bounds = default_box(model, columns, fit.total_mass)
         with progress_bar(runs) as bar:
-            result = retrieve_by_penalty(
+            result = feasible_by_penalty(
                 model,
                 coefficients,
                 terms,
@@ -104,7 +110,7 @@ def command(
                 progress=None if bar is None else lambda share: bar("runs", 1.0),
             )
     else:
-        result = retrieve(model, coefficients, terms, fit)
+        result = feasible_from_coefficients(model, coefficients, terms, fit)
     if to is not None:
         theta = result.found.parameters
         for path in export_parameters(model, terms, theta, to, force=force, diagnostics=diagnostics):

@@ -38,7 +38,7 @@ def command(
     from dynid.terms.rotor import RotorInertia
     from dynid.terms.term import Terms
     from dynid.verbs.results import parameter_data
-    from dynid.verbs.reveal import read_model_table, reveal
+    from dynid.verbs.reveal import parameters_from_model, read_model_table
 
     for path in (out, bodies):
         if path is not None:
@@ -47,7 +47,7 @@ def command(
     model = read_robot(robot, Reading(**robot_options), diagnostics)
     q, M, g = read_model_table(table, model)
     terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
-    found = reveal(model, q, M, g, terms, feasible)
+    found = parameters_from_model(model, q, M, g, terms, feasible)
     estimate = found.estimate
     say(f"{estimate.base.rank} of {found.structural.rank} coefficients from {len(q)} samples")
     for name, error in (("mass matrix", found.mass_error), ("gravity torque", found.gravity_error)):

@@ -1,4 +1,4 @@
-"""dynid springs: where a spring is mounted, sought within bounds from a log of a motion."""
+"""dynid springs: where a spring is mounted, estimated within bounds from a log of a motion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(
         Path, typer.Option("--config", "-c", help="experiment.toml; its model holds the spring as guessed.")
     ],
     bound: Annotated[
-        list[str], typer.Option("--bound", help="NAME=LOW:HIGH, a number that is sought; may be repeated.")
+        list[str], typer.Option("--bound", help="NAME=LOW:HIGH, a number that is estimated; may be repeated.")
     ],
     label: Annotated[
         str | None, typer.Option("--label", help="Label of the spring, if there are more.")

@@ -12,7 +12,7 @@ from dynid.base.scipy_functions import ndtri
 from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import level
-from dynid.terms.evidence import ALARM
+from dynid.terms.residual_tests import ALARM
 
 # Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
 LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
@@ -48,29 +48,29 @@ class Bursts:
     identifier: str = "bursts"
     looks_at: str = "short bursts of residual"
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """At most one finding: all bursts of the log with their times and joints."""
-        height = heights(evidence)
-        rate, T = evidence.residuals.rate, len(evidence.residuals.t)
+        height = heights(analysis)
+        rate, T = analysis.residuals.rate, len(analysis.residuals.t)
         # Independent looks: two a period of the bandwidth and a joint.
-        looks = max(2.0 * evidence.bandwidth * T / rate * len(evidence.joints), 1.0)
+        looks = max(2.0 * analysis.bandwidth * T / rate * len(analysis.joints), 1.0)
         threshold = max(LEAST_HEIGHT, float(-ndtri(0.5 * ALARM / looks)))
-        beyond = (height > threshold) & ~evidence.near_reversal(REVERSAL_SECONDS, REVERSAL_SPEED)
-        beyond[near_ends(evidence)] = False
+        beyond = (height > threshold) & ~analysis.near_reversal(REVERSAL_SECONDS, REVERSAL_SPEED)
+        beyond[near_ends(analysis)] = False
         high: Bool = np.asarray(beyond.any(axis=1))
         if not high.any() or high.mean() > MOST_TIME:
             return []
         joints = np.flatnonzero(beyond.any(axis=0))
         own = height[:, joints]
         whole = _reaching(high, np.asarray((own > USUAL).any(axis=1)))
-        spans = stretches(evidence, whole)
+        spans = stretches(analysis, whole)
         share = float((own[whole] ** 2).sum() / (own**2).sum())
         worst = int(joints[np.argmax(height[:, joints].max(axis=0))])
-        return [self._finding(evidence, height, spans, joints.tolist(), worst, share, threshold)]
+        return [self._finding(analysis, height, spans, joints.tolist(), worst, share, threshold)]
 
     def _finding(
         self,
-        evidence: ResidualAnalysis,
+        analysis: ResidualAnalysis,
         height: Float,
         spans: list[Interval],
         joints: list[int],
@@ -78,7 +78,7 @@ class Bursts:
         share: float,
         threshold: float,
     ) -> ResidualFinding:
-        names = ", ".join(evidence.robot.joint_names[j] for j in joints)
+        names = ", ".join(analysis.robot.joint_names[j] for j in joints)
         when = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
         more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
         size = height.max(axis=1)
@@ -87,7 +87,7 @@ class Bursts:
         edge = np.arange(0, len(size), step)
         return ResidualFinding(
             self.identifier,
-            level(evidence, worst, share),
+            level(analysis, worst, share),
             "",
             "A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
             f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
@@ -100,7 +100,7 @@ class Bursts:
             curve=Curve(
                 "time, s",
                 "residual / usual size",
-                evidence.residuals.t[edge],
+                analysis.residuals.t[edge],
                 np.maximum.reduceat(size, edge),
                 np.full(len(edge), threshold),
                 "bound for noise",
@@ -115,31 +115,31 @@ def _reaching(high: Bool, unusual: Bool) -> Bool:
     return np.asarray(unusual & np.isin(run, run[high]))
 
 
-def heights(evidence: ResidualAnalysis) -> Float:
+def heights(analysis: ResidualAnalysis) -> Float:
     """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half."""
-    e = evidence.residuals.error
+    e = analysis.residuals.error
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
     usual = np.where(high > low, (high - low) / 1.349, np.inf)
     found = np.abs(e - middle) / usual
-    silent = np.ones(evidence.robot.n, dtype=np.bool_)
-    silent[list(evidence.joints)] = False
+    silent = np.ones(analysis.robot.n, dtype=np.bool_)
+    silent[list(analysis.joints)] = False
     found[:, silent] = 0.0
     return np.asarray(found)
 
 
-def near_ends(evidence: ResidualAnalysis) -> Bool:
+def near_ends(analysis: ResidualAnalysis) -> Bool:
     """Samples (T,) within two periods of the bandwidth of a run's ends, where filters have less to go by."""
-    reach = max(1, round(END_CYCLES * evidence.residuals.rate / evidence.bandwidth))
-    near = np.zeros(len(evidence.residuals.t), dtype=np.bool_)
-    for run in evidence.runs:
+    reach = max(1, round(END_CYCLES * analysis.residuals.rate / analysis.bandwidth))
+    near = np.zeros(len(analysis.residuals.t), dtype=np.bool_)
+    for run in analysis.runs:
         near[run.start : run.start + reach] = True
         near[max(run.stop - reach, run.start) : run.stop] = True
     return near
 
 
-def stretches(evidence: ResidualAnalysis, high: Bool) -> list[Interval]:
+def stretches(analysis: ResidualAnalysis, high: Bool) -> list[Interval]:
     """Times during which samples (T,) are high, those less than a quarter of a second apart as one."""
-    r = evidence.residuals
+    r = analysis.residuals
     index = np.flatnonzero(high)
     apart = (np.diff(r.t[index]) > REVERSAL_SECONDS) | (np.diff(r.t[index]) < 0)
     apart |= np.diff(r.segment[index]) != 0

@@ -20,7 +20,7 @@ from dynid.diagnosis.proof import (
     gated,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.terms.evidence import ALARM
+from dynid.terms.residual_tests import ALARM
 
 # Share by which friction may change within a log: drives that start at room temperature lose about that in a minute.
 USUAL_CHANGE = 0.12
@@ -93,14 +93,14 @@ class Change:
     by_joint: Float
 
 
-def check_changes(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_changes(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports friction that drifts, and doubts that a log is of one robot throughout.
 
     Claims: changed-within-log.
     """
-    if not evidence.enough:
+    if not analysis.enough:
         return
-    change = find_change(evidence)
+    change = find_change(analysis)
     if change is not None:
         worst = int(np.nanargmax(change.by_joint))
         since = "in the course of the log"
@@ -109,14 +109,14 @@ def check_changes(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
         diagnostics.claim(
             "changed-within-log",
             found=f"a robot that is another one {since}, which takes {100 * change.gain:.3g} % off the held-out mean "
-            f"square error ({100 * change.by_joint[worst]:.3g} % of '{evidence.robot.joint_names[worst]}'); neither "
+            f"square error ({100 * change.by_joint[worst]:.3g} % of '{analysis.robot.joint_names[worst]}'); neither "
             "friction that drifts nor what the model lacks in part of the positions and speeds does as well",
             expected="one robot with one load throughout",
             do="identify the parts by themselves (window or trajectories under [data]): a tool or a load that was "
             "taken up, a drive that was exchanged, two robots' logs in one",
         )
         return
-    drift = find_friction_drift(evidence)
+    drift = find_friction_drift(analysis)
     if drift is not None:
         way = "falls" if drift.change < 0 else "grows"
         diagnostics.warn(
@@ -127,25 +127,25 @@ def check_changes(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
         )
 
 
-def find_friction_drift(evidence: ResidualAnalysis) -> FrictionDrift | None:
+def find_friction_drift(analysis: ResidualAnalysis) -> FrictionDrift | None:
     """Viscous or dry friction that changes by more than is usual over the log, 95 % interval included; None otherwise.
 
     A straight line in time times the fitted friction of every joint, viscous and dry part apart, is tested on what the
     model leaves of the residuals. All joints together show what each by itself hardly shows.
     """
-    t = evidence.elapsed
+    t = analysis.elapsed
     if not np.ptp(t) > 0:
         return None
     trend = (t - t.mean()) / np.ptp(t)
-    parts = _friction(evidence)
+    parts = _friction(analysis)
     names = [name for name, torque in parts.items() if torque.any()]
     if not names:
         return None
-    test = evidence.test_features(np.stack([trend * parts[name] for name in names], axis=2))
+    test = analysis.test_features(np.stack([trend * parts[name] for name in names], axis=2))
     if test is None:
         return None
     # Student's quantile of so many blocks, both parts counted.
-    sure = float(stdtrit(int(evidence.block.max()), 1.0 - 0.5 * ALARM / len(names)))
+    sure = float(stdtrit(int(analysis.block.max()), 1.0 - 0.5 * ALARM / len(names)))
     found = [
         FrictionDrift(name, float(size), float(std))
         for name, size, std in zip(names, test.coefficient, test.std, strict=True)
@@ -154,24 +154,24 @@ def find_friction_drift(evidence: ResidualAnalysis) -> FrictionDrift | None:
     return max(found, key=lambda one: abs(one.change) / one.std, default=None)
 
 
-def _friction(evidence: ResidualAnalysis) -> dict[str, Float]:
+def _friction(analysis: ResidualAnalysis) -> dict[str, Float]:
     """The fitted friction's torque (n, N), its part that grows with speed and its dry part."""
-    robot, motion = evidence.robot, evidence.motion
-    mask = evidence.estimate.base.mask
-    Y, _ = regressor(robot, evidence.terms, motion, mask)
-    theta = np.where(evidence.terms.friction_columns(robot)[mask], evidence.estimate.value, 0.0)
-    viscous, dry = np.zeros((2, robot.n, len(evidence.index)))
-    for j in evidence.joints:
+    robot, motion = analysis.robot, analysis.motion
+    mask = analysis.estimate.base.mask
+    Y, _ = regressor(robot, analysis.terms, motion, mask)
+    theta = np.where(analysis.terms.friction_columns(robot)[mask], analysis.estimate.value, 0.0)
+    viscous, dry = np.zeros((2, robot.n, len(analysis.index)))
+    for j in analysis.joints:
         forms = np.column_stack([motion.dq[:, j], np.sign(motion.dq[:, j])])
         size, *_ = np.linalg.lstsq(forms, Y[j] @ theta, rcond=1e-9)
         for torque, form, factor in zip((viscous, dry), forms.T, size, strict=True):
             own = factor * form
-            if factor > 0 and own.std() > LEAST_FRICTION * evidence.torque_rms[j]:
+            if factor > 0 and own.std() > LEAST_FRICTION * analysis.torque_rms[j]:
                 torque[j] = own
     return {"viscous friction": viscous, "dry friction": dry}
 
 
-def find_change(evidence: ResidualAnalysis) -> Change | None:
+def find_change(analysis: ResidualAnalysis) -> Change | None:
     """The change of the robot that predicts held-out blocks decisively better; None without one.
 
     From some time on it has parameters of its own, each fold being predicted by those of its own part of the log with
@@ -179,77 +179,77 @@ def find_change(evidence: ResidualAnalysis) -> Change | None:
     Rivals are friction that drifts, which is reported as such, and parameters of their own for one half of the
     positions or speeds of a joint, by which a model that lacks something gains as well.
     """
-    plain = Reading(evidence.robot, gated(evidence))
-    fit = HeldOut.of(evidence, plain)
-    if fit is None or max(evidence.relevance(j, 1.0) for j in evidence.joints) < LEAST_TORQUE:
+    plain = Reading(analysis.robot, gated(analysis))
+    fit = HeldOut.of(analysis, plain)
+    if fit is None or max(analysis.relevance(j, 1.0) for j in analysis.joints) < LEAST_TORQUE:
         return None
-    t = evidence.elapsed
+    t = analysis.elapsed
     trend = (t - t.mean()) / max(float(np.ptp(t)), 1e-12)
     before, fold = fit.error(), np.arange(len(fit.parts))
     tried = [
         (float(t[np.flatnonzero(fit.fold == cut)[0]]), error)
         for cut in range(LEAST_FOLDS, len(fit.parts) - LEAST_FOLDS + 1)
-        for error in _from(evidence, plain, fit, before, fold >= cut)
+        for error in _from(analysis, plain, fit, before, fold >= cut)
     ]
-    tried.append((np.nan, _following(evidence, plain, before, trend, friction=False)))
+    tried.append((np.nan, _following(analysis, plain, before, trend, friction=False)))
     seconds, after = min(tried, key=lambda one: float(one[1].sum()))
     gain = gain_of(before, after)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_joint = np.where(before.sum(axis=1) > 0, 1.0 - after.sum(axis=1) / before.sum(axis=1), np.nan)
     if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * len(tried) > CHANCE:
         return None
-    if max(evidence.relevance(j, float(by_joint[j])) for j in evidence.joints) < LEAST_TORQUE:
+    if max(analysis.relevance(j, float(by_joint[j])) for j in analysis.joints) < LEAST_TORQUE:
         return None
-    if gain_of(before, _following(evidence, plain, before, trend, friction=True)) > AS_WELL * gain:
+    if gain_of(before, _following(analysis, plain, before, trend, friction=True)) > AS_WELL * gain:
         return None
     if any(
-        BEYOND_PLACE * gain_of(before, _apart(evidence, plain, before, half)) > gain
-        for half in _halves(evidence)
+        BEYOND_PLACE * gain_of(before, _apart(analysis, plain, before, half)) > gain
+        for half in _halves(analysis)
     ):
         return None
     return Change(seconds, gain, by_joint)
 
 
 def _from(
-    evidence: ResidualAnalysis, plain: Reading, fit: HeldOut, before: Float, later: Bool
+    analysis: ResidualAnalysis, plain: Reading, fit: HeldOut, before: Float, later: Bool
 ) -> Iterator[Float]:
     """Held-out squared errors (n, M) with another robot in the later folds."""
     for other in OTHER_PART:
         yield fit.error(part=later.astype(np.int64), other=other)
-    yield _following(evidence, plain, before, np.where(later[fit.fold], 0.5, -0.5), friction=False)
+    yield _following(analysis, plain, before, np.where(later[fit.fold], 0.5, -0.5), friction=False)
 
 
 def _following(
-    evidence: ResidualAnalysis, plain: Reading, before: Float, course: Float, friction: bool
+    analysis: ResidualAnalysis, plain: Reading, before: Float, course: Float, friction: bool
 ) -> Float:
     """Held-out squared error (n, M) with dry and viscous friction that follows a course (N,) in time.
 
     Joint by joint, where it gains.    friction: whether it alone does, not offsets and sizes of torque as well.
     """
-    n, N, motion = evidence.robot.n, len(evidence.index), evidence.motion
-    predicted = evidence.residuals.predicted[evidence.index]
+    n, N, motion = analysis.robot.n, len(analysis.index), analysis.motion
+    predicted = analysis.residuals.predicted[analysis.index]
     each = 2 if friction else 4
     found = np.zeros((n, N, each * n))
     for j in range(n):
         forms = (np.sign(motion.dq[:, j]), motion.dq[:, j], np.ones(N), predicted[:, j])
         found[j, :, each * j : each * (j + 1)] = course[:, None] * np.column_stack(forms[:each])
-    fit = HeldOut.of(evidence, plain, found)
+    fit = HeldOut.of(analysis, plain, found)
     return before if fit is None else fit.joined(before, n)
 
 
-def _halves(evidence: ResidualAnalysis) -> list[Bool]:
+def _halves(analysis: ResidualAnalysis) -> list[Bool]:
     """Samples (N,) in the upper half of each joint's positions, and of its speeds."""
-    motion = evidence.motion
+    motion = analysis.motion
     return [
         values[:, j] > np.median(values[:, j])
         for values in (motion.q, np.abs(motion.dq))
-        for j in evidence.joints
+        for j in analysis.joints
     ]
 
 
-def _apart(evidence: ResidualAnalysis, plain: Reading, before: Float, half: Bool) -> Float:
+def _apart(analysis: ResidualAnalysis, plain: Reading, before: Float, half: Bool) -> Float:
     """Held-out squared error (n, M) with parameters of their own for a half (N,) of the samples."""
-    terms, wanted = evidence.plain_model
+    terms, wanted = analysis.plain_model
     Y, _ = regressor(plain.robot, terms, plain.samples, wanted)
-    fit = HeldOut.of(evidence, plain, Y * half[None, :, None])
+    fit = HeldOut.of(analysis, plain, Y * half[None, :, None])
     return before if fit is None else fit.error()

@@ -32,7 +32,7 @@ class Diagnosis(Protocol):
         """What it tests."""
         ...
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """Findings that were found, none in a log without the effect."""
         ...
 
@@ -52,11 +52,11 @@ def every_diagnosis() -> tuple[Diagnosis, ...]:
 
 
 def diagnose(
-    evidence: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None
+    analysis: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None
 ) -> tuple[ResidualFinding, ...]:
     """What diagnoses find, that which matters most to the torque first.    diagnoses: None = every one."""
-    if not evidence.enough:
+    if not analysis.enough:
         return ()
     tried = every_diagnosis() if diagnoses is None else diagnoses
-    found = [finding for diagnosis in tried for finding in diagnosis.look(evidence)]
+    found = [finding for diagnosis in tried for finding in diagnosis.look(analysis)]
     return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))

@@ -13,45 +13,45 @@ from dynid.diagnosis.load_proof import prove_load
 from dynid.diagnosis.proof import CHANCE, RIVALS, Proof, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
+from dynid.terms.residual_tests import Declared, Held, Level, Notice, Rival
 
 
-def report_missing_effects(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def report_missing_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
     for kind in CATALOGUE.values():
-        for notice in kind.lacking(evidence):
-            report(evidence, notice, diagnostics)
+        for notice in kind.lacking(analysis):
+            report(analysis, notice, diagnostics)
 
 
-def compare_with_description(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
-    notices = [notice for kind in CATALOGUE.values() for notice in kind.against_description(evidence)]
+    notices = [notice for kind in CATALOGUE.values() for notice in kind.against_description(analysis)]
     explained = {code for notice in notices for code in notice.instead_of}
     for notice in notices:
         if notice.identifier not in explained:
-            report(evidence, notice, diagnostics)
+            report(analysis, notice, diagnostics)
 
 
-def report_held_effects(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports what every term of the model says of its sizes.    Claims: the terms'."""
-    estimate = evidence.estimate
+    estimate = analysis.estimate
     sizes = {
         estimate.columns[i].name: (float(value), float(half))
         for i, value, half in zip(
             estimate.base.independent, estimate.value, estimate.half_width(), strict=True
         )
     }
-    seconds = _seconds(evidence.residuals.t)
-    held = Held(evidence.robot, sizes, evidence.source_rate, seconds, evidence.torque_rms)
+    seconds = _seconds(analysis.residuals.t)
+    held = Held(analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms)
     # What the residuals gave away already is not reported a second time.
     known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
-    for term in evidence.terms:
+    for term in analysis.terms:
         for notice in term.notices(held):
             if (notice.identifier, notice.joint) not in known:
-                report(evidence, notice, diagnostics)
+                report(analysis, notice, diagnostics)
 
 
-def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
+def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
     """Notes it, warns of it or claims it, as its level says.
 
     A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is reported
@@ -60,24 +60,24 @@ def report(evidence: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics)
     if notice.declared is None:
         _report(notice, notice.level, notice.found, diagnostics)
         return
-    if notice.sign is not None and _turned(evidence, notice.declared):
+    if notice.sign is not None and _turned(analysis, notice.declared):
         _report(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
         return
-    proof = _proof(evidence, notice.declared, notice.rivals)
+    proof = _proof(analysis, notice.declared, notice.rivals)
     if proof is not None and proof.holds:
-        words = proof.words(evidence.robot.joint_names)
+        words = proof.words(analysis.robot.joint_names)
         _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
     else:
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
         _report(notice, notice.lesser, f"{notice.found}{notice.held}; {why}", diagnostics)
 
 
-def _proof(evidence: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:
+def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:
     if declared.load is not None:
-        return prove_load(evidence, declared.load)
-    mirror = reading(evidence, declared.mirror(evidence.robot))
-    columns = {str(one): RIVALS[one](evidence) for one in rivals}
-    return prove(evidence, reading(evidence, declared), mirror, columns)
+        return prove_load(analysis, declared.load)
+    mirror = reading(analysis, declared.mirror(analysis.robot))
+    columns = {str(one): RIVALS[one](analysis) for one in rivals}
+    return prove(analysis, reading(analysis, declared), mirror, columns)
 
 
 def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
@@ -92,14 +92,14 @@ def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) 
         diagnostics.claim(code, found=found, expected=notice.expected, do=notice.do, place=place)
 
 
-def _turned(evidence: ResidualAnalysis, declared: Declared) -> bool:
+def _turned(analysis: ResidualAnalysis, declared: Declared) -> bool:
     """Whether the plain model fits efforts better with the other sign, and better than with their gain."""
-    turned = prove(evidence, reading(evidence, Declared(factors=dict.fromkeys(declared.factors, -1.0))))
+    turned = prove(analysis, reading(analysis, Declared(factors=dict.fromkeys(declared.factors, -1.0))))
     if turned is None or turned.gain <= 0:
         return False
     if min(declared.factors.values()) <= 0:
         return True
-    scaled = prove(evidence, reading(evidence, declared))
+    scaled = prove(analysis, reading(analysis, declared))
     return turned.p_value < CHANCE and scaled is not None and turned.gain > scaled.gain
 
 

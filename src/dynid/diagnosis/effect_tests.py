@@ -12,8 +12,8 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.curve import CurveTerm
-from dynid.terms.evidence import LEAST_SHARE, Feature, FeatureGroup, FeatureTest, Remains
 from dynid.terms.joint_term import joint_indices
+from dynid.terms.residual_tests import LEAST_SHARE, Feature, FeatureGroup, FeatureTest, Remains
 
 # Share of its evidence that a feature has to keep beside those that imitate it.
 MAINLY = 0.5
@@ -35,32 +35,32 @@ class EffectTest:
         """That of the group."""
         return self.group.looks_at
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """At most one finding a joint: the feature that explains most; one in all of features of the whole robot.
 
         None for what all joints have alike, which is reported of the whole robot.
         """
-        if self.group.alike and _alike(self.group, evidence):
+        if self.group.alike and _alike(self.group, analysis):
             return []
         found: list[tuple[float, ResidualFinding]] = []
         whole = False
-        for joint in evidence.joints:
-            features = features_of(self.group, evidence.remains, joint)
-            tried = [(one, _tested(evidence, joint, one.columns)) for one in features]
+        for joint in analysis.joints:
+            features = features_of(self.group, analysis.remains, joint)
+            tried = [(one, _tested(analysis, joint, one.columns)) for one in features]
             known = [(one, effect) for one, effect in tried if effect is not None]
             if not known:
                 continue
             feature, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
             whole = whole or feature.columns.ndim == 3
             share = float(effect.share[joint])
-            p_value = min(effect.p_value * len(features) * len(evidence.joints), 1.0)
+            p_value = min(effect.p_value * len(features) * len(analysis.joints), 1.0)
             if not counts(share, p_value) or not _everywhere(effect, feature):
                 continue
             if self.group.imitated_by is not None:
-                others = columns_of(self.group.imitated_by, evidence.remains, joint)
-                if evidence.partial_share(joint, feature.columns, others) <= MAINLY * share:
+                others = columns_of(self.group.imitated_by, analysis.remains, joint)
+                if analysis.partial_share(joint, feature.columns, others) <= MAINLY * share:
                     continue
-            finding = self._finding(evidence, joint, feature, effect, p_value)
+            finding = self._finding(analysis, joint, feature, effect, p_value)
             found.append((float(effect.share.sum()), finding))
         if whole and found:
             # They act on the same joints, so that all but one merely imitate it.
@@ -68,30 +68,30 @@ class EffectTest:
         return [finding for _, finding in found]
 
     def _finding(
-        self, evidence: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
+        self, analysis: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
     ) -> ResidualFinding:
-        share, name = float(effect.share[joint]), evidence.robot.joint_names[joint]
-        words = _clearest(evidence, joint, feature).words(effect.coefficient, effect.std)
+        share, name = float(effect.share[joint]), analysis.robot.joint_names[joint]
+        words = _clearest(analysis, joint, feature).words(effect.coefficient, effect.std)
         advice = words.advice
-        if self.group.friction and (own := _own_form(evidence, joint)):
+        if self.group.friction and (own := _own_form(analysis, joint)):
             advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
         fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
         return ResidualFinding(
             self.identifier,
-            level(evidence, joint, share),
+            level(analysis, joint, share),
             name,
             f"{name}: {words.title}",
-            words.text.format(figures=figures(evidence, joint, share, p_value)),
+            words.text.format(figures=figures(analysis, joint, share, p_value)),
             advice,
             share,
             p_value,
             curve=binned_curve(
                 feature.x,
-                evidence.error[:, joint] * along,
+                analysis.error[:, joint] * along,
                 fitted * along,
                 feature.x_title,
-                f"residual{'' if feature.along is None else ' along it'}, {unit(evidence, joint)}",
+                f"residual{'' if feature.along is None else ' along it'}, {unit(analysis, joint)}",
                 words.curve,
             ),
         )
@@ -113,24 +113,24 @@ def columns_of(group: FeatureGroup, remains: Remains, joint: int) -> Float:
     return np.column_stack([feature.columns for feature in features_of(group, remains, joint)])
 
 
-def _alike(group: FeatureGroup, evidence: ResidualAnalysis) -> bool:
-    joints = range(evidence.robot.n)
-    columns = np.stack([columns_of(group, evidence.remains, joint)[:, 0] for joint in joints])
-    common = evidence.test_alike(columns)
+def _alike(group: FeatureGroup, analysis: ResidualAnalysis) -> bool:
+    joints = range(analysis.robot.n)
+    columns = np.stack([columns_of(group, analysis.remains, joint)[:, 0] for joint in joints])
+    common = analysis.test_alike(columns)
     return common is not None and common.believable
 
 
-def _clearest(evidence: ResidualAnalysis, joint: int, feature: Feature) -> Feature:
+def _clearest(analysis: ResidualAnalysis, joint: int, feature: Feature) -> Feature:
     """The feature, or itself where nothing else looks alike, where it explains something there, too."""
     if feature.clear is None:
         return feature
-    effect = evidence.test_joint(joint, feature.clear.columns)
+    effect = analysis.test_joint(joint, feature.clear.columns)
     sure = effect is not None and counts(float(effect.share[joint]), effect.p_value)
     return feature.clear if sure else feature
 
 
-def _tested(evidence: ResidualAnalysis, joint: int, columns: Float) -> FeatureTest | None:
-    return evidence.test_joint(joint, columns) if columns.ndim == 2 else evidence.test_features(columns)
+def _tested(analysis: ResidualAnalysis, joint: int, columns: Float) -> FeatureTest | None:
+    return analysis.test_joint(joint, columns) if columns.ndim == 2 else analysis.test_features(columns)
 
 
 def _everywhere(effect: FeatureTest, feature: Feature) -> bool:
@@ -138,9 +138,9 @@ def _everywhere(effect: FeatureTest, feature: Feature) -> bool:
     return feature.columns.ndim == 2 or int(np.count_nonzero(effect.share >= LEAST_SHARE)) > 1
 
 
-def _own_form(evidence: ResidualAnalysis, joint: int) -> str | None:
+def _own_form(analysis: ResidualAnalysis, joint: int) -> str | None:
     """Name of the form with a shape of its own that the model gives this joint's friction, None for plain friction."""
-    for term in evidence.terms:
-        if isinstance(term, CurveTerm) and joint in joint_indices(evidence.robot, term.joints):
+    for term in analysis.terms:
+        if isinstance(term, CurveTerm) and joint in joint_indices(analysis.robot, term.joints):
             return term.name
     return None

@@ -14,7 +14,7 @@ from dynid.diagnosis.proof import RIVALS, Reading, gated, prove
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
-from dynid.terms.evidence import ALARM, Rival
+from dynid.terms.residual_tests import ALARM, Rival
 
 # Relative step of the differences.
 STEP = 1e-3
@@ -39,7 +39,7 @@ EXPLANATIONS = (
     ),
     Explanation(
         "link-length-unseen",
-        "links whose lengths the log cannot tell",
+        "links whose lengths the log does not determine",
         ("note",),
         f"""An error of {100 * MATTERS:g} % in the lengths of these links would look like other effects in this log.
         They are taken from the description.""",
@@ -72,26 +72,26 @@ class LinkLength:
         return self.least < 0.5 * MATTERS and abs(self.change) + 2.0 * self.std < MATTERS
 
 
-def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_link_lengths(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Warns of a link of another length than described, and notes those whose length the log does not show."""
-    found, named = find_link_lengths(evidence), -1
-    names = evidence.robot.tree_joint_names
+    found, named = find_link_lengths(analysis), -1
+    names = analysis.robot.tree_joint_names
     for one in sorted((one for one in found if one.differs), key=lambda one: -abs(one.change) / one.least)[
         :1
     ]:
-        longer, shorter = (_stretched(evidence.robot, one.joint, sign * one.change) for sign in (1.0, -1.0))
-        samples = gated(evidence)
+        longer, shorter = (_stretched(analysis.robot, one.joint, sign * one.change) for sign in (1.0, -1.0))
+        samples = gated(analysis)
         rivals = {
-            str(rival): RIVALS[rival](evidence) for rival in (Rival.POSITION, Rival.FRICTION, Rival.ZERO)
+            str(rival): RIVALS[rival](analysis) for rival in (Rival.POSITION, Rival.FRICTION, Rival.ZERO)
         }
-        proof = prove(evidence, Reading(longer, samples), Reading(shorter, samples), rivals)
+        proof = prove(analysis, Reading(longer, samples), Reading(shorter, samples), rivals)
         if proof is not None and proof.holds:
             diagnostics.warn(
                 "link-length",
                 f"the distance of joint '{names[one.joint]}' from the joint before it is "
                 f"{100 * abs(one.change):.2g} +- {200 * one.std:.1g} % "
                 f"{'longer' if one.change > 0 else 'shorter'} than described: "
-                f"{proof.words(evidence.robot.joint_names)}; check the link against its drawing",
+                f"{proof.words(analysis.robot.joint_names)}; check the link against its drawing",
             )
             named = one.joint
     unseen = [names[one.joint] for one in found if one.joint != named and not one.excluded]
@@ -103,36 +103,36 @@ def check_link_lengths(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> 
         )
 
 
-def find_link_lengths(evidence: ResidualAnalysis) -> list[LinkLength]:
+def find_link_lengths(analysis: ResidualAnalysis) -> list[LinkLength]:
     """By link, the relative change of its length that explains most of the residuals, to first order.
 
     Of the torque of the identified bodies that a longer link changes most is taken up by the other parameters, all of
     its gravity by the first moments of the link itself; only what these leave depends on the length. Empty for a model
     without rigid bodies.
     """
-    bodies = evidence.bodies
-    if bodies is None or not evidence.enough:
+    bodies = analysis.bodies
+    if bodies is None or not analysis.enough:
         return []
     # What the log leaves open of the identified bodies may be far from any body; the described ones are not.
-    prior = evidence.robot.inertia_prior
+    prior = analysis.robot.inertia_prior
     bodies = np.where(np.isfinite(prior), prior, bodies)
-    robot = replace(evidence.robot, gravity=np.zeros(3))
+    robot = replace(analysis.robot, gravity=np.zeros(3))
     lengths = np.linalg.norm(robot.T_parent_joint[1:, :3, 3], axis=1)
     least = max(LEAST_LENGTH, LEAST_PART * float(lengths.max(initial=0.0)))
     joints = np.flatnonzero(lengths >= least) + 1
     # Student's quantile of so many blocks, all links counted.
-    sure = float(stdtrit(int(evidence.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
+    sure = float(stdtrit(int(analysis.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
     found = []
     for joint in joints.tolist():
-        ahead, behind = (_torque(evidence, _stretched(robot, joint, step), bodies) for step in (STEP, -STEP))
-        test = evidence.test_features(((ahead - behind) / (2.0 * STEP)).T[:, :, None])
+        ahead, behind = (_torque(analysis, _stretched(robot, joint, step), bodies) for step in (STEP, -STEP))
+        test = analysis.test_features(((ahead - behind) / (2.0 * STEP)).T[:, :, None])
         change, std = (0.0, np.inf) if test is None else (float(test.coefficient[0]), float(test.std[0]))
         found.append(LinkLength(joint, change, std, sure * std))
     return found
 
 
-def _torque(evidence: ResidualAnalysis, robot: RobotModel, bodies: Float) -> Float:
-    motion = evidence.motion
+def _torque(analysis: ResidualAnalysis, robot: RobotModel, bodies: Float) -> Float:
+    motion = analysis.motion
     tree_motion = robot.tree_motion(motion.q, motion.dq, motion.ddq)
     return np.asarray(inverse_dynamics(robot.tree, bodies, *tree_motion) @ robot.projection)
 

@@ -16,7 +16,7 @@ from dynid.diagnosis.proof import (
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import inverse_dynamics, torque_regressor
-from dynid.terms.evidence import Rival
+from dynid.terms.residual_tests import Rival
 from dynid.terms.term import Of, Terms
 
 TEN = 10
@@ -24,7 +24,7 @@ TEN = 10
 IMITATIONS = (Rival.ZERO,)
 
 
-def prove_load(evidence: ResidualAnalysis, body: int) -> Proof | None:
+def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
     """Holds bodies at their description, fits drives beside them to folds of whole blocks and scores blocks left out.
 
     Free bodies take up any load, so that only the described ones can miss it. Declared is a load of ten free parameters
@@ -32,15 +32,15 @@ def prove_load(evidence: ResidualAnalysis, body: int) -> Proof | None:
     scale of the described torque, and zeros of the joints.
     None without a description of every body, where the model reads more than motion, or where there are too few blocks.
     """
-    robot, samples = evidence.robot, gated(evidence)
+    robot, samples = analysis.robot, gated(analysis)
     described = robot.inertia_prior
     if (
         not np.isfinite(described).all()
-        or not evidence.enough
-        or int(evidence.block.max(initial=-1)) + 1 < FOLDS
+        or not analysis.enough
+        or int(analysis.block.max(initial=-1)) + 1 < FOLDS
     ):
         return None
-    terms = evidence.plain_model[0]
+    terms = analysis.plain_model[0]
     drives = Terms(tuple(t for t in terms if not any(c.of is Of.BODY for c in t.columns(robot))))
     wanted = np.ones(len(drives.columns(robot)), dtype=np.bool_)
     Y, complete = regressor(robot, drives, samples, wanted)
@@ -49,11 +49,11 @@ def prove_load(evidence: ResidualAnalysis, body: int) -> Proof | None:
     motion = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     known = inverse_dynamics(robot.tree, described, *motion) @ robot.projection
     left = samples.tau - known
-    bodies = _columns(evidence, motion)
+    bodies = _columns(analysis, motion)
 
     def error(further: Float | None = None, less: Float | None = None) -> Float:
         target = left if less is None else left - less
-        return HeldOut.weighted(evidence, Y, target, further).error()
+        return HeldOut.weighted(analysis, Y, target, further).error()
 
     own = bodies[:, :, TEN * body : TEN * (body + 1)]
     before, after = error(), error(own)
@@ -64,7 +64,7 @@ def prove_load(evidence: ResidualAnalysis, body: int) -> Proof | None:
     }
     rivals["one scale of all torque"] = error(known.T[:, :, None])
     for one in IMITATIONS:
-        rivals[str(one)] = error(RIVALS[one](evidence))
+        rivals[str(one)] = error(RIVALS[one](analysis))
     gains = {name: gain_of(before, after_it) for name, after_it in rivals.items()}
     rival = max(gains, key=lambda name: gains[name])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,15 +74,15 @@ def prove_load(evidence: ResidualAnalysis, body: int) -> Proof | None:
         gain=gain_of(before, after),
         by_joint=by_joint,
         p_value=chance_of_gain(before.sum(axis=0), after.sum(axis=0)),
-        mirror=gain_of(before, error(less=-_torque(own, Y, left, evidence))),
+        mirror=gain_of(before, error(less=-_torque(own, Y, left, analysis))),
         rival=rival,
         rival_gain=gains[rival],
     )
 
 
-def _columns(evidence: ResidualAnalysis, motion: tuple[Float, Float, Float]) -> Float:
+def _columns(analysis: ResidualAnalysis, motion: tuple[Float, Float, Float]) -> Float:
     """Columns (n, N, 10 nb) of all bodies."""
-    robot = evidence.robot
+    robot = analysis.robot
     tree = torque_regressor(robot.tree, *motion)
     dense = np.zeros((len(tree.columns), len(motion[0]), TEN * robot.n_bodies))
     for i, (columns, values) in enumerate(zip(tree.columns, tree.values, strict=True)):
@@ -90,9 +90,9 @@ def _columns(evidence: ResidualAnalysis, motion: tuple[Float, Float, Float]) -> 
     return np.asarray(np.einsum("ij,itk->jtk", robot.projection, dense))
 
 
-def _torque(own: Float, Y: Float, left: Float, evidence: ResidualAnalysis) -> Float:
+def _torque(own: Float, Y: Float, left: Float, analysis: ResidualAnalysis) -> Float:
     """Torque (N, n) of the load that all blocks show, beside the drives."""
-    weight = 1.0 / np.maximum(evidence.rms, 1e-300)
+    weight = 1.0 / np.maximum(analysis.rms, 1e-300)
     both = (np.concatenate([own, Y], axis=2) * weight[:, None, None]).reshape(-1, own.shape[2] + Y.shape[2])
     size = np.sqrt((both**2).sum(axis=0))
     size = np.where(size > 0, size, 1.0)

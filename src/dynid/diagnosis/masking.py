@@ -37,7 +37,7 @@ EXPLANATIONS = (
         """Look at what happened then. If it belongs to the use that the model is for, record it without the limit
         or the contact.""",
         f"""Only where at least {100 * SURE:g} % of the residual lies in these times, and never more than a third of
-        the log. `all samples` beside every score tells what leaving them out is worth.""",
+        the log. `all samples` beside every score shows what leaving them out is worth.""",
     ),
     Explanation(
         "not-masked",
@@ -146,11 +146,11 @@ def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
-def spoilt_times(evidence: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
+def spoilt_times(analysis: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
     """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
-    if not evidence.enough:
+    if not analysis.enough:
         return ()
-    found = [*Bursts().look(evidence), *Saturation(least=0.5 * SURE).look(evidence)]
+    found = [*Bursts().look(analysis), *Saturation(least=0.5 * SURE).look(analysis)]
     return tuple(one for one in found if one.level == "warning" and one.share >= SURE and one.times)
 
 

@@ -37,16 +37,16 @@ EXPLANATIONS = (
 )
 
 
-def check_measured(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Looks for efforts that are no measurement.
 
     Claims: modelled-effort, where the torque of two joints and more has neither friction nor noise.
     """
-    if not evidence.enough or evidence.raw is None or len(evidence.joints) < 2:
+    if not analysis.enough or analysis.raw is None or len(analysis.joints) < 2:
         return
-    joints = list(evidence.joints)
-    missed = evidence.missed[joints]
-    friction, noise = friction_shares(evidence), noise_shares(evidence)
+    joints = list(analysis.joints)
+    missed = analysis.missed[joints]
+    friction, noise = friction_shares(analysis), noise_shares(analysis)
     if friction is None or missed.max() > MOST_MISSED:
         return
     if friction[joints].max() > LEAST_FRICTION or noise[joints].max() > LEAST_NOISE:
@@ -60,32 +60,32 @@ def check_measured(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None
     )
 
 
-def friction_shares(evidence: ResidualAnalysis) -> Float | None:
+def friction_shares(analysis: ResidualAnalysis) -> Float | None:
     """Torque (n,) of viscous and Coulomb friction by joint over its torque, at the end of the 95 % interval.
 
     Both are fitted beside the plain model, which may leave them out. None where the model reads more than motion.
     """
-    terms, wanted = evidence.plain_model
-    Y, complete = regressor(evidence.robot, terms, evidence.motion, wanted)
+    terms, wanted = analysis.plain_model
+    Y, complete = regressor(analysis.robot, terms, analysis.motion, wanted)
     if not complete:
         return None
     n, N, b = Y.shape
-    weight = (~evidence.reverses).T / np.maximum(evidence.rms, 1e-300)[:, None]
+    weight = (~analysis.reverses).T / np.maximum(analysis.rms, 1e-300)[:, None]
     shares = np.zeros(n)
-    y = (evidence.motion.tau.T * weight).reshape(-1)
+    y = (analysis.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)
-    # Friction of the model is sought anew, joint by joint.
-    rigid = rigid[:, ~terms.friction_columns(evidence.robot)[wanted]]
-    for j in evidence.joints:
-        dq = evidence.motion.dq[:, j]
+    # Friction of the model is estimated anew, joint by joint.
+    rigid = rigid[:, ~terms.friction_columns(analysis.robot)[wanted]]
+    for j in analysis.joints:
+        dq = analysis.motion.dq[:, j]
         forms = np.zeros((n, N, 2))
         forms[j] = np.column_stack([dq, np.sign(dq)])
-        shares[j] = _share(rigid, (forms * weight[:, :, None]).reshape(n * N, 2), y, evidence, j, forms[j])
+        shares[j] = _share(rigid, (forms * weight[:, :, None]).reshape(n * N, 2), y, analysis, j, forms[j])
     return shares
 
 
 def _share(
-    rigid: Float, forms: Float, y: Float, evidence: ResidualAnalysis, joint: int, shape: Float
+    rigid: Float, forms: Float, y: Float, analysis: ResidualAnalysis, joint: int, shape: Float
 ) -> float:
     Q = basis(rigid)
     X, e = forms - Q @ (Q.T @ forms), y - Q @ (Q.T @ y)
@@ -94,15 +94,15 @@ def _share(
     sigma = float(np.sqrt(np.mean((e - X @ coefficient) ** 2)))
     spread = np.linalg.pinv(X.T @ X) * sigma**2
     half = 2.0 * np.sqrt(max(float(np.mean(np.einsum("ni,ij,nj->n", shape, spread, shape))), 0.0))
-    return float((np.sqrt(np.mean(torque**2)) + half) / max(evidence.torque_rms[joint], 1e-300))
+    return float((np.sqrt(np.mean(torque**2)) + half) / max(analysis.torque_rms[joint], 1e-300))
 
 
-def noise_shares(evidence: ResidualAnalysis) -> Float:
+def noise_shares(analysis: ResidualAnalysis) -> Float:
     """White noise (n,) of the raw torque over its root mean square, by fourth differences."""
-    if evidence.raw is None:
-        return np.zeros(evidence.robot.n)
-    parts = [np.apply_along_axis(np.convolve, 0, part, DIFFERENCE, "valid") for part in evidence.raw.parts]
-    everything = np.concatenate(evidence.raw.parts)
+    if analysis.raw is None:
+        return np.zeros(analysis.robot.n)
+    parts = [np.apply_along_axis(np.convolve, 0, part, DIFFERENCE, "valid") for part in analysis.raw.parts]
+    everything = np.concatenate(analysis.raw.parts)
     size = np.sqrt(np.mean((everything - everything.mean(axis=0)) ** 2, axis=0))
     # The median: steps of friction and contact are rare and large.
     noise = np.median(np.abs(np.concatenate(parts)), axis=0) / 0.6745 / np.linalg.norm(DIFFERENCE)

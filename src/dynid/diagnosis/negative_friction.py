@@ -63,28 +63,28 @@ def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Ite
             yield DrivenJoint(joint, mean, std)
 
 
-def friction_power(evidence: ResidualAnalysis) -> Float:
+def friction_power(analysis: ResidualAnalysis) -> Float:
     """(n, b) W, see `driven_joints`; of all forms of friction, over the thinned samples."""
-    base = evidence.estimate.base
-    Y, _ = regressor(evidence.robot, evidence.terms, evidence.motion, base.mask)
-    power = np.einsum("jnb,nj->jb", Y, evidence.motion.dq) / max(len(evidence.index), 1)
-    return np.asarray(power * evidence.terms.friction_columns(evidence.robot)[base.mask])
+    base = analysis.estimate.base
+    Y, _ = regressor(analysis.robot, analysis.terms, analysis.motion, base.mask)
+    power = np.einsum("jnb,nj->jb", Y, analysis.motion.dq) / max(len(analysis.index), 1)
+    return np.asarray(power * analysis.terms.friction_columns(analysis.robot)[base.mask])
 
 
-def check_negative_friction(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_negative_friction(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports joints whose friction drives the motion.
 
     Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
     other joints contradict both signs, the model lacks something, which is a warning.
     """
-    if not evidence.enough:
+    if not analysis.enough:
         return
-    for one in driven_joints(evidence.estimate, evidence.residuals, friction_power(evidence)):
-        place = Place(joint=evidence.robot.joint_names[one.joint])
+    for one in driven_joints(analysis.estimate, analysis.residuals, friction_power(analysis)):
+        place = Place(joint=analysis.robot.joint_names[one.joint])
         found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
         proofs = [
-            prove(evidence, Reading(turned.robot, turned.samples))
-            for turned in sign_readings(evidence.robot, gated(evidence), one.joint)
+            prove(analysis, Reading(turned.robot, turned.samples))
+            for turned in sign_readings(analysis.robot, gated(analysis), one.joint)
         ]
         if all(proof is not None and proof.contradicted for proof in proofs):
             diagnostics.warn(

@@ -16,7 +16,7 @@ from dynid.factor.folds import folds
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.evidence import FRICTION_FORM, Declared, Rival
+from dynid.terms.residual_tests import FRICTION_FORM, Declared, Rival
 
 FOLDS = 8
 # Chance that blocks without the effect gain as much.
@@ -93,7 +93,7 @@ class Proof:
 
 
 def prove(
-    evidence: ResidualAnalysis,
+    analysis: ResidualAnalysis,
     declared: Reading,
     mirror: Reading | None = None,
     rivals: Mapping[str, Float] | None = None,
@@ -105,20 +105,20 @@ def prove(
     takes the joints' columns that gain on held-out blocks, so that it does not pay for those that do not.
     None where the model reads more than motion, or where there are too few blocks.
     """
-    plain = Reading(evidence.robot, gated(evidence))
-    fit = HeldOut.of(evidence, plain)
-    other = HeldOut.of(evidence, declared)
+    plain = Reading(analysis.robot, gated(analysis))
+    fit = HeldOut.of(analysis, plain)
+    other = HeldOut.of(analysis, declared)
     if fit is None or other is None:
         return None
     before, after = fit.error(), other.error()
     rivalry = {"": -np.inf}
     for name, columns in (rivals or {}).items():
-        rival_fit = HeldOut.of(evidence, plain, columns)
+        rival_fit = HeldOut.of(analysis, plain, columns)
         rivalry[name] = (
             -np.inf if rival_fit is None else gain_of(before, rival_fit.joined(before, fit.joints))
         )
     rival = max(rivalry, key=lambda name: rivalry[name])
-    opposite = None if mirror is None else HeldOut.of(evidence, mirror)
+    opposite = None if mirror is None else HeldOut.of(analysis, mirror)
     total = before.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_joint = np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
@@ -148,9 +148,9 @@ def chance_of_gain(before: Float, after: Float) -> float:
     return 1.0 if spread == 0 else float(stdtr(M - 1, -gains.mean() / (spread / np.sqrt(M))))
 
 
-def gated(evidence: ResidualAnalysis) -> Samples:
+def gated(analysis: ResidualAnalysis) -> Samples:
     """The thinned samples, with that gate."""
-    return replace(evidence.motion, gate=~evidence.reverses)
+    return replace(analysis.motion, gate=~analysis.reverses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,29 +169,29 @@ class HeldOut:
     further: int
 
     @staticmethod
-    def of(evidence: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
+    def of(analysis: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
         """Equations of a reading, each column of length one; None where the model reads more than motion."""
         samples = reading.samples
-        if int(evidence.block.max(initial=-1)) + 1 < FOLDS or not evidence.enough:
+        if int(analysis.block.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
             return None
-        terms, wanted = evidence.plain_model
+        terms, wanted = analysis.plain_model
         Y, complete = regressor(reading.robot, terms, samples, wanted)
         if not complete:
             return None
-        return HeldOut.weighted(evidence, Y, samples.tau, further)
+        return HeldOut.weighted(analysis, Y, samples.tau, further)
 
     @staticmethod
-    def weighted(evidence: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
+    def weighted(analysis: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
         """Columns (n, N, w) and torque (N, n) at the thinned samples, joints weighted by their residuals."""
-        block = evidence.block
+        block = analysis.block
         count = int(block.max(initial=-1)) + 1
         Y = Y if further is None else np.concatenate([Y, further], axis=2)
         n = len(Y)
         # A joint whose torque is declared another size is judged by its own size.
-        size = tau.std(axis=0) / np.maximum(evidence.motion.tau.std(axis=0), 1e-300)
-        usable = np.isin(np.arange(n), evidence.joints) & (size > 0)
-        weight = np.where(usable, 1.0 / np.where(usable, evidence.rms * size, 1.0), 0.0)
-        weights = (~evidence.reverses * weight).T
+        size = tau.std(axis=0) / np.maximum(analysis.motion.tau.std(axis=0), 1e-300)
+        usable = np.isin(np.arange(n), analysis.joints) & (size > 0)
+        weight = np.where(usable, 1.0 / np.where(usable, analysis.rms * size, 1.0), 0.0)
+        weights = (~analysis.reverses * weight).T
         Y, y = Y * weights[:, :, None], tau.T * weights
         length = np.sqrt((Y**2).sum(axis=(0, 1)))
         Y = Y / np.where(length > 0, length, 1.0)
@@ -252,38 +252,38 @@ class HeldOut:
         return best
 
 
-def position_waves(evidence: ResidualAnalysis) -> Float:
+def position_waves(analysis: ResidualAnalysis) -> Float:
     """Columns (n, N, 2 n): cosine and sine of each joint's own position, as of a cable, a spring or a zero offset."""
-    n, N = evidence.robot.n, len(evidence.index)
+    n, N = analysis.robot.n, len(analysis.index)
     found = np.zeros((n, N, 2 * n))
     for j in range(n):
-        if not evidence.robot.prismatic[j]:
-            found[j, :, 2 * j] = np.cos(evidence.motion.q[:, j])
-            found[j, :, 2 * j + 1] = np.sin(evidence.motion.q[:, j])
+        if not analysis.robot.prismatic[j]:
+            found[j, :, 2 * j] = np.cos(analysis.motion.q[:, j])
+            found[j, :, 2 * j + 1] = np.sin(analysis.motion.q[:, j])
     return found
 
 
-def shifted_positions(evidence: ResidualAnalysis) -> Float:
+def shifted_positions(analysis: ResidualAnalysis) -> Float:
     """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
-    n, N = evidence.robot.n, len(evidence.index)
-    found, bodies, motion = np.zeros((n, N, n)), evidence.bodies, evidence.motion
+    n, N = analysis.robot.n, len(analysis.index)
+    found, bodies, motion = np.zeros((n, N, n)), analysis.bodies, analysis.motion
     if bodies is None:
         return found
     for j in range(n):
         turn = OFFSET_STEP * (np.arange(n) == j)
         ahead, behind = (
             inverse_dynamics(
-                evidence.robot.tree, bodies, *evidence.robot.tree_motion(q, motion.dq, motion.ddq)
+                analysis.robot.tree, bodies, *analysis.robot.tree_motion(q, motion.dq, motion.ddq)
             )
             for q in (motion.q + turn, motion.q - turn)
         )
-        found[:, :, j] = ((ahead - behind) @ evidence.robot.projection).T / (2.0 * OFFSET_STEP)
+        found[:, :, j] = ((ahead - behind) @ analysis.robot.projection).T / (2.0 * OFFSET_STEP)
     return found
 
 
-def friction_forms(evidence: ResidualAnalysis) -> Float:
+def friction_forms(analysis: ResidualAnalysis) -> Float:
     """Columns (n, N, k): what forms of friction that the model lacks leave, of every joint; as many for each."""
-    n, N, remains = evidence.robot.n, len(evidence.index), evidence.remains
+    n, N, remains = analysis.robot.n, len(analysis.index), analysis.remains
     by_joint = [[one.columns for one in features_of(FRICTION_FORM, remains, j)] for j in range(n)]
     found = np.zeros((n, N, sum(columns.shape[1] for forms in by_joint for columns in forms)))
     first = 0
@@ -302,9 +302,9 @@ RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
 }
 
 
-def reading(evidence: ResidualAnalysis, declared: Declared) -> Reading:
+def reading(analysis: ResidualAnalysis, declared: Declared) -> Reading:
     """The log as it is declared."""
-    robot, samples = evidence.robot, gated(evidence)
+    robot, samples = analysis.robot, gated(analysis)
     if declared.gravity is not None:
         robot = replace(robot, gravity=declared.gravity)
     if declared.factors:
@@ -313,5 +313,5 @@ def reading(evidence: ResidualAnalysis, declared: Declared) -> Reading:
     if declared.zeros:
         samples = replace(samples, q=samples.q + [declared.zeros.get(j, 0.0) for j in range(robot.n)])
     if declared.seconds:
-        samples = replace(samples, tau=evidence.torque_later(declared.seconds))
+        samples = replace(samples, tau=analysis.torque_later(declared.seconds))
     return Reading(robot, samples)

@@ -16,7 +16,7 @@ from dynid.estimate.estimator import Estimate
 from dynid.estimate.residuals import Residuals
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.evidence import AlikeTest, BodyParameters, FeatureTest, Remains
+from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Of, Terms
 
 MOST_SAMPLES = 1200

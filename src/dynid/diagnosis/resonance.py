@@ -49,57 +49,57 @@ class Resonance:
     identifier: str = "resonance"
     looks_at: str = "peaks in the residual's spectrum"
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """At most one finding a joint."""
-        rate = evidence.residuals.rate
-        runs = [run for run in evidence.runs if run.stop - run.start >= LEAST_WINDOW]
+        rate = analysis.residuals.rate
+        runs = [run for run in analysis.runs if run.stop - run.start >= LEAST_WINDOW]
         found = []
-        motion = highest_motion(evidence, runs) if runs else 0.0
+        motion = highest_motion(analysis, runs) if runs else 0.0
         # Steps of friction that the model draws otherwise are impulses; two of them make a comb of peaks.
-        near = evidence.near_reversal(REVERSAL_CYCLES / evidence.bandwidth, REVERSAL_SPEED)
-        ringing = np.where(near, 0.0, evidence.residuals.error)
-        for joint in evidence.joints if runs else ():
+        near = analysis.near_reversal(REVERSAL_CYCLES / analysis.bandwidth, REVERSAL_SPEED)
+        ringing = np.where(near, 0.0, analysis.residuals.error)
+        for joint in analysis.joints if runs else ():
             frequency, density, windows = spectrum([ringing[run, joint] for run in runs], rate, LEAST_WINDOW)
-            peak = highest_peak(frequency, density, 1.2 * motion, HIGHEST * evidence.bandwidth)
+            peak = highest_peak(frequency, density, 1.2 * motion, HIGHEST * analysis.bandwidth)
             if peak is None:
                 continue
             at, ratio, width, bins = peak
-            p_value = chance(windows, ratio, bins * len(evidence.joints))
+            p_value = chance(windows, ratio, bins * len(analysis.joints))
             power = np.sum(density[width]) / max(float(np.sum(density)), 1e-300)
             share = float(power * (1.0 - 1.0 / ratio))
             if ratio >= LEAST_RATIO and counts(share, p_value):
-                found.append(self._finding(evidence, joint, at, ratio, share, p_value, frequency, density))
+                found.append(self._finding(analysis, joint, at, ratio, share, p_value, frequency, density))
         seen = {finding.joint for finding in found}
-        return found + [one for one in self._beyond(evidence) if one.joint not in seen]
+        return found + [one for one in self._beyond(analysis) if one.joint not in seen]
 
-    def _beyond(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def _beyond(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         # Above the cut-off the torque itself is all that there is; the model has no part in it.
-        raw = evidence.raw
+        raw = analysis.raw
         if raw is None:
             return []
         found = []
-        for joint in evidence.joints:
+        for joint in analysis.joints:
             frequency, density, windows = spectrum(
                 [part[:, joint] for part in raw.parts], raw.rate, LEAST_WINDOW
             )
-            low, high = BEYOND * evidence.bandwidth, HIGHEST_RAW * raw.rate
+            low, high = BEYOND * analysis.bandwidth, HIGHEST_RAW * raw.rate
             peak = highest_peak(frequency, density, low, high)
             if peak is None:
                 continue
             at, ratio, width, bins = peak
-            p_value = chance(windows, ratio, bins * len(evidence.joints))
+            p_value = chance(windows, ratio, bins * len(analysis.joints))
             inside = (frequency > low) & (frequency < high)
             power = float(density[width].sum() * frequency[1]) * (1.0 - 1.0 / ratio)
             share = power / max(float(density[inside].sum() * frequency[1]), 1e-300)
             if ratio >= LEAST_RATIO and counts(share, p_value):
                 found.append(
-                    _above(evidence, joint, at, ratio, power, share, p_value, frequency, density, inside)
+                    _above(analysis, joint, at, ratio, power, share, p_value, frequency, density, inside)
                 )
         return found
 
     def _finding(
         self,
-        evidence: ResidualAnalysis,
+        analysis: ResidualAnalysis,
         joint: int,
         at: float,
         ratio: float,
@@ -108,22 +108,22 @@ class Resonance:
         frequency: Float,
         density: Float,
     ) -> ResidualFinding:
-        name = evidence.robot.joint_names[joint]
-        shown = (frequency > 0) & (frequency <= evidence.bandwidth)
+        name = analysis.robot.joint_names[joint]
+        shown = (frequency > 0) & (frequency <= analysis.bandwidth)
         return ResidualFinding(
             self.identifier,
-            level(evidence, joint, share),
+            level(analysis, joint, share),
             name,
             f"{name}: rings at {at:.3g} Hz",
             f"The residual's spectrum stands {ratio:.3g} times above its neighbourhood there, where the motion has no "
-            f"torque: {figures(evidence, joint, share, p_value)}.",
+            f"torque: {figures(analysis, joint, share, p_value)}.",
             f"Elastic joint or base: keep the cut-off below {0.7 * at:.2g} Hz, or log both encoders and identify with "
             'rows = "elastic".',
             share,
             p_value,
             curve=Curve(
                 "frequency, Hz",
-                f"residual, ({unit(evidence, joint)})²/Hz",
+                f"residual, ({unit(analysis, joint)})²/Hz",
                 frequency[shown],
                 density[shown],
                 np.zeros(0),
@@ -141,7 +141,7 @@ def chance(windows: float, ratio: float, looks: int) -> float:
 
 
 def _above(
-    evidence: ResidualAnalysis,
+    analysis: ResidualAnalysis,
     joint: int,
     at: float,
     ratio: float,
@@ -152,8 +152,8 @@ def _above(
     density: Float,
     inside: Bool,
 ) -> ResidualFinding:
-    name = evidence.robot.joint_names[joint]
-    part = 100 * np.sqrt(power) / max(float(evidence.torque_rms[joint]), 1e-300)
+    name = analysis.robot.joint_names[joint]
+    part = 100 * np.sqrt(power) / max(float(analysis.torque_rms[joint]), 1e-300)
     return ResidualFinding(
         Resonance.identifier,
         "note",
@@ -167,7 +167,7 @@ def _above(
         p_value,
         curve=Curve(
             "frequency, Hz",
-            f"measured torque, ({unit(evidence, joint)})²/Hz",
+            f"measured torque, ({unit(analysis, joint)})²/Hz",
             frequency[inside],
             density[inside],
             np.zeros(0),
@@ -176,12 +176,12 @@ def _above(
     )
 
 
-def highest_motion(evidence: ResidualAnalysis, runs: Sequence[slice]) -> float:
+def highest_motion(analysis: ResidualAnalysis, runs: Sequence[slice]) -> float:
     """Frequency, Hz, below which all but a thousandth of the fastest joint's velocity lies."""
     highest = 0.0
-    for joint in evidence.joints:
+    for joint in analysis.joints:
         frequency, density, _ = spectrum(
-            [evidence.residuals.dq[run, joint] for run in runs], evidence.residuals.rate, LEAST_WINDOW
+            [analysis.residuals.dq[run, joint] for run in runs], analysis.residuals.rate, LEAST_WINDOW
         )
         cumulative = np.cumsum(density)
         highest = max(highest, float(frequency[int(np.searchsorted(cumulative, MOTION * cumulative[-1]))]))

@@ -12,8 +12,8 @@ from dynid.diagnosis.effect_tests import columns_of
 from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import counts, figures, level, unit
-from dynid.terms.evidence import LEAST_SHARE
 from dynid.terms.position_waves import HARMONICS
+from dynid.terms.residual_tests import LEAST_SHARE
 from dynid.terms.torque_delay import LATE_TORQUE
 
 # A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
@@ -48,39 +48,39 @@ class GearRipple:
     identifier: str = "gear-ripple"
     looks_at: str = "residual that is periodic in position"
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """At most one finding a joint."""
         found = []
-        for joint in evidence.joints:
-            waves = wave_numbers(evidence, joint)
+        for joint in analysis.joints:
+            waves = wave_numbers(analysis, joint)
             if not len(waves):
                 continue
             shares = np.concatenate(
                 [
-                    evidence.shares(joint, np.stack([_pair(evidence, joint, k) for k in part], axis=1))
+                    analysis.shares(joint, np.stack([_pair(analysis, joint, k) for k in part], axis=1))
                     for part in np.array_split(waves, -(-len(waves) // 50))
                 ]
             )
             best = float(waves[int(np.argmax(shares))])
-            effect = evidence.test_joint(joint, _pair(evidence, joint, best))
+            effect = analysis.test_joint(joint, _pair(analysis, joint, best))
             # Late torque repeats with the motion and so looks like a wave as well, if a poor one.
-            late = columns_of(LATE_TORQUE, evidence.remains, joint)
-            if effect is None or evidence.partial_share(joint, _pair(evidence, joint, best), late) < LEAST:
+            late = columns_of(LATE_TORQUE, analysis.remains, joint)
+            if effect is None or analysis.partial_share(joint, _pair(analysis, joint, best), late) < LEAST:
                 continue
             # Waves that differ by less than a period over the whole range are one and the same.
             tried = max(
-                1.0, (waves[-1] - waves[0]) * float(np.ptp(evidence.motion.q[:, joint])) / (2 * np.pi)
+                1.0, (waves[-1] - waves[0]) * float(np.ptp(analysis.motion.q[:, joint])) / (2 * np.pi)
             )
-            p_value = min(effect.p_value * 2.0 * tried * len(evidence.joints), 1.0)
+            p_value = min(effect.p_value * 2.0 * tried * len(analysis.joints), 1.0)
             share = float(effect.share[joint])
             if counts(share, p_value):
                 size = float(np.hypot(*effect.coefficient))
-                found.append(self._finding(evidence, joint, best, size, share, p_value, waves, shares))
+                found.append(self._finding(analysis, joint, best, size, share, p_value, waves, shares))
         return found
 
     def _finding(
         self,
-        evidence: ResidualAnalysis,
+        analysis: ResidualAnalysis,
         joint: int,
         wave: float,
         size: float,
@@ -89,19 +89,19 @@ class GearRipple:
         waves: Float,
         shares: Float,
     ) -> ResidualFinding:
-        name = evidence.robot.joint_names[joint]
-        slides = evidence.robot.prismatic[joint]
+        name = analysis.robot.joint_names[joint]
+        slides = analysis.robot.prismatic[joint]
         where = (
             f"every {1e3 * 2 * np.pi / wave:.4g} mm" if slides else f"{wave:.4g} times a turn of the joint"
         )
-        cause = _cause(wave, abs(float(evidence.robot.drive.gear_ratio[joint])), slides)
+        cause = _cause(wave, abs(float(analysis.robot.drive.gear_ratio[joint])), slides)
         return ResidualFinding(
             self.identifier,
-            level(evidence, joint, share),
+            level(analysis, joint, share),
             name,
             f"{name}: torque ripple of the gear",
-            f"A wave of {size:.3g} {unit(evidence, joint)} {where}{cause} explains "
-            f"{figures(evidence, joint, share, p_value)}.",
+            f"A wave of {size:.3g} {unit(analysis, joint)} {where}{cause} explains "
+            f"{figures(analysis, joint, share, p_value)}.",
             "It averages out in the parameters over fast motion. Lower the cut-off, move faster, or give it as a "
             "function of position (position_friction, channel) if the torque at low speed matters.",
             share,
@@ -116,25 +116,25 @@ class GearRipple:
         )
 
 
-def wave_numbers(evidence: ResidualAnalysis, joint: int) -> Float:
+def wave_numbers(analysis: ResidualAnalysis, joint: int) -> Float:
     """Wave numbers k, rad of wave a rad (m) of position, that the motion and the filter can show; () = none."""
-    q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
+    q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
     reach = float(np.ptp(q))
     slow = np.quantile(dq, LEAST_TIME)
     if reach <= 0 or slow <= 0:
         return np.zeros(0)
     # Four waves within the range at least, else a slow function of position says the same.
-    lowest = max(8 * np.pi / reach, 0.0 if evidence.robot.prismatic[joint] else HARMONICS + 1.0)
-    highest = WITHIN * 2 * np.pi * evidence.bandwidth / slow
+    lowest = max(8 * np.pi / reach, 0.0 if analysis.robot.prismatic[joint] else HARMONICS + 1.0)
+    highest = WITHIN * 2 * np.pi * analysis.bandwidth / slow
     count = int(np.clip((highest - lowest) * reach / np.pi, 0, MOST_WAVES))
     if count < 2:
         return np.zeros(0)
     return np.asarray(lowest + np.arange(count) * np.pi / reach)
 
 
-def _pair(evidence: ResidualAnalysis, joint: int, wave: float) -> Float:
-    q, dq = evidence.motion.q[:, joint], np.abs(evidence.motion.dq[:, joint])
-    passes = wave * dq < WITHIN * 2 * np.pi * evidence.bandwidth
+def _pair(analysis: ResidualAnalysis, joint: int, wave: float) -> Float:
+    q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
+    passes = wave * dq < WITHIN * 2 * np.pi * analysis.bandwidth
     return np.stack([np.sin(wave * q), np.cos(wave * q)], axis=1) * passes[:, None]
 
 

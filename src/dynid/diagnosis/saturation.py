@@ -12,7 +12,7 @@ from dynid.diagnosis.bursts import stretches
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
-from dynid.terms.evidence import FeatureTest
+from dynid.terms.residual_tests import FeatureTest
 
 LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
 # The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.
@@ -46,16 +46,16 @@ class Saturation:
     looks_at: str = "torque missing at the peaks"
     least: float = 0.0
 
-    def look(self, evidence: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
         """At most one finding a joint and side, with the times at which the torque is beyond the level."""
         found = []
-        for joint in evidence.joints:
+        for joint in analysis.joints:
             for side in (1.0, -1.0):
-                predicted = side * evidence.residuals.predicted[evidence.index, joint]
-                caps, square = _caps(predicted), evidence.error[:, joint] ** 2
+                predicted = side * analysis.residuals.predicted[analysis.index, joint]
+                caps, square = _caps(predicted), analysis.error[:, joint] ** 2
                 if square[predicted > caps[0]].sum() < self.least * square.sum():
                     continue
-                tried = [(cap, self._effect(evidence, joint, side, predicted, cap)) for cap in caps]
+                tried = [(cap, self._effect(analysis, joint, side, predicted, cap)) for cap in caps]
                 known = [
                     (cap, effect) for cap, effect in tried if effect is not None and _missing(side, effect)
                 ]
@@ -63,52 +63,52 @@ class Saturation:
                     continue
                 cap, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
                 share = float(effect.share[joint])
-                p_value = min(effect.p_value * 2 * len(LEVELS) * len(evidence.joints), 1.0)
+                p_value = min(effect.p_value * 2 * len(LEVELS) * len(analysis.joints), 1.0)
                 if counts(share, p_value):
-                    found.append(self._finding(evidence, joint, side, cap, effect, p_value))
+                    found.append(self._finding(analysis, joint, side, cap, effect, p_value))
         return found
 
     @staticmethod
     def _effect(
-        evidence: ResidualAnalysis, joint: int, side: float, predicted: Float, cap: float
+        analysis: ResidualAnalysis, joint: int, side: float, predicted: Float, cap: float
     ) -> FeatureTest | None:
         beyond = np.maximum(predicted - cap, 0.0)
         return (
-            evidence.test_joint(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
+            analysis.test_joint(joint, beyond[:, None]) if np.count_nonzero(beyond) >= LEAST_SAMPLES else None
         )
 
     def _finding(
         self,
-        evidence: ResidualAnalysis,
+        analysis: ResidualAnalysis,
         joint: int,
         side: float,
         cap: float,
         effect: FeatureTest,
         p_value: float,
     ) -> ResidualFinding:
-        name, share = evidence.robot.joint_names[joint], float(effect.share[joint])
+        name, share = analysis.robot.joint_names[joint], float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
-        predicted = evidence.residuals.predicted[evidence.index, joint]
+        predicted = analysis.residuals.predicted[analysis.index, joint]
         lower = [one for one in _caps(side * predicted) if one < cap]
         # The level lies between two that were tried.
-        beyond = side * evidence.residuals.predicted[:, joint] > max(lower, default=cap)
+        beyond = side * analysis.residuals.predicted[:, joint] > max(lower, default=cap)
         return ResidualFinding(
             self.identifier,
-            level(evidence, joint, share),
+            level(analysis, joint, share),
             name,
             f"{name}: torque is missing at its peaks",
-            f"Beyond {side * cap:.4g} {unit(evidence, joint)} {missing:.0f} % of the torque that the motion takes was "
-            f"not measured: {figures(evidence, joint, share, p_value)}.",
+            f"Beyond {side * cap:.4g} {unit(analysis, joint)} {missing:.0f} % of the torque that the motion takes was "
+            f"not measured: {figures(analysis, joint, share, p_value)}.",
             "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
             share,
             p_value,
-            times=tuple(stretches(evidence, beyond)),
+            times=tuple(stretches(analysis, beyond)),
             curve=binned_curve(
                 predicted,
-                evidence.error[:, joint],
+                analysis.error[:, joint],
                 effect.fitted[0],
-                f"predicted torque, {unit(evidence, joint)}",
-                f"residual, {unit(evidence, joint)}",
+                f"predicted torque, {unit(analysis, joint)}",
+                f"residual, {unit(analysis, joint)}",
                 "missing beyond a level",
             ),
         )

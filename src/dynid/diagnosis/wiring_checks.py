@@ -109,7 +109,7 @@ class Interpretation:
     samples: Samples
 
 
-def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
+def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
 
     Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
@@ -117,20 +117,20 @@ def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     Warns of joints that miss most of their torque in every reading.
     Claims: joint-order, torque-sign, position-sign or gravity-compensated.
     """
-    if not evidence.enough or len(evidence.joints) < evidence.robot.n:
+    if not analysis.enough or len(analysis.joints) < analysis.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return
-    if any(term.scale is Scale.FREES for term in evidence.terms):
+    if any(term.scale is Scale.FREES for term in analysis.terms):
         # With free gains every reading of the torque is right.
         return
-    samples = thinned(evidence)
-    declared = misfits(evidence, evidence.robot, samples)
+    samples = thinned(analysis)
+    declared = misfits(analysis, analysis.robot, samples)
     if declared is None:
         return
-    readings = [without_gravity(evidence.robot, samples)]
+    readings = [without_gravity(analysis.robot, samples)]
     if (declared > POOR).any():
-        readings += list(wirings(evidence.robot, samples))
-    scored = [(misfits(evidence, one.robot, one.samples), one) for one in readings]
+        readings += list(wirings(analysis.robot, samples))
+    scored = [(misfits(analysis, one.robot, one.samples), one) for one in readings]
     gains = [
         (float(np.nansum(np.log(declared / value))), value, one) for value, one in scored if value is not None
     ]
@@ -141,15 +141,15 @@ def check_wiring(evidence: ResidualAnalysis, diagnostics: Diagnostics) -> None:
         diagnostics.claim(
             best.identifier,
             found=f"{best.what}: the fit misses {100 * before[worst]:.3g} % of the torque of "
-            f"'{evidence.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
+            f"'{analysis.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
             expected="a log that fits best as it is declared",
             do=best.do,
             place=Place(
-                joint=evidence.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
+                joint=analysis.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
             ),
         )
         return
-    _add_large(evidence, before, diagnostics)
+    _add_large(analysis, before, diagnostics)
 
 
 def _mends(tried: Interpretation, before: Float, after: Float) -> bool:
@@ -159,12 +159,12 @@ def _mends(tried: Interpretation, before: Float, after: Float) -> bool:
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
 
 
-def _add_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
+def _add_large(analysis: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
     large = [j for j in np.argsort(-missed) if missed[j] > LARGE]
     if not large:
         return
-    names = ", ".join(f"{100 * missed[j]:.3g} % of '{evidence.robot.joint_names[j]}'" for j in large)
-    model = ", ".join(term.name for term in evidence.plain_model[0])
+    names = ", ".join(f"{100 * missed[j]:.3g} % of '{analysis.robot.joint_names[j]}'" for j in large)
+    model = ", ".join(term.name for term in analysis.plain_model[0])
     diagnostics.warn(
         "large-misfit",
         f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
@@ -172,32 +172,32 @@ def _add_large(evidence: ResidualAnalysis, missed: Float, diagnostics: Diagnosti
     )
 
 
-def thinned(evidence: ResidualAnalysis) -> Samples:
+def thinned(analysis: ResidualAnalysis) -> Samples:
     """Some hundred samples whose gate shuts each joint near its reversals.
 
     Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
     """
-    step = max(1, len(evidence.index) // SAMPLES)
-    full = evidence.motion
+    step = max(1, len(analysis.index) // SAMPLES)
+    full = analysis.motion
     motion = Samples.from_motion(
         full.q[::step], full.dq[::step], full.ddq[::step], full.tau[::step], full.rate
     )
-    return replace(motion, gate=~evidence.reverses[::step])
+    return replace(motion, gate=~analysis.reverses[::step])
 
 
-def misfits(evidence: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
+def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
     """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
 
     Returns None if a term of the model reads more than motion.
     """
-    terms, wanted = evidence.plain_model
+    terms, wanted = analysis.plain_model
     Y, complete = regressor(robot, terms, samples, wanted)
     if not complete:
         return None
     y = samples.tau - terms.known_torque(robot, samples)
     gate = np.ones(y.shape) if samples.gate is None else samples.gate.astype(np.float64)
     count = gate.sum(axis=0)
-    joints = [j for j in evidence.joints if count[j] >= LEAST_SAMPLES]
+    joints = [j for j in analysis.joints if count[j] >= LEAST_SAMPLES]
     weight = (gate / np.maximum(y.std(axis=0), 1e-12)).T
     n, N, b = Y.shape
     rows = (Y * weight[:, :, None]).reshape(n * N, b)

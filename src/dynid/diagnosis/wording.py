@@ -7,7 +7,7 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.diagnosis.finding import Curve
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.terms.evidence import ALARM, LEAST_SHARE
+from dynid.terms.residual_tests import ALARM, LEAST_SHARE
 
 # From this share of a joint's torque on an effect is worth a warning.
 MATTERS = 0.01
@@ -18,26 +18,26 @@ def counts(share: float, p_value: float) -> bool:
     return p_value < ALARM and share >= LEAST_SHARE
 
 
-def level(evidence: ResidualAnalysis, joint: int, share: float) -> str:
+def level(analysis: ResidualAnalysis, joint: int, share: float) -> str:
     """How much an effect matters: "warning" where it moves the joint's torque by a percent, else "note"."""
-    return "warning" if evidence.relevance(joint, share) >= MATTERS else "note"
+    return "warning" if analysis.relevance(joint, share) >= MATTERS else "note"
 
 
-def figures(evidence: ResidualAnalysis, joint: int, share: float, p_value: float) -> str:
+def figures(analysis: ResidualAnalysis, joint: int, share: float, p_value: float) -> str:
     """Share of residual and torque and the p-value, in words."""
     chance = "p < 1e-12" if p_value < 1e-12 else f"p = {p_value:.1g}"
-    part = 100 * evidence.relevance(joint, share)
+    part = 100 * analysis.relevance(joint, share)
     return f"{100 * share:.2g} % of the residual, {part:.2g} % of the torque ({chance})"
 
 
-def unit(evidence: ResidualAnalysis, joint: int) -> str:
+def unit(analysis: ResidualAnalysis, joint: int) -> str:
     """Unit of a joint's effort."""
-    return "N" if evidence.robot.prismatic[joint] else "N m"
+    return "N" if analysis.robot.prismatic[joint] else "N m"
 
 
-def angle(evidence: ResidualAnalysis, joint: int) -> str:
+def angle(analysis: ResidualAnalysis, joint: int) -> str:
     """Unit of a joint's position."""
-    return "m" if evidence.robot.prismatic[joint] else "rad"
+    return "m" if analysis.robot.prismatic[joint] else "rad"
 
 
 def binned_curve(

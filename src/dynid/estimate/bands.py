@@ -22,7 +22,7 @@ POINTS = 400
 class Bands:
     """Standard deviation of predicted torque, sqrt(y Cov y') for a line y of the regressor, from an estimate.
 
-    Nonlinear parameters that were sought count only as far as they widened the covariance of the linear ones.
+    Nonlinear parameters that were estimated count only as far as they widened the covariance of the linear ones.
     """
 
     robot: RobotModel

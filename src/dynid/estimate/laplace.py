@@ -64,7 +64,7 @@ class Posterior:
         """Parameters of draws, (count, p), all of physically consistent bodies and within the bounds of friction.
 
         Coordinates bend away from directions that data know well, so a draw is no step along the tangent: estimate and
-        prior are moved at random by as much as they are uncertain, and the mode is sought again from the old one.
+        prior are moved at random by as much as they are uncertain, and the mode is estimated again from the old one.
         Raises UsageError for a count below 1.
         Source: randomised maximum a posteriori, Bardsley et al. 2014.
         """

@@ -58,7 +58,7 @@ class RecursiveLeastSquares:
         weights: Sequence[float] | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
-        """columns: (b,) indices of the sought parameters.    start: (b,) x0, None = 0.    variance: of x0, diagonal P0.
+        """columns: (b,) indices of its parameters.    start: (b,) x0, None = 0.    variance: of x0, diagonal P0.
 
         weights: by group, None = 1.    Raises UsageError for a variance that is not positive.
         """
@@ -79,7 +79,7 @@ class RecursiveLeastSquares:
     def update(self, equations: Equations, seconds: float = 0.0, keep: slice | Int | None = None) -> None:
         """Takes in equations that span some seconds; keep: which of their samples, None = all.
 
-        Raises UsageError if a column is not among the sought ones.
+        Raises UsageError if a column is not among the estimated ones.
         """
         part: slice | Int = slice(None) if keep is None else keep
         panels = [np.ascontiguousarray(panel[:, part]) for panel in equations.panels]

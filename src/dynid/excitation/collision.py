@@ -229,7 +229,7 @@ def collision_model(
 
 
 def reference_poses(robot: RobotModel) -> Float:
-    """Poses (2 + DRAWN, n) that tell what always overlaps: zero within the limits, their middle, and drawn ones."""
+    """Poses (2 + DRAWN, n) that show what always overlaps: zero within the limits, their middle, and drawn ones."""
     low = np.where(np.isfinite(robot.limits.lower), robot.limits.lower, -np.pi)
     high = np.where(np.isfinite(robot.limits.upper), robot.limits.upper, np.pi)
     drawn = np.random.default_rng(0).uniform(low, high, (DRAWN, robot.n))

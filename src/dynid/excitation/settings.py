@@ -177,7 +177,7 @@ class KnownTable:
 
 @dataclass(frozen=True)
 class SearchTable:
-    """[search]: how long the motion is sought."""
+    """[search]: how long the motion is searched for."""
 
     starts: int = option(4, "drawn motions that are optimised", least=1)
     iterations: int = option(80, "most iterations of each", least=1)

@@ -82,7 +82,7 @@ class Course:
     """One robot over time.
 
     shift, std: (T, K) by day and effect, of that day alone against what was known before.    z: (T, K) of the test.
-    level: (T, K) of that day against the type's model; a day that tells nothing leaves what was known.
+    level: (T, K) of that day against the type's model; a day without information leaves what was known.
     mean, covariance: (m,), (m, m) of x in the end.    alarms: in order.
     """
 

@@ -100,7 +100,7 @@ def fit_hierarchy(
 
     gains: number of trailing entries of x whose type mean stays zero: a gain common to all robots is no gain.
     daily: (m,) what may differ from day to day, None = all. What the model lacks makes all estimates depend on the
-        motion, in directions that the motion tells badly: that is noise, not a change of the robot.
+        motion, in directions that the motion determines badly: that is noise, not a change of the robot.
     Source: Dempster, Laird and Rubin 1977; Laird and Ware 1982 for random effects.
     """
     every = [day for days in robots for day in days]

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 from dynid.base.atomic_write import staged_files, sweep
 from dynid.base.errors import InputError, Place, RefusedError, ResourceError
 from dynid.fleet.model import TypeModel, check_same
-from dynid.fleet.plan import FleetLog
 from dynid.fleet.task import DONE, LogRow
 
 FORMAT = 1
@@ -238,12 +236,6 @@ def _plain(row: LogRow) -> dict[str, Any]:
         "relative": list(row.relative),
         "R": np.asarray(row.R, dtype=np.float32),
     }
-
-
-def log_of(row: Mapping[str, Any]) -> FleetLog:
-    """The log of a row."""
-    time: datetime = row["time"]
-    return FleetLog(row["type"], row["serial"], time.astimezone(UTC), row["path"], row["trajectory"])
 
 
 def is_done(row: Mapping[str, Any]) -> bool:

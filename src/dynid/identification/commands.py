@@ -1,8 +1,9 @@
 """Logs of commands: what of the drives' position controllers nobody declared, their gains and their delay.
 
-A torque that is made of commands too early looks like friction and inertia that no robot has, so the delay is sought
+A torque that is made of commands too early looks like friction and inertia that no robot has, so the delay is estimated
 before anything else: the plain model is fitted to the commanded torque at every lag of a grid, all from one pass.
-Gains that are unknown are sought before that, against the torque of the description's bodies, which gives them a scale.
+Gains that are unknown are estimated before that, against the torque of the description's bodies, which gives them a
+scale.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import Column, Of, Term, Terms
 from dynid.terms.torque_delay import earlier
 
-# s, and samples of the log: how far lags are sought. Buses and firmware of servos take 1 to 60 ms, a slow log's
+# s, and samples of the log: how far lags are searched. Buses and firmware of servos take 1 to 60 ms, a slow log's
 # commands up to a few of its own rows.
 LONGEST, MOST_SAMPLES = 0.1, 5.0
 # Points of the grid at most; between them the misfit is a parabola.
@@ -87,7 +88,7 @@ def with_found_servo(
 ) -> RobotModel:
     """The robot with gains and delay of its position controllers, those that are unknown found in a log of commands.
 
-    The same robot for a log whose torque was measured.    Claims: drive-gain where gains were sought.
+    The same robot for a log whose torque was measured.    Claims: drive-gain where gains were estimated.
 
     Raises InputError for unknown gains of a robot whose bodies are unknown, too, or that the log does not determine.
     """
@@ -151,7 +152,7 @@ def _report(lag: CommandLag, diagnostics: Diagnostics) -> None:
 
 
 def _reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
-    """The log with the torque of some controllers, without a lag, in the band in which lags are sought."""
+    """The log with the torque of some controllers, without a lag, in the band in which lags are searched."""
     as_read = replace(log, robot=robot.with_servo(replace(servo, delay=np.nan)))
     rate = 1.0 / float(np.median([median_step(as_read, i) for i in range(len(log.trajectories))]))
     cutoff = min(BAND, BAND_SHARE * rate)

@@ -124,8 +124,8 @@ def identify(
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
     hashes.start()  # the files are hashed while they are read
-    data, found, training, evidence, masked = _fit_sound(call, _read(call))
-    diagnosed = _examine(call, data, found, evidence)
+    data, found, training, analysis, masked = _fit_sound(call, _read(call))
+    diagnosed = _examine(call, data, found, analysis)
     if validation is None:
         try:
             validations = _held_out_blocks(found, data.batches, found.estimator, call.diagnostics)
@@ -280,9 +280,9 @@ def _read(call: _Call) -> _Data:
 
 
 def _fit(call: _Call, data: _Data) -> _Found:
-    """Chooses the model, seeks its shapes and fits it; what cannot be is doubted."""
+    """Chooses the model, estimates its shapes and fits it; what cannot be is doubted."""
     robot, settings, batches = call.robot, data.settings, data.batches
-    # A model is sought, and wrong inputs are found out, by estimates that may be unreal.
+    # A model is estimated, and wrong inputs are found out, by estimates that may be unreal.
     searching = unconstrained(settings.estimator)
 
     def fit_on(batches: Iterable[Samples], terms: Terms) -> Fitted:
@@ -328,8 +328,8 @@ def _fit(call: _Call, data: _Data) -> _Found:
 
 
 def _trial(search: Search, fit_on: Callable[[Iterable[Samples], Terms], Fitted], data: _Data) -> Search:
-    # Models are compared, and shapes sought, in a dozen passes: of a log that is read anew each time a share does, in
-    # which every block of time has its part.
+    # Models are compared, and shapes estimated, in a dozen passes: of a log that is read anew each time a share does,
+    # in which every block of time has its part.
     share = share_to_choose_on(data.prepared)
     if share >= 1.0:
         return search
@@ -343,12 +343,12 @@ def _fit_sound(
 ) -> tuple[_Data, _Found, Validation, ResidualAnalysis | None, tuple[ResidualFinding, ...]]:
     """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
-    found, training, evidence = _fit_and_score(trial, data)
-    seen = () if evidence is None else spoilt_times(evidence)
+    found, training, analysis = _fit_and_score(trial, data)
+    seen = () if analysis is None else spoilt_times(analysis)
     sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
     if sound is None:
         call.diagnostics.extend(trial.diagnostics)
-        return data, found, training, evidence, ()
+        return data, found, training, analysis, ()
     data = replace(data, batches=sound[0])
     return data, *_fit_and_score(call, data), sound[1]
 
@@ -371,7 +371,7 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
             assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress, share=kept
         )
         residuals = residuals if plain.residuals is None else plain.residuals
-    evidence = ResidualAnalysis(
+    analysis = ResidualAnalysis(
         call.robot,
         terms,
         found.free,
@@ -381,31 +381,31 @@ def _fit_and_score(call: _Call, data: _Data) -> tuple[_Found, Validation, Residu
         data.prepared.source_rate,
         data.choice.trusted,
     )
-    return found, training, evidence
+    return found, training, analysis
 
 
 def _examine(
-    call: _Call, data: _Data, found: _Found, evidence: ResidualAnalysis | None
+    call: _Call, data: _Data, found: _Found, analysis: ResidualAnalysis | None
 ) -> Callable[[], tuple[ResidualFinding, ...]]:
     """Doubts inputs that the residuals give away; the function waits for what else they say."""
-    if evidence is None:
+    if analysis is None:
         return tuple
     terms, diagnostics = found.nonlinear.terms, call.diagnostics
-    check_wiring(evidence, diagnostics)
+    check_wiring(analysis, diagnostics)
     # What a known friction lacks may have either sign.
     if not any(term.knows_friction for term in terms):
-        check_negative_friction(evidence, diagnostics)
+        check_negative_friction(analysis, diagnostics)
     diagnosed = beside(
-        lambda: diagnose(evidence), call.threads
-    )  # while the lag is sought and blocks are held out
-    check_measured(evidence, diagnostics)
-    report_missing_effects(evidence, diagnostics)
-    report_held_effects(evidence, diagnostics)
-    check_changes(evidence, diagnostics)
-    check_link_lengths(evidence, diagnostics)
+        lambda: diagnose(analysis), call.threads
+    )  # while the lag is estimated and blocks are held out
+    check_measured(analysis, diagnostics)
+    report_missing_effects(analysis, diagnostics)
+    report_held_effects(analysis, diagnostics)
+    check_changes(analysis, diagnostics)
+    check_link_lengths(analysis, diagnostics)
     # Bodies are bent by noise of accelerations where the equations read these.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
-        compare_with_description(evidence, diagnostics)
+        compare_with_description(analysis, diagnostics)
     return diagnosed
 
 
@@ -452,16 +452,16 @@ def _held_out_blocks(
         diagnostics.note(
             "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
         )
-    if nonlinear.sought and not set(fitted.factors.group_names) & set(search.robot.joint_names):
+    if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(
             "shapes-not-held-out",
             f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
         )
         return ()
-    judged = None if nonlinear.sought else _torque_factors(found, batches)
+    judged = None if nonlinear.estimated else _torque_factors(found, batches)
     if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
         left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
-    if nonlinear.sought:
+    if nonlinear.estimated:
         return (Validation(held_out_scores(fitted, nonlinear, search, estimator, left_out)),)
     return (
         Validation(
@@ -487,6 +487,6 @@ def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
     if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",
-            "drive gains are sought without a payload of known mass: nothing in the equations fixes their scale, and "
+            "drive gains are free without a payload of known mass: nothing in the equations fixes their scale, and "
             "scores in units of the measured torque mean little",
         )

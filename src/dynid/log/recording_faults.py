@@ -38,7 +38,7 @@ STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
 # Motion below so many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096
-# Windows from the start of the log that efforts' lattices are sought in, and of those after them one in so many.
+# Windows from the start of the log that efforts' lattices are estimated in, and of those after them one in so many.
 LATTICE_WINDOWS, LATTICE_EVERY = 32, 16
 
 

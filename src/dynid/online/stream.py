@@ -97,7 +97,7 @@ class RowStream:
         if rows.dq is not None:
             columns["velocity"] = rows.dq
         for name, values in columns.items():
-            # One sum shows any value that is not finite; which one is sought only then.
+            # One sum shows any value that is not finite; which one is looked for only then.
             if not np.isfinite(values.sum()):
                 bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 raise UnfitDataError(

@@ -110,7 +110,7 @@ class Servo:
 
     kp: (n,) N m/rad, nan = unknown.    kd: (n,) N m s/rad.    effort_limit: (n,) N m, inf = none; sat cuts off there.
     dead_band: (n,) rad; e(x) = 0 up to it, x beyond.
-    delay: s, from a command and the measurement beside it to their torque; nan = unknown, sought in the log.
+    delay: s, from a command and the measurement beside it to their torque; nan = unknown, estimated in the log.
     hold: s, for which a command acts; nan = from row to row of the log.
     back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
         the law: like friction it counts to what the joint loses.

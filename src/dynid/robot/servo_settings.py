@@ -64,7 +64,7 @@ class ServoSettings:
     )
     delay: float | Literal["auto"] | None = option(
         None,
-        "how much later than it was logged a row's command begins to act; auto: sought in the log, as it is without it",
+        "how much later than it was logged a row's command begins to act; auto: found in the log, as it is without it",
         unit="s",
         least=0.0,
         most=LONGEST_DELAY,

@@ -40,7 +40,7 @@ class Identification:
     training: scores on the data that was fitted, with residuals.
     validations: scores on data that was not fitted: held-out blocks or held-out logs.
     preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
-    shapes: nonlinear parameters that were sought.    choices: forms of friction that were compared on held-out blocks.
+    shapes: nonlinear parameters, estimated.    choices: forms of friction that were compared on held-out blocks.
     selection: how the model was chosen, where that was left to the data.
     residual_findings: effects that the residuals show and the model lacks.
     replayed: errors of a log that exported files replayed, as plain data (`dynid replay`); None = none was.

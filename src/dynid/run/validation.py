@@ -36,8 +36,8 @@ from dynid.terms.term import Terms
 
 # Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
 CACHE_BYTES = 30e6
-# Samples on which models are compared, and shapes sought, in dozens of passes: thirteen minutes of a 7-joint arm at 100
-# samples a second, in which every block of time has its part. They cost as much as the pass over an hour at 1 kHz.
+# Samples on which models are compared, and shapes estimated, in dozens of passes: thirteen minutes of a 7-joint arm at
+# 100 samples a second, in which every block of time has its part. They cost as much as the pass over an hour at 1 kHz.
 TRIAL_BYTES = 20e6
 # Residuals that are kept: of a longer log those of a stretch of every block. Scores are sums over all samples.
 RESIDUAL_BYTES = 50e6

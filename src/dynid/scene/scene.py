@@ -25,7 +25,7 @@ FRAME_RATE, MOST_FRAMES = 30.0, 3000
 _PLAIN = ("#8fa3b5", "#6f879d")
 _FIXED = "#9aa1a8"
 _IN_THE_WAY = "#c9915f"
-# Poses of a motion, and vertices of a surface, that tell how large the picture has to be.
+# Poses of a motion, and vertices of a surface, that decide how large the picture has to be.
 _POSES, _POINTS = 60, 100
 
 

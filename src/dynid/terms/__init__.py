@@ -1,4 +1,4 @@
-"""Terms: the physical effects whose parameters are sought; they add."""
+"""Terms: the physical effects whose parameters are estimated; they add."""
 
 from __future__ import annotations
 

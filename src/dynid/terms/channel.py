@@ -19,7 +19,7 @@ class ChannelTorque(Term):
     """Torque proportional to an extra log channel on one joint: tau_j = s u(t).
 
     channel_name: the extra channel u.    joint: its joint.
-    free: whether the scale s is sought (prior 1) or is 1.
+    free: whether the scale s is estimated (prior 1) or is 1.
     """
 
     channel_name: str
@@ -32,7 +32,7 @@ class ChannelTorque(Term):
         return (self.channel_name,)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column if the scale is sought."""
+        """One column if the scale is estimated."""
         owner = self._joint(robot)
         return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
 

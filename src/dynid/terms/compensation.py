@@ -1,4 +1,4 @@
-"""Rotor dynamics compensation: what is known of the drives is taken off the motor torque before anything is sought."""
+"""Rotor dynamics compensation: what is known of the drives is taken off the motor torque before the fit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class RotorCompensation(Term):
     """Known rotors and friction: tau - B ddtheta - f(dtheta, tau_J, T) = tau_J is left for the other terms.
 
     f = viscous (1 + heat (T - reference)) dtheta + (coulomb + load |tau_J|) s, s = sign or tanh(dtheta / width).
-    What f lacks is sought by adding `viscous`, `coulomb` or any other friction. The torque tau_J at the joint loads the
-    friction that it is found by; both are solved for together, tau_J = r / (1 + load s sign(r)) with r all but the
+    What f lacks is estimated by adding `viscous`, `coulomb` or any other friction. The torque tau_J at the joint loads
+    the friction that it is found by; both are solved for together, tau_J = r / (1 + load s sign(r)) with r all but the
     loaded part. That has one solution for every torque while load |s| < 1; from there on a drive locks itself.
 
     inertia: B, reflected, kg m^2 (kg), one a joint; () = of the description.    viscous: N m s/rad.    coulomb: N m.

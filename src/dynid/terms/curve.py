@@ -38,8 +38,8 @@ class Coefficient:
 class Shape:
     """A nonlinear parameter of every joint; `name` is also the field of the term that holds its values.
 
-    typical: the value that stands in while it is sought.
-    positive: whether it is > 0 and sought on a logarithmic scale.
+    typical: the value that stands in while it is estimated.
+    positive: whether it is > 0 and estimated on a logarithmic scale.
     """
 
     name: str
@@ -64,11 +64,11 @@ class ShapedTerm(Term):
 
     @abstractmethod
     def shape_table(self, robot: RobotModel) -> Float:
-        """(m, s) values of the shapes for the m joints it acts on, nan = sought."""
+        """(m, s) values of the shapes for the m joints it acts on, nan = estimated."""
 
     @abstractmethod
     def with_shape_table(self, table: Float) -> Self:
-        """The same term with shapes (m, s); nan = sought."""
+        """The same term with shapes (m, s); nan = estimated."""
 
     @abstractmethod
     def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
@@ -116,7 +116,7 @@ class ShapedTerm(Term):
 class CurveTerm(ShapedTerm):
     """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
 
-    Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field a shape (None = sought, a
+    Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field a shape (None = estimated, a
     number for all joints, or one a joint), `range_of` where there are shapes, and usually a field `joints`.
     """
 
@@ -151,7 +151,7 @@ class CurveTerm(ShapedTerm):
 
     @property
     def is_open(self) -> bool:
-        """Whether a shape is to be sought."""
+        """Whether a shape is to be estimated."""
         return any(getattr(self, shape.name) is None for shape in self.shapes)
 
     @property
@@ -183,7 +183,7 @@ class CurveTerm(ShapedTerm):
         return np.stack([self.shapes_at(self.range_of(motion), share) for share in self.form.tried])
 
     def shape_table(self, robot: RobotModel) -> Float:
-        """(m, s) values of the shapes for the m joints it acts on, nan = sought.
+        """(m, s) values of the shapes for the m joints it acts on, nan = estimated.
 
         Raises UsageError if there are neither one nor m values.
         """
@@ -204,7 +204,7 @@ class CurveTerm(ShapedTerm):
         return table
 
     def with_shape_table(self, table: Float) -> Self:
-        """The same term with shapes (m, s); nan = sought."""
+        """The same term with shapes (m, s); nan = estimated."""
         values = {
             shape.name: None if np.isnan(table[:, k]).any() else tuple(table[:, k].tolist())
             for k, shape in enumerate(self.shapes)

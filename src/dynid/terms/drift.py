@@ -12,9 +12,9 @@ from dynid.base.explanation import RESIDUAL_TESTS, Explanation
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Role
-from dynid.terms.evidence import Feature, FeatureGroup, Held, Level, Notice, Remains, Words
 from dynid.terms.friction import OFFSETS
 from dynid.terms.joint_term import JointTerm, joint_indices, proposal_by_joint
+from dynid.terms.residual_tests import Feature, FeatureGroup, Held, Level, Notice, Remains, Words
 from dynid.terms.term import Proposal, Symbol
 
 SECONDS_AN_HOUR = 3600.0

@@ -11,9 +11,9 @@ from dynid.base.errors import UsageError
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FRICTION, LogFacts, Question, Role
-from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import MotionBasis, smooth_sign
 from dynid.terms.joint_term import JointTerm, proposal_by_joint
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import Proposal, Symbol
 
 # Of the smoothed sign in models that are chosen automatically, rad/s or m/s.

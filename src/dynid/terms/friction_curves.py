@@ -15,10 +15,10 @@ from dynid.signals.samples import Samples
 from dynid.terms.channel import channel
 from dynid.terms.choice import FrictionForm
 from dynid.terms.curve import Coefficient, CurveTerm
-from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import c_number, c_sign
 from dynid.terms.friction import direction, direction_sides
 from dynid.terms.joint_term import joint_indices
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import Symbol
 
 

@@ -1,4 +1,4 @@
-"""Friction with nonlinear parameters: each shape is given, or sought from the data (None)."""
+"""Friction with nonlinear parameters: each shape is given, or estimated from the data (None)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
-from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import Memory, MotionBasis, OnJoint, Part, c_number, c_sign
 from dynid.terms.friction import WIDTH, Coulomb, direction, mean_sign, passed_speeds
 from dynid.terms.joint_term import joint_indices
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import Symbol, Terms
 
 # Share of the usual top speed at which friction of low speed has faded.
@@ -28,9 +28,9 @@ _INVERSE = ("s/rad", "s/m")
 
 @dataclass(frozen=True)
 class SmoothCoulomb(CurveTerm):
-    """Coulomb friction whose width is sought: tau_j = fc_j tanh(dq_j / width_j).
+    """Coulomb friction whose width is estimated: tau_j = fc_j tanh(dq_j / width_j).
 
-    width: rad/s (m/s); None = sought.    joints: names of the joints it acts on; empty = all.
+    width: rad/s (m/s); None = estimated.    joints: names of the joints it acts on; empty = all.
     """
 
     width: ShapeValue = None
@@ -66,7 +66,7 @@ class SmoothCoulomb(CurveTerm):
 class Stribeck(CurveTerm):
     """More friction at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
 
-    velocity: rad/s (m/s); None = sought.    exponent: > 0, 2 = Gaussian, 1 = exponential.
+    velocity: rad/s (m/s); None = estimated.    exponent: > 0, 2 = Gaussian, 1 = exponential.
     width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
     Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994.
     """
@@ -123,7 +123,7 @@ class Stribeck(CurveTerm):
 class Sigmoid(CurveTerm):
     """Sigmoidal friction: tau_j = fg_j (1 / (1 + exp(-slope_j (dq_j + shift_j))) - 1 / (1 + exp(-slope_j shift_j))).
 
-    It takes the place of Coulomb friction. slope: s/rad (s/m), shift: rad/s (m/s); None = sought.
+    It takes the place of Coulomb friction. slope: s/rad (s/m), shift: rad/s (m/s); None = estimated.
     joints: names of the joints it acts on; empty = all.
     Source: Gaz et al. 2019, eq. 25, with phi_1 = fg, phi_2 = slope, phi_3 = shift.
     """
@@ -172,7 +172,7 @@ class ZolloFriction(CurveTerm):
     """Low-speed part of Zollo's friction, besides `viscous` and `coulomb`.
 
     tau_j = -f3_j s exp(-|dq| / fade_j) - f5_j s exp(-1 / (rise_j |dq|)), with s the sign of dq, smoothed by `width`.
-    fade: f4, rad/s (m/s), rise: f6, s/rad (s/m); None = sought.    joints: names of the joints it acts on; empty = all.
+    fade: f4, rad/s (m/s), rise: f6, s/rad (s/m); None = estimated.    joints: it acts on; empty = all.
     Source: Zollo et al. 2015, eq. 43, whose first exponent holds the velocity (printed: the position) and whose second
     is only dissipative as written here.
     """
@@ -225,7 +225,7 @@ class Presliding(CurveTerm):
 
     A joint that comes to rest keeps the friction it stopped with, and a reversal takes twice the distance to turn it
     round; it takes the place of Coulomb friction. At the start of a log, or after a gap, z is 0.
-    distance: rad (m), over which friction builds up; None = sought.    joints: names of the joints it acts on.
+    distance: rad (m), over which friction builds up; None = estimated.    joints: names of the joints it acts on.
     Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
     """
 

@@ -12,9 +12,9 @@ from dynid.base.explanation import Explanation
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.evidence import FitEvidence, Level, Notice
 from dynid.terms.joint_term import JointTerm
 from dynid.terms.payload import find_load
+from dynid.terms.residual_tests import FitAnalysis, Level, Notice
 from dynid.terms.term import Scale, Symbol
 
 # Factors between the torque of described and of identified bodies: from five on a unit may be wrong, and thirty is one.
@@ -78,7 +78,7 @@ class DriveGain(JointTerm):
         return -samples.tau
 
     @classmethod
-    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """Torque of another size than the described bodies', or than an arm of this reach can have.
 
         Over a factor of 5 units are suspected, over 30 doubted; one factor that all joints agree on is doubted from
@@ -113,7 +113,7 @@ class DriveGain(JointTerm):
         )
 
 
-def _of_scale(fit: FitEvidence) -> Iterator[Notice]:
+def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
     scale = common_scale(fit)
     if scale is None or scale.factor <= 0 or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT):
         return
@@ -134,7 +134,7 @@ def _of_scale(fit: FitEvidence) -> Iterator[Notice]:
     )
 
 
-def size_against_description(fit: FitEvidence) -> Float | None:
+def size_against_description(fit: FitAnalysis) -> Float | None:
     """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
 
     None without a description of every body.
@@ -168,7 +168,7 @@ class CommonScale:
     spread: float
 
 
-def common_scale(fit: FitEvidence) -> CommonScale | None:
+def common_scale(fit: FitAnalysis) -> CommonScale | None:
     """The one factor that brings the described bodies' gravity torque closest to the identified ones'.
 
     Gravity torque alone is free of rotors. Joints count whose described gravity torque swings by a fifth of the
@@ -196,7 +196,7 @@ def common_scale(fit: FitEvidence) -> CommonScale | None:
     return CommonScale(factor, 1.0 - left / max(apart, 1e-300), spread)
 
 
-def heaviness(fit: FitEvidence) -> float | None:
+def heaviness(fit: FitAnalysis) -> float | None:
     """Least mass that gravity's torque takes, over the cube of the arm's length, kg/m^3; None without bodies or length.
 
     A torque g(q) on a joint takes a mass of g / (9.81 length) at the arm's end. Arms from 6 to 300 kg of payload lie

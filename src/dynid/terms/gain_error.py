@@ -12,9 +12,9 @@ from dynid.base.explanation import PROVEN, Explanation
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import Declared, Held, Level, Notice, Rival
 from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.residual_tests import Declared, Held, Level, Notice, Rival
 from dynid.terms.term import Column, Proposal, Symbol, Term
 
 # Share by which a drive's torque may be off: torque constants are known to a few per cent.

@@ -14,9 +14,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import ALARM, MISSES_MUCH, Declared, FitEvidence, Held, Level, Notice, Rival
 from dynid.terms.exports import Part
 from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.residual_tests import ALARM, MISSES_MUCH, Declared, FitAnalysis, Held, Level, Notice, Rival
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
 
 # Degrees that a base may lean: floors and tables are level to half a degree.
@@ -74,7 +74,7 @@ class GravityTilt(NominalTerm):
         return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
 
     @classmethod
-    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
         if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
             return
@@ -195,7 +195,7 @@ class Tilt:
         return self.p_value < ALARM
 
 
-def find_tilt(fit: FitEvidence) -> Tilt | None:
+def find_tilt(fit: FitAnalysis) -> Tilt | None:
     """The lean of the base that explains most of the residuals, to first order; None where no torque shows it.
 
     Gravity g + |g| (a u + b v), u and v across g, adds a g_u(q) + b g_v(q) to the torque of the identified bodies;

@@ -16,7 +16,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
-from dynid.terms.evidence import MISSES_MUCH, Declared, FitEvidence, Level, Notice
+from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Scale, Term
 
@@ -70,7 +70,7 @@ class KnownPayload(Term):
             )
 
     @classmethod
-    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
         if float(np.median(fit.missed)) > MISSES_MUCH:
             return
@@ -163,7 +163,7 @@ class Load:
         return self.p_value < LOAD_CHANCE and self.mass > LOAD_SIGNIFICANCE * self.std
 
 
-def find_load(fit: FitEvidence) -> Load | None:
+def find_load(fit: FitAnalysis) -> Load | None:
     """The load on one of the outermost bodies that brings description and estimate closest together.
 
     With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how

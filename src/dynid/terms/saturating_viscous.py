@@ -11,9 +11,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import FrictionForm, JointMotion
 from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
-from dynid.terms.evidence import FRICTION_FORM, Feature, Remains
 from dynid.terms.exports import c_number
 from dynid.terms.friction import Viscous
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
 from dynid.terms.term import Symbol, Terms
 
 # Share of the usual top speed at which it bends in what residuals are searched for.
@@ -25,7 +25,7 @@ class SaturatingViscous(CurveTerm):
     """Viscous friction that bends over: tau_j = fvs_j dq_j / (1 + |dq_j| / velocity_j), in place of `viscous`.
 
     fvs is its slope at rest, fvs velocity the friction that it never exceeds, so that it is bounded at any speed.
-    velocity: rad/s (m/s), at which it is half of what a straight line would be; None = sought.
+    velocity: rad/s (m/s), at which it is half of what a straight line would be; None = estimated.
     joints: names of the joints it acts on; empty = all.
     """
 

@@ -23,7 +23,7 @@ class Spring(Term):
     """A helical spring between two links: tau_j = (k l + c) dl/dq_j, its potential energy k l^2 / 2 + c l.
 
     The force k l + c pulls the ends together; c = F_init - k l0 with F_init the force at the free length l0.
-    k in N/m and c in N are sought; with a free length only k is, and the force is k (l - l0).
+    k in N/m and c in N are estimated; with a free length only k is, and the force is k (l - l0).
     Parallel springs of the same geometry act as one: only the sums of their k and c can be determined.
 
     geometry: where it is mounted.    label: its parameters are k_LABEL and c_LABEL.
@@ -71,7 +71,7 @@ class Spring(Term):
 class TorsionSpring(Term):
     """A torsion spring over one joint or the sum of several: tau_j = w_j (k a + c), a = sum_j w_j q_j.
 
-    k in N m/rad and c in N m are sought; c = -k a0 with a0 the angle at rest, and is one with the offset of a
+    k in N m/rad and c in N m are estimated; c = -k a0 with a0 the angle at rest, and is one with the offset of a
     joint where only one is spanned.
 
     joints: names.    weights: w, one a joint; () = all 1.    label: the parameters are kt_LABEL and ct_LABEL.

@@ -34,7 +34,7 @@ class GasSpring(Term):
     geometry: where it is mounted.    rest_length: l0, m, at which the gas has volume and pressure p0 below.
     area: A of the piston, m^2 (less that of the rod if it pulls).    volume: V0, m^3.    pressure: p0, Pa, above
     the ambient one.    exponent: n, 1 = isothermal, 1.4 = adiabatic air or nitrogen.
-    pushes: whether it pushes.    free: whether s is sought, else 1.    label: the parameter is s_LABEL.
+    pushes: whether it pushes.    free: whether s is estimated, else 1.    label: the parameter is s_LABEL.
 
     Raises UsageError for numbers that are not positive.
     """
@@ -60,7 +60,7 @@ class GasSpring(Term):
                 )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is sought."""
+        """The gain, if it is estimated."""
         return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
 
     def balances(self, robot: RobotModel) -> Bool:
@@ -80,7 +80,7 @@ class GasSpring(Term):
         return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not sought."""
+        """The whole torque when the gain is not estimated."""
         return None if self.free else self._torque(robot, samples)
 
     def _torque(self, robot: RobotModel, samples: Samples) -> Float:
@@ -106,7 +106,7 @@ class FunctionTorque(Term):
 
     function: name that it was registered by (`register_function`); no code is ever read from a file.
     geometry: where the spring is mounted whose force f(l) is; None = f gives joint torque from positions.
-    free: whether s is sought (prior 1), else 1.    label: the parameter is s_LABEL.
+    free: whether s is estimated (prior 1), else 1.    label: the parameter is s_LABEL.
 
     Raises InputError for a name that is not registered, UnfitDataError for results that are not finite.
     """
@@ -122,7 +122,7 @@ class FunctionTorque(Term):
         check_label(self.label)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is sought."""
+        """The gain, if it is estimated."""
         return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
 
     def balances(self, robot: RobotModel) -> Bool:
@@ -135,7 +135,7 @@ class FunctionTorque(Term):
         return lever_panels(robot, self._joints(robot), lines, tuple(wanted))
 
     def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not sought."""
+        """The whole torque when the gain is not estimated."""
         return None if self.free else self._torque(robot, samples)
 
     def _joints(self, robot: RobotModel) -> Int:

@@ -19,8 +19,8 @@ from dynid.signals.samples import Samples
 from dynid.terms.assembly import joined, side_by_side, split
 from dynid.terms.choice import EVERYWHERE, LogFacts, Question, Role
 from dynid.terms.column import Column, Of, Scale, Side, Symbol
-from dynid.terms.evidence import Feature, FeatureGroup, FitEvidence, Held, Notice, Remains
 from dynid.terms.exports import Part
+from dynid.terms.residual_tests import Feature, FeatureGroup, FitAnalysis, Held, Notice, Remains
 
 __all__ = [
     "CATALOGUE",
@@ -55,7 +55,7 @@ class Term(ABC):
     reads_rate: ClassVar[bool] = False  # whether it differentiates along time
     is_friction: ClassVar[bool] = False
     knows_friction: ClassVar[bool] = (
-        False  # whether friction sought beside it is what its own lacks, of either sign
+        False  # whether friction estimated beside it is what its own lacks, of either sign
     )
     side: ClassVar[Side] = Side.LINK
     symbols: ClassVar[tuple[Symbol, ...]] = ()
@@ -91,12 +91,12 @@ class Term(ABC):
         return ()
 
     @classmethod
-    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """What residuals say of this effect on the whole robot; what they say of single joints is in `features`."""
         yield from ()
 
     @classmethod
-    def against_description(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """What this effect would explain of the way in which a fit differs from the description."""
         yield from ()
 
@@ -235,7 +235,7 @@ class Term(ABC):
 
 @dataclass(frozen=True)
 class Terms:
-    """A sum of terms: the model whose parameters are sought, their columns in order."""
+    """A sum of terms: the model whose parameters are estimated, their columns in order."""
 
     terms: tuple[Term, ...]
 

@@ -14,13 +14,15 @@ from dynid.base.explanation import PROVEN, RESIDUAL_TESTS, TRAPS, Explanation
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import (
+from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
+from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.residual_tests import (
     FRICTION_FORM,
     AlikeTest,
     Declared,
     Feature,
     FeatureGroup,
-    FitEvidence,
+    FitAnalysis,
     Held,
     Level,
     Notice,
@@ -28,15 +30,13 @@ from dynid.terms.evidence import (
     Rival,
     Words,
 )
-from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
-from dynid.terms.nominal import NominalTerm, check_nominal, slope
 from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
 
 # Secants over less of a sample are rounding.
 LEAST_STEPS = 1e-3
 # Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
 WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
-# Long lags are sought up to so many seconds either way, in so many steps, where the plain model misses more than this
+# Long lags are searched up to so many seconds either way, in so many steps, where the plain model misses more than this
 # share of the torque; where the mean square error falls by this factor it is worth a proof.
 LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
 LATE_TORQUE = FeatureGroup(
@@ -163,7 +163,7 @@ class TorqueDelay(NominalTerm):
         return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
 
     @classmethod
-    def lacking(cls, fit: FitEvidence) -> Iterator[Notice]:
+    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
         """Over one sample of the log, over five 95 % interval included it is doubted."""
         # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
         long = find_long_lag(fit)
@@ -260,7 +260,7 @@ def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
     return f"torque that {late} by about {samples}"
 
 
-def find_delay(fit: FitEvidence) -> AlikeTest | None:
+def find_delay(fit: FitAnalysis) -> AlikeTest | None:
     """The delay, s, that explains most of the residuals, to first order; None where the model holds it already.
 
     Torque that is late by d leaves the residual -d dtau/dt; the slope of the predicted torque is tested on what the
@@ -269,7 +269,7 @@ def find_delay(fit: FitEvidence) -> AlikeTest | None:
     return fit.test_alike(-fit.remains.slope.T)
 
 
-def find_long_lag(fit: FitEvidence) -> float:
+def find_long_lag(fit: FitAnalysis) -> float:
     """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none."""
     # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
     now = fit.misfit_by_shift(np.zeros(1)) if fit.enough else None

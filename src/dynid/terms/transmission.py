@@ -104,7 +104,7 @@ class OnMotor(ShapedTerm):
 
     of: a term whose torque on a joint depends on that joint's own motion alone, such as friction. It sees the
         motors' position, velocity, acceleration and torque in place of the joints', so widths and velocities
-        among its options are the motor's; its shapes may be sought.
+        among its options are the motor's; its shapes may be estimated.
     Its parameters get an m before their number, fvm3 for fv3, and units of a turning motor. Where N is diagonal
     and the effect linear in velocity (or in its sign), motor and joint side are the same model.
     Source: Nini et al. 2024, columns n_j f(n_j . dq) with n_j' row j of N.

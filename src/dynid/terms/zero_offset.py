@@ -13,9 +13,19 @@ from dynid.base.explanation import PROVEN, Explanation
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.choice import LogFacts, Question, Role
-from dynid.terms.evidence import Declared, Feature, FeatureGroup, Held, Level, Notice, Remains, Rival, Words
 from dynid.terms.joint_term import joint_indices, named_joints, proposal_by_joint
 from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.residual_tests import (
+    Declared,
+    Feature,
+    FeatureGroup,
+    Held,
+    Level,
+    Notice,
+    Remains,
+    Rival,
+    Words,
+)
 from dynid.terms.term import Column, Proposal, Symbol, Term
 
 # rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.

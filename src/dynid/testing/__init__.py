@@ -23,7 +23,7 @@ from dynid.testing.constraints import ConstraintContract
 from dynid.testing.contracts import LogReaderContract, RowsContract, TermContract
 from dynid.testing.diagnoses import DiagnosisContract
 from dynid.testing.estimator_contract import EstimatorContract, MotionEstimatorContract
-from dynid.testing.lab import TrueMotion, evidence_of, small_arm
+from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 from dynid.testing.motion import measured_regression
 from dynid.testing.robots import RobotCase, covering_array, covering_cases, robot_case
 from dynid.testing.trees import random_inertia, random_motion, random_tree
@@ -41,9 +41,9 @@ __all__ = [
     "Synthetic",
     "TermContract",
     "TrueMotion",
+    "analysis_of",
     "covering_array",
     "covering_cases",
-    "evidence_of",
     "factors_of",
     "in_other_order",
     "in_other_units",

@@ -183,7 +183,7 @@ class RowsContract(ABC):
         return random_robot(1, 3, 0.0), random_robot(2, 5, 0.6), random_robot(3, 4, mimic=True)
 
     def terms(self) -> Terms:
-        """Terms whose parameters are sought."""
+        """Terms whose parameters are estimated."""
         return RigidBody() + Viscous() + Offset()
 
     def exact(self, robot: RobotModel) -> tuple[Samples, Float]:

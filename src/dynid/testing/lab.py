@@ -82,7 +82,7 @@ def nothing(motion: TrueMotion, rng: np.random.Generator) -> Float:
     return np.zeros_like(motion.tau)
 
 
-def evidence_of(
+def analysis_of(
     robot: RobotModel,
     added: AddedTorque = nothing,
     seed: int = 0,

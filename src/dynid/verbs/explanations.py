@@ -95,7 +95,7 @@ OF_LOADS = (
         "unloaded-log-gone",
         "the log without the load is not there",
         ("warning",),
-        """The run's log was moved or changed, so that a lean of the base and friction by load are sought in the
+        """The run's log was moved or changed, so that a lean of the base and friction by load are estimated in the
         loaded log alone.""",
         """Put it back, or name one with `--without`.""",
     ),

@@ -228,7 +228,7 @@ def find_payload(
         sink.warn(
             "unloaded-log-gone",
             "the log without the load is not there any more, or was changed: a lean of the base and friction by load "
-            "are sought in the loaded log alone",
+            "are estimated in the loaded log alone",
         )
     logs = LoadLogs(run, log, alone, sink, threads or default_threads())
     load = np.zeros(10)

@@ -1,4 +1,4 @@
-"""One estimate of a load from statics and dynamics, with gains, friction and a lean of the base as nuisances."""
+"""One estimate of a load from statics and dynamics, with gains, friction and a lean of the base beside it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Nuisances:
-    """How far what is not sought may be off, as standard deviations.
+    """How far what is not estimated may be off, as standard deviations.
 
     gain: of a declared gain, relative: torque constants are known to a few per cent.
     common: of all gains together, relative, where the description fixes the scale.

@@ -55,7 +55,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, eq=False)
-class Retrieved:
+class FeasibleCoefficients:
     """Full parameters behind coefficients.    misfit: (k,) C theta - y.    strength: of the prior, 0 = none."""
 
     robot: RobotModel
@@ -71,9 +71,9 @@ class Retrieved:
         return float(np.sum(self.misfit**2))
 
 
-def retrieve(
+def feasible_from_coefficients(
     robot: RobotModel, coefficients: Coefficients, terms: Terms | None = None, fit: FeasibleFit | None = None
-) -> Retrieved:
+) -> FeasibleCoefficients:
     """Min sum ((C theta - y) / std)^2 + strength distance(theta, prior) under the constraints of a feasible fit.
 
     terms: rigid bodies without it.    fit: constraints, prior and strength ("l-curve" may choose it).
@@ -103,7 +103,7 @@ def retrieve(
     strength = l_curve_strength(point).strength if how.strength == "l-curve" else float(how.strength)
     found = solved(strength)
     misfit = coefficients.C @ found.parameters - coefficients.value
-    return Retrieved(robot, chosen, coefficients, found, misfit, strength)
+    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, strength)
 
 
 def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:
@@ -206,7 +206,7 @@ def _rounded(row: Float) -> list[float]:
     return [float(f"{value:.{_DIGITS}g}") for value in row]
 
 
-def retrieval_lines(result: Retrieved) -> list[str]:
+def retrieval_lines(result: FeasibleCoefficients) -> list[str]:
     """The result in words: cost, worst coefficients, bodies and what holds them."""
     found, theta = result.found, result.found.parameters
     count = len(result.misfit)
@@ -231,7 +231,7 @@ def retrieval_lines(result: Retrieved) -> list[str]:
     return lines
 
 
-def parameters_csv(result: Retrieved) -> bytes:
+def parameters_csv(result: FeasibleCoefficients) -> bytes:
     """Name, unit and value of every parameter."""
     columns = result.terms.columns(result.robot)
     lines = ["name,unit,value"]

@@ -22,7 +22,7 @@ from dynid.feasible.penalty import Rule
 from dynid.robot.model import RobotModel
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Of, Terms
-from dynid.verbs.retrieve import MAX_BYTES, Coefficients, Retrieved
+from dynid.verbs.retrieve import MAX_BYTES, Coefficients, FeasibleCoefficients
 
 # A link's box holds its joint and the next ones, and this much more on every side, m.
 ROOM = 0.15
@@ -32,7 +32,7 @@ LEAST_MASS = 1e-3
 WIDE, UNKNOWN = 10.0, 1e3
 
 
-def retrieve_by_penalty(
+def feasible_by_penalty(
     robot: RobotModel,
     coefficients: Coefficients,
     terms: Terms | None = None,
@@ -42,7 +42,7 @@ def retrieve_by_penalty(
     box: Box | None = None,
     how: Annealing | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Retrieved:
+) -> FeasibleCoefficients:
     """Min phi(p) + xi sum g(h(p)) within LB <= p <= UB, phi = sum ((C theta(p) - y) / std)^2 mean(std)^2.
 
     Coefficients of equal deviation weigh one each, as in the paper.
@@ -67,7 +67,7 @@ def retrieve_by_penalty(
         progress=progress,
     )
     misfit = coefficients.C @ found.parameters - coefficients.value
-    return Retrieved(robot, chosen, coefficients, found, misfit, 0.0)
+    return FeasibleCoefficients(robot, chosen, coefficients, found, misfit, 0.0)
 
 
 def default_box(

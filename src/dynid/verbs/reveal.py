@@ -24,7 +24,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
-__all__ = ["Revealed", "read_model_table", "reveal"]
+__all__ = ["ParametersOfModel", "parameters_from_model", "read_model_table"]
 
 Model = Callable[[Float], Float]
 
@@ -34,7 +34,7 @@ TABLE_ROWS = 65536
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed:
+class ParametersOfModel:
     """What a model's samples determine.
 
     structural: base parameters that any samples could determine; estimate.base: those that these do.
@@ -49,14 +49,14 @@ class Revealed:
     gravity_error: float
 
 
-def reveal(
+def parameters_from_model(
     robot: RobotModel,
     q: Float,
     mass_matrix: Float | Model | None = None,
     gravity: Float | Model | None = None,
     terms: Terms | None = None,
     feasible: bool = False,
-) -> Revealed:
+) -> ParametersOfModel:
     """Finds the parameters of a model from M(q) (T, n, n) and g(q) (T, n) at positions q (T, n), nan = not known.
 
     mass_matrix, gravity: samples, or functions that give M (n, n) and g (n,) of one position (n,).
@@ -79,7 +79,7 @@ def reveal(
     if feasible:
         estimate = _feasible(regression, estimate)
     mass_error, gravity_error = _errors(robot, chosen, samples, estimate.full_vector, rows)
-    return Revealed(robot, chosen, structural, estimate, mass_error, gravity_error)
+    return ParametersOfModel(robot, chosen, structural, estimate, mass_error, gravity_error)
 
 
 def read_model_table(path: str | Path, robot: RobotModel) -> tuple[Float, Float | None, Float | None]:

@@ -32,9 +32,9 @@ AGREES = 0.01
 
 @dataclass(frozen=True, eq=False)
 class GeometrySearch:
-    """A spring whose geometry was sought.
+    """A spring whose geometry was estimated.
 
-    term: the spring with the geometry that was found.    names, values, lower, upper: the numbers that were sought.
+    term: the spring with the geometry that was found.    names, values, lower, upper: the numbers that were estimated.
     std: of the values, from the residuals' curvature, as if they were independent.
     at_bound: (g,) whether a value lies at its bound, where it says little.
     misfit: root mean square of the residuals over that of the torque, each joint by its own noise.
@@ -125,7 +125,7 @@ def _check_bounds(bounds: Mapping[str, tuple[float, float]], known: Mapping[str,
             raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
     if not bounds:
         raise UsageError(
-            "spring-search", found="no bounds", expected="bounds for the numbers that are sought"
+            "spring-search", found="no bounds", expected="bounds for the numbers that are estimated"
         )
 
 

@@ -80,7 +80,7 @@ STOPS = (
         """Time runs back, stands still or is missing in a row, two different rows have one stamp, or the unit of a
         channel is not known.""",
         """`sort = true` under `[log]` where rows are only out of order; else the unit or the resolution of the
-        time column is wrong. Rows of several motions need a column that tells them apart: `trajectory` under
+        time column is wrong. Rows of several motions need a column that distinguishes them: `trajectory` under
         `[log]`.""",
     ),
     _stop(

@@ -1,6 +1,6 @@
 """Studies: the experiments of papers, run from their own numbers; one file a paper.
 
-A study is a module with a `PAPER` and a function `study(dose, page)` that tells its story to the page: text, tables,
+A study is a module with a `PAPER` and a function `study(dose, page)` that writes its results to the page: text, tables,
 figures and results, each printed number beside ours. A new one is one more line here.
 """
 

@@ -253,7 +253,7 @@ def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit, centra
     page.section("Figures 2 and 3: the estimate over time")
     page.text(
         """Dotted lines are the true values. The paper draws its estimates on the real arm; P has no unit in common, so
-        its eigenvalues are numbers only. Between jumps P stands still: those are stretches that tell nothing new."""
+        its eigenvalues are numbers only. Between jumps P stands still: those are stretches without new information."""
     )
     for part, (_, what) in PARTS.items():
         page.figure(

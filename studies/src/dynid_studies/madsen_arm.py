@@ -48,7 +48,7 @@ def robot() -> RobotModel:
 
 
 def bodies() -> Float:
-    """True bodies (6, 10): the maker's, with a tool of 1.5 kg that nobody told of."""
+    """True bodies (6, 10): the maker's, with a tool of 1.5 kg that is not described."""
     T = np.eye(4)
     T[:3, 3] = 0.04, 0.03, 0.08
     found = np.array(robot().inertia_prior)

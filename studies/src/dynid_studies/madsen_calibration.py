@@ -33,7 +33,7 @@ from dynid_studies.study import StudyPage, at_least, at_most, reported
 
 CHAIN = Preparation(cutoff=20.0, state_cutoff=50.0)
 COMPENSATED = RigidBody() + known() + DISCREPANCY
-# Rotors taken off, friction sought whole: what is done where joints count as rigid.
+# Rotors taken off, friction estimated whole: what is done where joints count as rigid.
 PLAIN = RigidBody() + RotorCompensation() + DISCREPANCY
 PLAIN_NAME, LINK_NAME, LOAD_NAME = (
     "no compensation of friction, WLS",
@@ -186,7 +186,7 @@ def _condition(run: Run) -> float:
 
 
 def _add_weights(page: StudyPage, exact: Identification, run: Run, realisations: int) -> None:
-    # One realisation tells little: the friction's error decides which joint's torque is spoilt.
+    # One realisation shows little: the friction's error decides which joint's torque is spoilt.
     plain, printed, variance = (
         link_error(run.motion, weighted(exact, w).pi) for w in _weights(exact).values()
     )

@@ -110,8 +110,8 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
             found[name][case] = _missed(rigid, logs[noise], rows, estimator, chain)
     prior = np.concatenate([robot().inertia_prior.ravel(), rigid.theta[60:]])
     page.text(
-        f"""The arm with rigid joints, friction sought beside the bodies, at the usual noise of the encoders with half
-        that of the torque, and at ten times both; filters good (50 and 20 Hz), loose (200 Hz, no parallel
+        f"""The arm with rigid joints, friction estimated beside the bodies, at the usual noise of the encoders with
+        half that of the torque, and at ten times both; filters good (50 and 20 Hz), loose (200 Hz, no parallel
         filter){" and too tight (2.5 Hz)" if full else ""}. The maker's model alone misses
         {100 * rigid.missed(prior):.3g} %. The parallel filter is the main safeguard of plain rows; without it momentum
         rows are what is left. A dash stands for a fit that is refused."""

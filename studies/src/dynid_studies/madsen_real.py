@@ -66,7 +66,7 @@ def add_real(page: StudyPage, log: Path | None) -> None:
     if log is None:
         page.text(
             """The public log of a KR300 with encoders on motors and links of axes 1 to 3 is not at hand here. With
-            `DYNID_DATA` naming its folder this section tells the stiffness of its gears."""
+            `DYNID_DATA` naming its folder this section finds the stiffness of its gears."""
         )
         return
     robot, diagnostics = load_example("kr300_rptu"), Diagnostics()

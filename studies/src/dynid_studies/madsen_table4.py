@@ -54,11 +54,11 @@ def add_table_4(page: StudyPage, found: Identification) -> None:
     )
     page.text(
         """Table 4 is mislabelled from ZZR2 to mY3: values stand one name too early. Three numbers of the maker's
-        description tell: mXR2 and mXR3, moments of the two long links, are printed as ZZR2 and ZZR3, XXR3 as mY2. The
-        column of deviations stands right: value times deviation gives the four moments deviations within a factor of 4
-        of each other once the values are moved, and four decades apart as printed. ZZR2 is then missing and the last
-        value, -0.0428, a second copy. Even so ZZR3 would be 0.0212, where a3^2 mR4 alone is 0.47 kg m^2: the table is
-        no reference for anything."""
+        description show it: mXR2 and mXR3, moments of the two long links, are printed as ZZR2 and ZZR3, XXR3 as mY2.
+        The column of deviations stands right: value times deviation gives the four moments deviations within a factor
+        of 4 of each other once the values are moved, and four decades apart as printed. ZZR2 is then missing and the
+        last value, -0.0428, a second copy. Even so ZZR3 would be 0.0212, where a3^2 mR4 alone is 0.47 kg m^2: the table
+        is no reference for anything."""
     )
     page.table(
         "Table 4: base parameters, kg m^2 and kg m",
@@ -92,7 +92,7 @@ def add_table_4(page: StudyPage, found: Identification) -> None:
         reported("table_4_textbook", "calibrated less true over textbook σ, median", over_textbook,
              explanation="0.67 is right; correlated residuals and friction that is 7 % wrong make it so much greater."),
         at_most("table_4_honest", "calibrated less true over honest σ, median", over_honest, 2.0,
-                explanation="What is left over 0.67 is the wrong friction, of which no residual tells."),
+                explanation="What is left over 0.67 is the wrong friction, which no residual shows."),
     )  # fmt: skip
 
 

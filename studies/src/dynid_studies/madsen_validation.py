@@ -21,7 +21,7 @@ PRINTED = {1: (325.9, 233.0, 28.5), 2: (1245.7, 1040.4, 16.5), 3: (334.0, 250.9,
 PRINTED_FIT = (506.8, 94.5, 81.4)
 TOLERANCE = 0.02
 EXPLANATION = (
-    "This CAD model lacks a tool of 1.5 kg. With bodies that are off by the tolerance told below, and noise and "
+    "This CAD model lacks a tool of 1.5 kg. With bodies that are off by the tolerance given below, and noise and "
     "friction errors like ours, the gain would be that of print."
 )
 MODEL = RigidBody() + DISCREPANCY

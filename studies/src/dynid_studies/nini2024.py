@@ -207,7 +207,7 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
                 "two_step_costs",
                 "joint 2: two steps over one shot",
                 float(weighted[1] / one[1]),
-                explanation="The static step alone cannot tell the springs from gravity as well as motion can, and the "
+                explanation="The static step alone separates springs from gravity less well as motion can, and the "
                 "dynamic step inherits its noise. Two steps are worth it where only poses are at hand.",
             ),
             least=5.0,

@@ -95,8 +95,8 @@ def _energy(robot: RobotModel, q: Float) -> Float:
 
 
 def check_ranks(page: StudyPage, robot: RobotModel) -> None:
-    """How many parameters poses and motions tell, with and without couplings and springs."""
-    page.section("How many parameters can be told apart")
+    """How many parameters are identifiable from poses and motions, with and without couplings and springs."""
+    page.section("How many parameters are identifiable")
     plain, bars, body = arm(coupled=False), arm(bars=True), Terms((RigidBody(),))
     over_two = Spring(Points(("j1_link", "j3_link"), ((0.1, 0.4, 0.1), (0.2, 0.1, 0.1))))
 

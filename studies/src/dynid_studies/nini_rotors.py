@@ -87,7 +87,7 @@ def add_rotors(page: StudyPage, robot: RobotModel, dose: Dose) -> None:
     carried, spinning = missed.values()
     page.results(
         "Identified",
-        within("gyroscopic_rank", "parameters that can be told apart", base.rank, 53, 0),
+        within("gyroscopic_rank", "identifiable parameters", base.rank, 53, 0),
         at_most(
             "gyroscopic_exact",
             "without noise: greatest relative error of a parameter",

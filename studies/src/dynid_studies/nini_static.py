@@ -184,7 +184,9 @@ def _static_results(page: StudyPage, statics: Statics, q: Float, clean: Float) -
         ),
         replace(
             reported(
-                "static_rank", "parameters that these poses tell", float(statics.weighted.estimate.base.rank)
+                "static_rank",
+                "parameters that these poses determine",
+                float(statics.weighted.estimate.base.rank),
             ),
             least=11.0,
             most=11.0,

@@ -275,7 +275,7 @@ def _links(page: StudyPage, published: Float, best: Float) -> None:
         "Masses, and the triangle inequality (16) by link",
         head,
         rows,
-        note="Masses of single links cannot be told apart by any motion: all these sets are as good as their cost. The "
+        note="Masses of single links cannot be separated by any motion: all these sets are as good as their cost. The "
         "last column is the total mass, or the least margin.",
         name="links",
     )

@@ -121,9 +121,9 @@ def add_validation(page: StudyPage, best: Float) -> None:
     page.text(
         f"""The validation motion (31) on a robot that has the 43 printed coefficients and the printed sigmoids (25);
         its torque sensors have white noise of {SENSOR_NOISE:g} N m. First the rigid model alone, as in figure 3; then
-        friction is sought in what is left: equation (25) is the term `sigmoid`, whose level is linear, while slope and
-        shift are sought by variable projection, so no starting values are needed (the paper: Nelder and Mead). The
-        model changes sign smoothly, has plateaus that differ by direction, and vanishes at rest by construction.
+        friction is estimated in what is left: equation (25) is the term `sigmoid`, whose level is linear, while slope
+        and shift are estimated by variable projection, so no starting values are needed (the paper: Nelder and Mead).
+        The model changes sign smoothly, has plateaus that differ by direction, and vanishes at rest by construction.
         Figure 5 takes the bodies of the semidefinite program (below) through a recursive Newton-Euler routine. The same
         figures for the real robot stand at the end."""
     )

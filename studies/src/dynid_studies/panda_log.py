@@ -188,8 +188,8 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
     smooth, t = parallel.apply(stacked, samples)
     measured, model, whole, bodies = (part.T for part in np.split(smooth, 4))
     page.text(
-        """Figures 3 to 5 on this log, with the controller's velocity and 10 Hz: the same friction law, sought anew from
-        what the 43 coefficients leave of the measured torque, with a constant by joint besides, which (25) lacks:
+        """Figures 3 to 5 on this log, with the controller's velocity and 10 Hz: the same friction law, estimated anew
+        from what the 43 coefficients leave of the measured torque, with a constant by joint besides, which (25) lacks:
         torque sensors are off by some tenths of a newton metre. From joint 4 on the steps from one plateau to the other
         come near the printed ones; before it they drown in what else is left. Slopes are steeper than printed: those
         come from other motions, and this one crosses zero velocity too fast to show them well."""

@@ -12,7 +12,7 @@ from dynid.factor import structural_base
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.rows import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, TorqueRows
 from dynid.signals import Samples
-from dynid.verbs.reveal import reveal
+from dynid.verbs.reveal import parameters_from_model
 from dynid_studies.panda import (
     COEFFICIENTS,
     PRINTED_2,
@@ -80,18 +80,18 @@ def add_coefficients(page: StudyPage, known: Path | None) -> None:
         "the paper's own" if known is not None else "drawn at random here: the paper's own are not at hand"
     )
     page.text(
-        f"""The robot's controller tells its mass matrix M(q) and gravity torque g(q). Both are linear in the
-        parameters, so their values at 1010 configurations ({whence}) tell all coefficients that matter for the
+        f"""The robot's controller reports its mass matrix M(q) and gravity torque g(q). Both are linear in the
+        parameters, so their values at 1010 configurations ({whence}) determine all coefficients that matter for the
         torque, without a motion, friction or noise of sensors. The controller itself is not at hand: a model with the
         paper's bodies, and one with exactly the 43 printed coefficients, stand in for it. `dynid reveal` does the same
         for a table of anybody's M and g.
 
-        Ranks say what can be told at all: M alone leaves out gravity's share, g alone is 12 numbers, and a tilted base
-        tells two more."""
+        Ranks say what is identifiable at all: M alone leaves out gravity's share, g alone is 12 numbers, and a tilted
+        base adds two."""
     )
     robot, truth = arm(), feasible_set()
     M, g = mass_matrix(robot.tree, truth, q), gravity_torque(robot.tree, truth, q)
-    found = reveal(robot, q, M, g)
+    found = parameters_from_model(robot, q, M, g)
     beta = found.estimate.base.reduce(truth)
     torque = structural_base(robot, RIGID, TorqueRows())
     tilted = replace(robot, gravity=np.array([3.0, 2.0, -9.0]))
@@ -101,8 +101,14 @@ def add_coefficients(page: StudyPage, known: Path | None) -> None:
         "Ranks, and the model revealed",
         near("rank", "rank of the stack of M and g", float(base.rank), 43.0, 0.0),
         near("rank_torque", "rank of the torque", float(torque.rank), 43, 0),
-        within("rank_mass", "M alone", float(reveal(robot, q, M).estimate.base.rank), 39, 0),
-        within("rank_gravity", "g alone", float(reveal(robot, q, gravity=g).estimate.base.rank), 12, 0),
+        within("rank_mass", "M alone", float(parameters_from_model(robot, q, M).estimate.base.rank), 39, 0),
+        within(
+            "rank_gravity",
+            "g alone",
+            float(parameters_from_model(robot, q, gravity=g).estimate.base.rank),
+            12,
+            0,
+        ),
         within(
             "rank_tilted",
             "M and g on a tilted base",

@@ -34,7 +34,7 @@ class StudyModule(Protocol):
 
     @staticmethod
     def study(dose: Dose, page: StudyPage) -> None:
-        """Runs the experiment and tells it to the page."""
+        """Runs the experiment and writes it to the page."""
         ...
 
 

@@ -233,7 +233,7 @@ class Study:
 
 
 class StudyPage:
-    """Takes down a study as it is told: a section, then what stands in it."""
+    """Takes down a study as it is written: a section, then what stands in it."""
 
     def __init__(self, paper: Paper, full: bool, progress: Callable[[str], None] | None = None) -> None:
         """progress: is called with the title of each section when it begins."""

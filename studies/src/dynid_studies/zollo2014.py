@@ -1,7 +1,7 @@
 """Study of Zollo et al. 2014: parameters of robots with elastic joints, from simulated motor and link encoders.
 
 The arms stand in `zollo_arms`, the way from a reference to parameters in `zollo_pipeline`, what the paper prints in
-`zollo_tables`; this file tells the planar arm's part and calls the others in the order of the page.
+`zollo_tables`; this file has the planar arm's part and calls the others in the order of the page.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _experiment(page: StudyPage, run: Run) -> None:
     why = "Gravity alone bends the joints by up to 2.4 and 0.78 degrees when the arm is stretched out at rest: figure "
     why += "5's 0.39 and 0.10 contradict the given stiffnesses. Here the motion adds its part."
     page.results(
-        "What the paper tells of it",
+        "What the paper says of it",
         reported("deflection1", "greatest deflection of joint 1", float(greatest[0]), 0.39, "deg"),
         reported("deflection2", "greatest deflection of joint 2", float(greatest[1]), 0.10, "deg"),
         near("held1", "joint 1, by gravity alone", float(held[0]), 0.39, 0.05, "deg", why, right=2.4),

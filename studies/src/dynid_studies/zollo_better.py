@@ -77,7 +77,7 @@ def of_table_1(found: Identification) -> Float:
 def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
     page.section("Better: the whole of friction (43), found together with the bodies")
     page.text(
-        """The coefficients of (43) are linear, f4 and f6 are not: they are sought by variable projection, everything
+        """The coefficients of (43) are linear, f4 and f6 are not: they are estimated by variable projection, everything
         else eliminated at each trial. Positions pass a filter of 150 Hz; rows are momentum rows, columns and torque
         filtered alike; no sample is left out. f2 to f6 hang together: on motions with other reversals than this one,
         single coefficients may come out far apart for the same curve, while the dynamic parameters stay as good."""

@@ -1,4 +1,4 @@
-"""The equations of Zollo et al. 2014: misprints, mass matrix, friction, and how many parameters can be told apart."""
+"""The equations of Zollo et al. 2014: misprints, mass matrix, friction, and how many parameters are identifiable."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _least_pseudo_inertia(body: Float) -> float:
 
 def check_ranks(page: StudyPage, arm: Arm) -> None:
     """Ranks of both arms, with either kind of coupling."""
-    page.section("How many parameters can be told apart")
+    page.section("How many parameters are identifiable")
     robot = puma().robot
     results = []
     for coupling, terms in (("full", TERMS), ("simplified", SIMPLIFIED)):

@@ -33,7 +33,7 @@ STEPS = 3  # the wrist swings on its springs at a kilohertz
 DIGITS = {number: (0, 0, d, d, 2, d, d, 2, 3, 0) for number, d in ((3, 5), (4, 5), (5, 4), (6, 3))}
 LIGHT = (
     "K6 makes it, and K5 a little: link 6 of 4e-5 kg m^2 bends its spring by one count of the encoders at 250 rad/s^2, "
-    "so that they cannot tell K6, let alone within the printed 0.005 %."
+    "so that they cannot determine K6, let alone within the printed 0.005 %."
 )
 SEEN = {Category.IDENTIFIABLE: "alone", Category.COMBINATION: "combined", Category.NOT_IDENTIFIABLE: "no"}
 

@@ -24,8 +24,8 @@ class KukaFri:
         path.write_text(
             "".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in motion.q), encoding="utf-8"
         )
-        told = ("columns: position of each joint, rad, a row a millisecond", *motion.notes())
-        path.with_suffix(".txt").write_text("\n".join(told) + "\n", encoding="utf-8")
+        notes = ("columns: position of each joint, rad, a row a millisecond", *motion.notes())
+        path.with_suffix(".txt").write_text("\n".join(notes) + "\n", encoding="utf-8")
 
 
 FORMAT = KukaFri()

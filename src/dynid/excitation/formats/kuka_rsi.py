@@ -37,9 +37,9 @@ class KukaRsi:
         """The start, as KRL has it, and notes stand in a file beside the telegrams, of which each line is one."""
         path.write_text("\n".join(telegrams(motion)) + "\n", encoding="utf-8")
         start = ", ".join(f"A{j + 1} {x:.9f}" for j, x in enumerate(np.rad2deg(motion.q[0])))
-        told = motion.notes("telegrams in degrees from the start, 4 ms apart")
+        notes = motion.notes("telegrams in degrees from the start, 4 ms apart")
         path.with_suffix(".start.src").write_text(
-            commented(told, "; ") + f"PTP {{{start}}}\n", encoding="utf-8"
+            commented(notes, "; ") + f"PTP {{{start}}}\n", encoding="utf-8"
         )
 
 

@@ -25,8 +25,8 @@ class LibFranka:
         """Twelve digits; notes in a file beside it, as the rows have no place for them."""
         table = np.concatenate([motion.t[:, None], motion.q, motion.dq, motion.ddq], axis=1)
         path.write_text("".join(",".join(f"{x:.12g}" for x in row) + "\n" for row in table), encoding="utf-8")
-        told = ("columns: t, q, dq, ddq of each joint", *motion.notes())
-        path.with_suffix(".txt").write_text("\n".join(told) + "\n", encoding="utf-8")
+        notes = ("columns: t, q, dq, ddq of each joint", *motion.notes())
+        path.with_suffix(".txt").write_text("\n".join(notes) + "\n", encoding="utf-8")
 
 
 FORMAT = LibFranka()

@@ -53,12 +53,12 @@ class MoveJ:
 
     def write(self, motion: Motion, path: Path) -> None:
         """Nine decimals."""
-        told = (
+        notes = (
             "between way points the controller moves as it likes",
             *motion.notes("rad, s, rad/s, rad/s^2"),
         )
         # What could not be checked stays the first line.
-        ordered = (told[1], told[0], *told[2:]) if motion.headline else told
+        ordered = (notes[1], notes[0], *notes[2:]) if motion.headline else notes
         path.write_text(commented(ordered) + movej_chain(motion.trajectory), encoding="utf-8")
 
 

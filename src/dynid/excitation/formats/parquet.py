@@ -21,8 +21,8 @@ class Parquet:
 
     def write(self, motion: Motion, path: Path) -> None:
         """Metadata: not_checked, where something could not be checked, and notes."""
-        told = {"not_checked": motion.headline} if motion.headline else {}
-        write_log(path, motion.t, columns(motion), metadata=told | {"notes": "\n".join(motion.notes())})
+        warned = {"not_checked": motion.headline} if motion.headline else {}
+        write_log(path, motion.t, columns(motion), metadata=warned | {"notes": "\n".join(motion.notes())})
 
 
 FORMAT = Parquet()

@@ -13,39 +13,39 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, hotelling
 from dynid.diagnosis.spectra import spectrum
 from dynid.terms.channel import ChannelTorque
 from dynid.terms.term import Terms
-from dynid.testing import evidence_of, small_arm
+from dynid.testing import analysis_of, small_arm
 
 
 @pytest.fixture(scope="module")
-def evidence() -> ResidualAnalysis:
-    return evidence_of(small_arm(), seed=3, seconds=20.0)
+def analysis() -> ResidualAnalysis:
+    return analysis_of(small_arm(), seed=3, seconds=20.0)
 
 
-def weighted_model(evidence: ResidualAnalysis) -> np.ndarray:
-    Y, complete = regressor(evidence.robot, evidence.terms, evidence.motion, evidence.estimate.base.mask)
+def weighted_model(analysis: ResidualAnalysis) -> np.ndarray:
+    Y, complete = regressor(analysis.robot, analysis.terms, analysis.motion, analysis.estimate.base.mask)
     assert complete
-    return (Y / evidence.rms[:, None, None]).reshape(-1, Y.shape[2])
+    return (Y / analysis.rms[:, None, None]).reshape(-1, Y.shape[2])
 
 
-def test_an_effect_is_that_of_a_joint_regression(evidence: ResidualAnalysis) -> None:
+def test_an_effect_is_that_of_a_joint_regression(analysis: ResidualAnalysis) -> None:
     # The features' coefficients in a regression on model and features together.
     rng = np.random.default_rng(0)
-    n, N = evidence.robot.n, len(evidence.index)
+    n, N = analysis.robot.n, len(analysis.index)
     features = rng.normal(size=(n, N, 2))
-    effect = evidence.test_features(features)
+    effect = analysis.test_features(features)
     assert effect is not None
-    rows = np.hstack([weighted_model(evidence), (features / evidence.rms[:, None, None]).reshape(-1, 2)])
-    target = (evidence.error / evidence.rms).T.reshape(-1)
+    rows = np.hstack([weighted_model(analysis), (features / analysis.rms[:, None, None]).reshape(-1, 2)])
+    target = (analysis.error / analysis.rms).T.reshape(-1)
     whole = np.linalg.lstsq(rows, target, rcond=None)[0]
     np.testing.assert_allclose(effect.coefficient, whole[-2:], rtol=1e-6)
     assert (effect.free > 0.8).all()
 
 
-def test_what_the_model_can_take_up_is_no_effect(evidence: ResidualAnalysis) -> None:
-    dq = evidence.motion.dq
-    assert evidence.test_features(np.einsum("jk,Nj->jNk", np.eye(3)[:, [1]], dq)) is None
-    constant = np.ones((3, len(evidence.index), 1))
-    assert evidence.test_features(constant) is None
+def test_what_the_model_can_take_up_is_no_effect(analysis: ResidualAnalysis) -> None:
+    dq = analysis.motion.dq
+    assert analysis.test_features(np.einsum("jk,Nj->jNk", np.eye(3)[:, [1]], dq)) is None
+    constant = np.ones((3, len(analysis.index), 1))
+    assert analysis.test_features(constant) is None
 
 
 def test_an_effect_of_one_joint_agrees_with_that_of_all() -> None:
@@ -54,23 +54,23 @@ def test_an_effect_of_one_joint_agrees_with_that_of_all() -> None:
         torque[:, 0] = 0.05 * motion.size[0] * np.sin(3 * motion.q[:, 0])
         return torque
 
-    evidence = evidence_of(small_arm(), added, seed=1, seconds=20.0)
-    column = np.sin(3 * evidence.motion.q[:, 0])[:, None]
+    analysis = analysis_of(small_arm(), added, seed=1, seconds=20.0)
+    column = np.sin(3 * analysis.motion.q[:, 0])[:, None]
     features = np.zeros((3, len(column), 1))
     features[0] = column
-    one, all_joints = evidence.test_joint(0, column), evidence.test_features(features)
+    one, all_joints = analysis.test_joint(0, column), analysis.test_features(features)
     assert one is not None
     assert all_joints is not None
     # 5 % of the joint's torque was put in; the filters pass nearly all of it.
-    size = 0.05 * evidence.torque_rms[0]
+    size = 0.05 * analysis.torque_rms[0]
     for effect in (one, all_joints):
         assert abs(effect.coefficient[0] / size - 1.0) < 0.1
         assert abs(effect.coefficient[0] - size) < 4 * effect.std[0] + 0.02 * size
     assert one.share[1:].tolist() == [0.0, 0.0]
-    pair = np.stack([column[:, 0], np.cos(3 * evidence.motion.q[:, 0])], axis=1)
-    exact = evidence.test_joint(0, pair)
+    pair = np.stack([column[:, 0], np.cos(3 * analysis.motion.q[:, 0])], axis=1)
+    exact = analysis.test_joint(0, pair)
     assert exact is not None
-    assert evidence.shares(0, pair[:, None, :])[0] == pytest.approx(exact.share[0], abs=0.05)
+    assert analysis.shares(0, pair[:, None, :])[0] == pytest.approx(exact.share[0], abs=0.05)
 
 
 @pytest.mark.parametrize("k", [1, 2, 6])
@@ -89,19 +89,19 @@ def test_p_values_fall_with_an_effect_and_need_blocks() -> None:
     assert hotelling(np.ones((30, 1))) == 0.0
 
 
-def test_correlated_samples_are_not_independent(evidence: ResidualAnalysis) -> None:
+def test_correlated_samples_are_not_independent(analysis: ResidualAnalysis) -> None:
     # An autoregressive residual of correlation a keeps (1 - a) / (1 + a) of its samples.
-    r = evidence.residuals
+    r = analysis.residuals
     e = lfilter([1.0], [1.0, -0.8], np.random.default_rng(2).normal(size=(len(r.t), 3)), axis=0)
-    drawn = replace(evidence, residuals=replace(r, measured=r.predicted + e))
+    drawn = replace(analysis, residuals=replace(r, measured=r.predicted + e))
     for joint in range(3):
         assert drawn.independent[joint] / len(r.t) == pytest.approx(0.2 / 1.8, rel=0.5)
 
 
-def test_terms_that_read_channels_are_left_out(evidence: ResidualAnalysis) -> None:
-    terms = Terms((*evidence.terms, ChannelTorque("cable", "elbow")))
-    count = len(terms.columns(evidence.robot))
-    Y, complete = regressor(evidence.robot, terms, evidence.motion, np.ones(count, dtype=np.bool_))
+def test_terms_that_read_channels_are_left_out(analysis: ResidualAnalysis) -> None:
+    terms = Terms((*analysis.terms, ChannelTorque("cable", "elbow")))
+    count = len(terms.columns(analysis.robot))
+    Y, complete = regressor(analysis.robot, terms, analysis.motion, np.ones(count, dtype=np.bool_))
     assert not complete
     assert not Y[:, :, -1].any()
     assert Y[:, :, :-1].any()

@@ -196,7 +196,7 @@ class BodyParameters:
     covariance: Float
 
 
-class FitEvidence(Protocol):
+class FitAnalysis(Protocol):
     """A fit and what it left over, as a term looks at it for itself."""
 
     @property

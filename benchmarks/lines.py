@@ -1,0 +1,84 @@
+"""Lines of the package by room: code, docstrings and comments apart, and how many public names have a docstring.
+
+python benchmarks/lines.py [FOLDER]: a table for src/dynid, or for a folder like it. Code is a line that holds a token
+which is neither a comment nor part of a docstring; blank lines count nowhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections import defaultdict
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
+NO_CODE = {
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.COMMENT,
+}
+DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+COLUMNS = ("files", "code", "docstrings", "comments", "public", "documented")
+
+
+def measured(text: str) -> dict[str, int]:
+    """Counts of one file, by the names of COLUMNS; public: modules, classes and functions without a leading underscore.
+
+    Functions within functions and methods of private classes count as private.
+    """
+    docstrings: set[int] = set()
+    public = documented = 0
+
+    def visit(node: ast.AST, shown: bool) -> None:
+        nonlocal public, documented
+        if isinstance(node, DEFINITIONS):
+            shown = shown and not getattr(node, "name", "").startswith("_")
+            said = ast.get_docstring(node) is not None
+            if said:
+                docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+            public, documented = public + shown, documented + (shown and said)
+        inside = shown and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(ast.parse(text), True)
+    code: set[int] = set()
+    comments: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            comments.add(token.start[0])
+        elif token.type not in NO_CODE:
+            code.update(range(token.start[0], token.end[0] + 1))
+    code -= docstrings
+    counts = (1, len(code), len(docstrings), len(comments - code), public, documented)
+    return dict(zip(COLUMNS, counts, strict=True))
+
+
+def rooms(source: Path) -> dict[str, dict[str, int]]:
+    """Counts by room; "" holds the files that lie in none."""
+    found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COLUMNS, 0))
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).parts
+        room = found[parts[0] if len(parts) > 1 else ""]
+        for name, count in measured(path.read_text(encoding="utf-8")).items():
+            room[name] += count
+    return found
+
+
+def main() -> None:
+    """Prints the table, rooms with most code first."""
+    found = rooms(Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE)
+    rows = sorted(found.items(), key=lambda row: -row[1]["code"])
+    total = {name: sum(room[name] for room in found.values()) for name in COLUMNS}
+    print(f"{'room':16}" + "".join(f"{name:>12}" for name in COLUMNS))
+    for name, room in [*rows, ("all", total)]:
+        print(f"{name or '-':16}" + "".join(f"{room[column]:12}" for column in COLUMNS))
+
+
+if __name__ == "__main__":
+    main()
