@@ -13,6 +13,8 @@ from dynid.base.errors import SolverError, UnfitDataError, UsageError
 from dynid.estimate import EKF, WLS
 from dynid.estimate.base_dynamics import BaseDynamics
 from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
+from dynid.estimate.kalman_fit import _Passes
+from dynid.estimate.simulated import SimulationProblem
 from dynid.factor.base import structural_base
 from dynid.kernel import forward_dynamics
 from dynid.online.kalman import KalmanSettings, KalmanWatcher
@@ -387,3 +389,17 @@ def test_filters_on_the_command_line(
     watcher = KalmanWatcher(robot)
     with pytest.raises(UnfitDataError, match="row 1"):
         watcher.feed(np.zeros(2), rows.q[:2], rows.tau[:2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_white_noise_of_the_torque_is_measured_as_strong_as_it_is(seed: int) -> None:
+    """Though the filters of the equations let a fifth of its band through."""
+    noisy, quiet = (
+        SimulationProblem.of(
+            measured_regression(seed, position_noise=0.0, torque_noise=size).regression, "ukf", 20.0
+        )
+        for size in (0.05, 0.0)
+    )
+    wanted = np.std([a.tau - b.tau for a, b in zip(noisy.measured, quiet.measured, strict=True)], axis=(0, 1))
+    found = _Passes(noisy, None, noisy.start()).noise.force
+    np.testing.assert_allclose(found, wanted, rtol=0.15)

@@ -73,6 +73,10 @@ def test_merging_many_is_one_sum(count: int) -> None:
     assert first.sums.tobytes() == again.sums.tobytes()
 
 
+def test_a_multiple_is_the_factor_of_the_multiplied_equations() -> None:
+    assert_same(made(1).times(3.0), Factor.from_panel(COLUMNS, 3.0 * panel(1)))
+
+
 def test_what_cannot_be_merged() -> None:
     with pytest.raises(UsageError, match="different columns"):
         made(1).merge(Factor.from_panel(COLUMNS + 1, panel(1)))
