@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.feasible.cones import Block, Cone, certify, from_triangle, solve_cones, triangle, violation
+from dynid.feasible.cones import Block, Cone, certify, from_triangle, slack, solve_cones, triangle, violation
 
 
 def nearest_semidefinite(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[Block]]:
@@ -65,3 +65,21 @@ def test_an_empty_problem_is_recognised() -> None:
 def test_violations_have_their_size(cone: Cone, inside: list[float], outside: list[float]) -> None:
     assert violation(cone, np.array(inside)) == pytest.approx(0.0, abs=1e-12)
     assert violation(cone, np.array(outside)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("cone", "size"),
+    [(Cone.ZERO, 3), (Cone.POSITIVE, 3), (Cone.BALL, 3), (Cone.SEMIDEFINITE, 6), (Cone.DENSITY, 11)],
+)
+def test_what_lacks_room_is_what_is_violated(cone: Cone, size: int) -> None:
+    """Inside a cone some room is left and nothing violated; outside both say by how much."""
+    rng = np.random.default_rng(1)
+    eye = np.zeros(size)
+    eye[: len(triangle(np.eye(4 if size == 11 else 3)))] = triangle(np.eye(4 if size == 11 else 3))[:size]
+    both = set()
+    for _ in range(100):
+        s = rng.normal(size=size) + rng.choice([0.0, 4.0]) * eye
+        room = slack(Block(cone, np.zeros((size, 1)), s), np.zeros(1))
+        assert violation(cone, s) == pytest.approx(max(0.0, -room))
+        both.add(room > 0)
+    assert both == ({False} if cone is Cone.ZERO else {False, True})
