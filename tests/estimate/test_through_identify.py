@@ -13,7 +13,7 @@ import dynid
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, UsageError
 from dynid.estimate import CLOE, DIDIM, IRLS, OE, Estimator, simulated
-from dynid.estimate.simulated import thinned
+from dynid.estimate.simulated import smoothed, thinned
 from dynid.identification.experiment import Experiment
 from dynid.identification.settings import Settings
 from dynid.rows import TorqueRows
@@ -113,6 +113,14 @@ def test_runs_are_made_on_no_more_samples_than_they_need() -> None:
     np.testing.assert_array_equal(coarse.t, samples.t[2::3])
     np.testing.assert_allclose(coarse.q[20:-20], samples.q[2::3][20:-20], atol=1e-5)
     np.testing.assert_allclose(coarse.extra["load"], coarse.q[:, 0], rtol=1e-12)
+
+
+def test_motors_are_smoothed_as_their_joints_are() -> None:
+    samples = exact_samples(ROBOT, TERMS, THETA, 5.0, 1)
+    both = smoothed(replace(samples, theta=samples.q, dtheta=samples.dq, ddtheta=samples.ddq), 2.0)
+    assert np.abs(both.q - samples.q).max() > 1e-6
+    for motor, joint in ((both.theta, both.q), (both.dtheta, both.dq), (both.ddtheta, both.ddq)):
+        np.testing.assert_array_equal(motor, joint)
 
 
 @pytest.mark.parametrize("estimator", [DIDIM(), CLOE(), OE(horizon=0.4)])

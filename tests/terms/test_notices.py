@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.base.arrays import Float
 from dynid.terms.gain_error import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.residual_tests import Held, Level
+from dynid.terms.torque_delay import find_long_lag
 from dynid.testing import random_robot
 
 
@@ -38,3 +40,16 @@ def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: floa
     for notice in told:
         assert (notice.level is Level.DOUBT) == (abs(value) - half > 0.1)
         assert notice.identifier == ("torque-sign" if value < -1 else "drive-gain")
+
+
+@pytest.mark.parametrize(("late", "found"), [(0.2, 0.2), (-0.13, -0.13), (0.0, 0.0), (0.8, 0.0)])
+def test_a_long_lag_is_where_the_plain_model_fits_best(late: float, found: float) -> None:
+    """In seconds, to the grid that is looked through; one out of its reach is none."""
+
+    class Shifted:
+        enough, rate = True, 240.0
+
+        def misfit_by_shift(self, shifts: Float) -> Float:
+            return 1.0 - 0.9 * np.exp(-(((shifts - late) / 0.05) ** 2))
+
+    assert find_long_lag(Shifted()) == pytest.approx(found, abs=1 / 60)  # type: ignore[arg-type]  # what it asks for
