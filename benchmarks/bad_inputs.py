@@ -32,7 +32,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.isolated import files_in, isolated
+from benchmarks.isolated import files_in, import_for, isolated
 from tests.bad_inputs.clean_logs import (
     NAMES,
     ROWS,
@@ -778,6 +778,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, options.out.open("a", encoding="utf-8") as file:
         base = Path(name)
         prepare(base)
+        clean = Bench(base, base, 0, np.random.default_rng(SEED))
+        log = str(base / "log.csv")
+        import_for(clean.robot(clean.urdf()), clean.check(log), clean.identify(log, "--force"))
         for number in wanted:
             for variant in range(options.variants):
                 if (number, variant) in done:

@@ -12,14 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.errors import InputError
 from dynid.log.read import read_log
 from dynid.log.write import canonical_columns, write_log
 from dynid.robot.model import RobotModel
 
 NAMES = ("shoulder", "elbow")
+# What is larger than anything that is measured counts as missing when it is read.
 VALUES = st.one_of(
-    st.floats(allow_nan=True, allow_infinity=False, width=64), st.sampled_from([0.0, -0.0, 5e-324, 1e308])
+    st.floats(-LARGEST_VALUE, LARGEST_VALUE, width=64),
+    st.sampled_from([np.nan, 0.0, -0.0, 5e-324, LARGEST_VALUE]),
 )
 
 
